@@ -1,0 +1,84 @@
+"""The case: everything a rule may know, frozen at one boundary."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ralph.core.gates import Finding
+from ralph.core.limits import Spent
+from ralph.core.state import RunState
+from ralph.core.task import Backlog, Task
+from ralph.core.turn import Pulse, Turn
+from ralph.core.verdict import LEGAL, Answer, Boundary
+from ralph.core.world import Signals, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The world as surveyed at a boundary."""
+
+    boundary: Boundary
+    state: RunState
+    now: float
+    signals: Signals = Signals()
+    backlog: Backlog = Backlog()
+    snapshot: Snapshot = Snapshot()
+    findings: tuple[Finding, ...] = ()
+    passed: tuple[str, ...] = ()  # gates that ran and found nothing
+    checked: bool = False  # every gate ran
+    pulse: Pulse | None = None
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that is being judged."""
+        assert self.state.turn is not None, "only closing and stopping have a turn"
+        return self.state.turn
+
+    @property
+    def task(self) -> Task:
+        """The task under work, also when the backlog cannot be read now."""
+        assignment = self.state.assignment
+        assert assignment is not None, "no turn has begun"
+        return self.backlog.get(assignment.task) or Task(assignment.task, assignment.title)
+
+    @property
+    def open_tasks(self) -> tuple[Task, ...]:
+        """Tasks that are neither done nor parked."""
+        ended = self.state.done | {t for t, _ in self.state.parked}
+        return tuple(t for t in self.backlog.tasks if t.open and t.id not in ended)
+
+    @property
+    def spent(self) -> Spent:
+        """What the run has used up to now."""
+        return self.state.spent_at(self.now)
+
+    @property
+    def progressed(self) -> bool:
+        """A commit, a changed tree or a changed set of findings (DESIGN §3)."""
+        return (
+            self.snapshot.tree != self.state.snapshot.tree or self.findings != self.state.findings
+        )
+
+
+Rule = Callable[[Case], Answer | None]
+Ladder = tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class IllegalAnswerError(Exception):
+    """A rule answered what its boundary does not allow: a bug in a ladder."""
+
+    boundary: Boundary
+    rule: str
+    answer: Answer = field(repr=False)
+
+
+def decide(case: Case, ladder: Ladder) -> Answer | None:
+    """The first rule that answers wins. Only at `watching` may all of them be silent."""
+    for rule in ladder:
+        answer = rule(case)
+        if answer is None:
+            continue
+        if not isinstance(answer, LEGAL[case.boundary]):
+            raise IllegalAnswerError(case.boundary, repr(rule), answer)
+        return answer
+    return None

@@ -1,0 +1,180 @@
+"""What an agent's stream says, in one vocabulary for every CLI (H §Event Model).
+
+Events are values without time: whoever receives one knows when it came. Who spoke is part of
+the event, because only the assistant's own words may complete anything.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Speaker(StrEnum):
+    """Whose words a text is."""
+
+    ASSISTANT = "assistant"
+    SUBAGENT = "subagent"
+    PROMPT = "prompt"  # our own prompt, echoed
+    HOOK = "hook"  # feedback that a hook injected
+    HOST = "host"  # the CLI itself speaking in the assistant's place, such as an API error
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words for people. Consecutive texts are separate blocks, joined by newlines."""
+
+    text: str
+    speaker: Speaker = Speaker.ASSISTANT
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Reasoning shown before an answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStart:
+    """A tool call began. `summary` is the one argument that tells people what it does."""
+
+    id: str
+    name: str
+    summary: str = ""
+    subagent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnd:
+    """A tool call ended with its output; `id` is the ToolStart's."""
+
+    id: str
+    output: str = ""
+    is_error: bool = False
+    subagent: bool = False
+
+
+class TodoStatus(StrEnum):
+    """How far an item of the agent's own list is."""
+
+    PENDING = "pending"
+    ACTIVE = "in_progress"
+    DONE = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class TodoItem:
+    """One item of the agent's own list."""
+
+    text: str
+    status: TodoStatus = TodoStatus.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """The agent's own task list, whole, after a change."""
+
+    items: tuple[TodoItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a turn failed, from the failure's own fields: never from text, tools or stderr."""
+
+    message: str
+    status: int | None = None  # HTTP status, where one is stated
+    retry_after: float | None = None  # seconds, where stated
+    resets_at: float | None = None  # Unix time, where stated
+
+    @property
+    def limited(self) -> bool:
+        """A rate limit or an overloaded service: waiting helps."""
+        return self.status in (429, 529)
+
+    @property
+    def refused(self) -> bool:
+        """The credential is not accepted: nothing will help but another one."""
+        return self.status in (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the CLI counts them; `input` excludes what was read from the cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The stream's last word. A turn without one, in a dialect that has one, failed."""
+
+    text: str = ""
+    failure: Failure | None = None
+    cost_usd: float | None = None
+    usage: Usage = Usage()
+    denied: tuple[str, ...] = ()  # tools whose permission was denied
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A status line: the session began, a hook ran, the model changed."""
+
+    text: str
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The CLI tries an API call again by itself."""
+
+    attempt: int
+    of: int | None = None
+    seconds: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimited:
+    """The provider says that the account's limit is used up."""
+
+    why: str
+    resets_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The agent asks a person something and cannot get an answer here."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A line that is not understood: kept, counted, never an error."""
+
+    raw: str
+
+
+AgentEvent = (
+    Text
+    | Thinking
+    | ToolStart
+    | ToolEnd
+    | Todo
+    | Result
+    | Progress
+    | Retry
+    | RateLimited
+    | Question
+    | Unknown
+)

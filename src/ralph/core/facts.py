@@ -1,0 +1,103 @@
+"""Facts: what happened, in order. The journal is a list of these, and nothing else is stored."""
+
+from dataclasses import dataclass
+
+from ralph.core.gates import Finding
+from ralph.core.task import Assignment
+from ralph.core.turn import Turn
+from ralph.core.verdict import Boundary, Verdict
+from ralph.core.world import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run began. `settings` are those in force, read once (DESIGN §4.16)."""
+
+    time: float
+    run: str
+    profile: str
+    workspace: str
+    pid: int
+    version: str
+    settings: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A cut-off run goes on in another process; the time between does not count."""
+
+    time: float
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A turn is about to start."""
+
+    time: float
+    iteration: int
+    assignment: Assignment
+    snapshot: Snapshot = Snapshot()
+    checkpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A turn is over."""
+
+    time: float
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """A gate is about to run."""
+
+    time: float
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A gate ran."""
+
+    time: float
+    gate: str
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A ladder answered. `checked` and `progressed` are part of the reasons."""
+
+    time: float
+    boundary: Boundary
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    checked: bool = False
+    progressed: bool = True
+    notes: tuple[str, ...] = ()  # near misses and other words for people
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One idempotent step of settling; its key is not taken twice for one iteration."""
+
+    time: float
+    key: str
+    ok: bool = True
+    detail: str = ""
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The verdict's consequences are in place. The verdict that stands may differ from the
+    decided one: an Accept whose commit was refused is a Continue."""
+
+    time: float
+    verdict: Verdict
+
+
+Fact = Started | Resumed | Began | Ended | Checking | Checked | Decided | Step | Settled

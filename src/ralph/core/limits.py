@@ -1,0 +1,50 @@
+"""Limits, and what has been spent against them."""
+
+from dataclasses import dataclass
+
+from ralph.core.events import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a run may use; None is no limit."""
+
+    iterations: int | None = None
+    seconds: float | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run has used. Time asleep is not counted, money always is."""
+
+    iterations: int = 0
+    seconds: float = 0.0
+    dollars: float = 0.0
+    usage: Usage = Usage()
+
+
+def exceeded(limits: Limits, spent: Spent) -> str | None:
+    """Which limit is used up, in words; None while there is something left."""
+    if limits.iterations is not None and spent.iterations >= limits.iterations:
+        return f"{limits.iterations} {_plural('iteration', limits.iterations)} used up"
+    if limits.seconds is not None and spent.seconds >= limits.seconds:
+        return f"{limits.seconds:g} s of time used up"
+    if limits.dollars is not None and spent.dollars >= limits.dollars:
+        return f"${limits.dollars:g} used up (spent ${spent.dollars:.2f})"
+    return None
+
+
+def least(*values: float | None) -> float | None:
+    """The smallest of several limits, None being none."""
+    known = [v for v in values if v is not None]
+    return min(known) if known else None
+
+
+def left(limit: float | None, spent: float) -> float | None:
+    """What is left of a limit; never negative."""
+    return None if limit is None else max(0.0, limit - spent)
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,76 @@
+"""Tasks and backlogs. A plain prompt is a backlog of one task."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ralph.core.limits import Limits
+
+
+class Mode(StrEnum):
+    """What a turn does to its task (R §6)."""
+
+    IMPLEMENT = "implement"
+    REVIEW = "review"
+    REVIEW_FIX = "review-fix"
+
+
+class Status(StrEnum):
+    """Where a task stands (B)."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    REVIEW = "review"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+class ReviewStatus(StrEnum):
+    """Where a story stands in its review cycle (R §8)."""
+
+    NEEDS_REVIEW = "needs_review"
+    CHANGES_REQUESTED = "changes_requested"
+    APPROVED = "approved"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A piece of work."""
+
+    id: str
+    title: str = ""
+    text: str = ""  # what the agent is told
+    status: Status = Status.PENDING
+    priority: int = 0
+    created: str = ""
+    blocked_by: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    check: str = ""  # the completion check's name; empty: an explicit claim completes
+    review: ReviewStatus | None = None
+    passes: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Still to be worked on."""
+        return self.status in (Status.PENDING, Status.IN_PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """All tasks, or the reason why they cannot be read."""
+
+    tasks: tuple[Task, ...] = ()
+    problem: str | None = None
+
+    def get(self, task_id: str) -> Task | None:
+        """The task with this id."""
+        return next((t for t in self.tasks if t.id == task_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A task, and what this turn does to it."""
+
+    task: str
+    title: str = ""
+    mode: Mode = Mode.IMPLEMENT

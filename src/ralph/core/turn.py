@@ -1,0 +1,89 @@
+"""One turn of an agent: what is ordered, what is seen while it runs, what came of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ralph.core.claims import Claim
+from ralph.core.events import Failure, Usage
+
+
+class Role(StrEnum):
+    """What a turn is for; wiring maps it to an agent, a model and an output mode."""
+
+    WORK = "work"
+    REVIEW = "review"
+    MESSAGE = "message"  # a commit message, in text mode
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a turn may use up: the least of the turn's, task's, run's and day's limits."""
+
+    seconds: float | None = None
+    idle: float | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A turn to take."""
+
+    prompt: str
+    iteration: int
+    role: Role = Role.WORK
+    allowance: Allowance = Allowance()
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How a running turn looks now, in seconds."""
+
+    seconds: float  # since it started
+    idle: float  # since it last said anything
+    since_result: float | None = None  # since its final result, if it said one
+
+
+class Ending(StrEnum):
+    """How the agent's process came to its end."""
+
+    EXITED = "exited"
+    CUT = "cut"
+    UNSTARTABLE = "unstartable"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What came of a turn. Small whatever the agent printed: the stream itself is on disk."""
+
+    ending: Ending = Ending.EXITED
+    exit_code: int | None = 0
+    why: str = ""  # why it was cut or could not start
+    failure: Failure | None = None  # what the stream itself reports as failure
+    claims: tuple[Claim, ...] = ()
+    overheard: tuple[Claim, ...] = ()  # tags in tool output, hooks, sub-agents: never believed
+    question: str | None = None
+    text: str = ""  # the last 64 KiB of what the assistant said
+    stderr: str = ""  # the last 4 KiB
+    tools: int = 0
+    tool_errors: int = 0
+    denied: tuple[str, ...] = ()
+    unknown: int = 0  # lines not understood or too long
+    cost_usd: float | None = None
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    stream: str = ""  # where the raw stream is saved
+
+    @property
+    def failed(self) -> bool:
+        """A failed turn is never believed, whatever it said (DESIGN §4.3)."""
+        return self.ending is not Ending.EXITED or bool(self.exit_code) or self.failure is not None
+
+    @property
+    def by_itself(self) -> bool:
+        """The agent ended of its own accord: not cut, and no service failed it."""
+        return self.ending is Ending.EXITED and self.failure is None
+
+    @property
+    def silent(self) -> bool:
+        """It succeeded without a word and without a tool call."""
+        return not self.failed and not self.text.strip() and not self.tools

@@ -1,0 +1,103 @@
+"""Ports: what the engine asks of the world. One to three methods each; the fakes are in testing."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ralph.core.case import Case, Ladder
+from ralph.core.facts import Fact
+from ralph.core.gates import Finding
+from ralph.core.state import RunState
+from ralph.core.task import Assignment, Backlog
+from ralph.core.turn import Allowance, Order, Pulse, Turn
+from ralph.core.verdict import Boundary, Cut, Verdict
+from ralph.core.world import Signals, Snapshot
+
+Watch = Callable[[Pulse], Cut | None]
+
+
+class Agent(Protocol):
+    """Takes turns. `watch` is asked every 250 ms and may cut the turn."""
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        """Run one turn to its end; every way it can end is a Turn, never an exception."""
+
+
+class World(Protocol):
+    """Surveys what lies outside the run."""
+
+    def signals(self) -> Signals:
+        """What people and agents ask for, now."""
+
+    def backlog(self) -> Backlog:
+        """The tasks as they stand now."""
+
+    def snapshot(self) -> Snapshot:
+        """The workspace as it is now."""
+
+
+class Journal(Protocol):
+    """Keeps facts, in order, for good."""
+
+    def record(self, fact: Fact) -> None:
+        """Keep one fact; it survives a kill from here on."""
+
+
+class Clock(Protocol):
+    """The time, and sleep."""
+
+    def now(self) -> float:
+        """Unix time."""
+
+    def rest(self, until: float | None, stirred: Callable[[], bool]) -> None:
+        """Sleep until then (None: for ever), or until stirred."""
+
+
+class Gate(Protocol):
+    """A check by the host. Law gates and `protect` run after every turn (`always`)."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def always(self) -> bool:
+        """Whether it runs also after a turn that was cut or failed."""
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        """What it objects to; nothing means passed."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The engine's whole world."""
+
+    agent: Agent
+    world: World
+    journal: Journal
+    clock: Clock
+
+
+def _no_steps(ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
+    return iter(())
+
+
+def _no_allowance(case: Case) -> Allowance:
+    return Allowance()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A profile: a value that holds everything in which one way of working differs."""
+
+    name: str
+    select: Callable[[Case], Assignment | None]
+    compose: Callable[[Case], str]
+    opening: Ladder
+    watching: Ladder
+    stopping: Ladder
+    closing: Ladder
+    gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
+    allowance: Callable[[Case], Allowance] = _no_allowance
+    settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = _no_steps
+    notes: Callable[[Case], tuple[str, ...]] = lambda _: ()
