@@ -1,10 +1,10 @@
 """Ports: what the engine asks of the world. One to three methods each; the fakes are in testing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ralph.core.case import Case, Ladder
+from ralph.core.case import Case, Ladder, decide
 from ralph.core.facts import Fact
 from ralph.core.gates import Finding
 from ralph.core.state import RunState
@@ -76,6 +76,29 @@ class Ports:
     world: World
     journal: Journal
     clock: Clock
+
+
+def survey(ports: Ports, state: RunState, boundary: Boundary) -> Case:
+    """The world as it is now, frozen."""
+    return Case(
+        boundary,
+        state,
+        ports.clock.now(),
+        signals=ports.world.signals(),
+        backlog=ports.world.backlog(),
+    )
+
+
+def watcher(ports: Ports, ladder: Ladder, case: Case) -> Watch:
+    """The watch over one turn: the ladder's answer to the case as it is at each pulse."""
+
+    def watch(pulse: Pulse) -> Cut | None:
+        seen = replace(case, now=ports.clock.now(), signals=ports.world.signals(), pulse=pulse)
+        answer = decide(seen, ladder)
+        assert answer is None or isinstance(answer, Cut)
+        return answer
+
+    return watch
 
 
 def _no_steps(ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:

@@ -1,7 +1,7 @@
 """The case: everything a rule may know, frozen at one boundary."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
@@ -34,6 +34,11 @@ class Case:
         return self.state.turn
 
     @property
+    def finished(self) -> bool:
+        """The turn under way has said its final result, and only its process is still there."""
+        return self.pulse is not None and self.pulse.since_result is not None
+
+    @property
     def task(self) -> Task:
         """The task under work, also when the backlog cannot be read now."""
         assignment = self.state.assignment
@@ -54,8 +59,10 @@ class Case:
     @property
     def progressed(self) -> bool:
         """A commit, a changed tree or a changed set of findings (DESIGN §3)."""
+        before = {f.identity for f in self.state.findings}
         return (
-            self.snapshot.tree != self.state.snapshot.tree or self.findings != self.state.findings
+            self.snapshot.tree != self.state.snapshot.tree
+            or {f.identity for f in self.findings} != before
         )
 
 
@@ -63,13 +70,11 @@ Rule = Callable[[Case], Answer | None]
 Ladder = tuple[Rule, ...]
 
 
-@dataclass(frozen=True)
 class IllegalAnswerError(Exception):
     """A rule answered what its boundary does not allow: a bug in a ladder."""
 
-    boundary: Boundary
-    rule: str
-    answer: Answer = field(repr=False)
+    def __init__(self, boundary: Boundary, rule: Rule, answer: Answer) -> None:
+        super().__init__(f"{rule!r} answered {answer!r}, which is not legal at {boundary}")
 
 
 def decide(case: Case, ladder: Ladder) -> Answer | None:
@@ -79,6 +84,6 @@ def decide(case: Case, ladder: Ladder) -> Answer | None:
         if answer is None:
             continue
         if not isinstance(answer, LEGAL[case.boundary]):
-            raise IllegalAnswerError(case.boundary, repr(rule), answer)
+            raise IllegalAnswerError(case.boundary, rule, answer)
         return answer
     return None

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from ralph.core.turn import Turn
 
-_OPEN = re.compile(r"<(response|promise|result)>", re.IGNORECASE)
-_CLOSE = re.compile(r"</(response|promise|result)>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)(response|promise|result)>", re.IGNORECASE)
+_LONGEST_TAG = len("</response>")
 _LONGEST_CLAIM = 64 * 1024
-_PARTIAL_TAG = len("</response>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,50 +37,64 @@ class Claim:
 
 
 class ClaimScanner:
-    """Finds claims in text that comes in pieces; memory stays flat.
+    """Finds claims in text that comes in pieces, the same ones however it is cut; memory is flat.
 
-    The first `<response>` is kept for ever (H: the first match wins), of the others the latest.
+    The first `<response>` is kept for ever (H: the first match wins), of all others the latest.
     A mention of an opening tag without its end, in prose, does not swallow a later claim.
     """
 
     def __init__(self, most: int = 32) -> None:
-        self._rest = ""
+        self._text = ""  # what may still be part of a claim
+        self._next = 0  # where in it the next tag may begin
+        self._opened: dict[str, int] = {}  # where each kind of tag was opened last
         self._first: Claim | None = None
         self._latest: deque[Claim] = deque(maxlen=most)
 
-    def feed(self, text: str) -> None:
-        """Take the next piece of text."""
-        buffer, used = self._rest + text, 0
-        for end in _CLOSE.finditer(buffer):
-            begin = _last_open(buffer, end.group(1).lower(), used, end.start())
-            if begin is not None:
-                self._keep(Claim(buffer[begin : end.end()]))
-                used = end.end()
-        self._rest = _unfinished(buffer, used)
+    def feed(self, piece: str) -> bool:
+        """Take the next piece of text; whether a claim was completed by it."""
+        self._text += piece
+        found = False
+        for tag in _TAG.finditer(self._text, self._next):
+            self._next = tag.end()
+            claim = self._take(tag)
+            if claim is not None:
+                found = True
+                self._keep(claim)
+        self._forget()
+        return found
 
     def claims(self) -> tuple[Claim, ...]:
         """All claims that are kept, in the order in which they were made."""
-        first = () if self._first is None or self._first in self._latest else (self._first,)
-        return first + tuple(self._latest)
+        if self._first is None or any(c is self._first for c in self._latest):
+            return tuple(self._latest)
+        return (self._first, *self._latest)
+
+    def _take(self, tag: re.Match[str]) -> Claim | None:
+        """An opening tag is remembered, a closing one may complete a claim."""
+        name = tag.group(2).lower()
+        if not tag.group(1):
+            self._opened[name] = tag.start()
+            return None
+        begin = self._opened.pop(name, None)
+        if begin is None or tag.end() - begin > _LONGEST_CLAIM:
+            return None
+        self._opened.clear()
+        return Claim(self._text[begin : tag.end()])
 
     def _keep(self, claim: Claim) -> None:
-        if claim.tag == "response":
-            if self._first is not None:
-                return
+        if claim.tag == "response" and self._first is None:
             self._first = claim
         self._latest.append(claim)
 
-
-def _last_open(buffer: str, tag: str, start: int, end: int) -> int | None:
-    places = [m.start() for m in _OPEN.finditer(buffer, start, end) if m.group(1).lower() == tag]
-    return places[-1] if places else None
-
-
-def _unfinished(buffer: str, used: int) -> str:
-    """What may still become a claim: from the last opening tag, else a tag cut in two."""
-    opened = [m.start() for m in _OPEN.finditer(buffer, used)]
-    start = opened[-1] if opened else max(used, len(buffer) - _PARTIAL_TAG)
-    return buffer[start:][-_LONGEST_CLAIM:]
+    def _forget(self) -> None:
+        """Drop what can no longer become part of a claim."""
+        end = len(self._text)
+        self._next = max(self._next, end - _LONGEST_TAG + 1)  # the end may be half a tag
+        self._opened = {n: at for n, at in self._opened.items() if end - at < _LONGEST_CLAIM}
+        start = min([self._next, *self._opened.values()])
+        self._text = self._text[start:]
+        self._next -= start
+        self._opened = {name: at - start for name, at in self._opened.items()}
 
 
 def find_claims(text: str) -> tuple[Claim, ...]:
@@ -119,17 +132,29 @@ class ResponseTag:
 
     def met_by(self, turn: "Turn") -> Claim | None:
         first = next((c for c in turn.claims if c.tag == "response"), None)
-        return first if first is not None and _same(first.content, self.word) else None
+        return first if first is not None and self._is_said_by(first) else None
 
     def near_misses(self, turn: "Turn") -> tuple[str, ...]:
         if self.met_by(turn):
             return ()
-        said = (c for c in turn.claims if c.tag == "response" or _same(c.content, self.word))
+        responses = [c for c in turn.claims if c.tag == "response"]
+        if any(self._is_said_by(c) for c in responses):
+            return (f"Only the first <response> tag counts, and it was {_shown(responses[0])}.",)
+        near = [c for c in turn.claims if self._is_near(c)]
         return (
-            *(f"{_shown(c)} is not {self.marker}." for c in list(said)[:1]),
-            *_overheard(turn, lambda c: c.tag == "response" and _same(c.content, self.word)),
+            *(f"{_shown(c)} is not {self.marker}." for c in near[:1]),
+            *_overheard(turn, lambda c: c.tag == "response" and self._is_said_by(c)),
             *_bare(turn, self.word, self.marker),
         )
+
+    def _is_said_by(self, claim: Claim) -> bool:
+        return _same(claim.content, self.word)
+
+    def _is_near(self, claim: Claim) -> bool:
+        """The word in another tag, or among others; a plain "not yet" is no near miss."""
+        if claim.tag == "response":
+            return self.word.casefold() in claim.content.casefold()
+        return self._is_said_by(claim)
 
 
 @dataclass(frozen=True)
@@ -169,7 +194,7 @@ class CompleteClaim:
     def near_misses(self, turn: "Turn") -> tuple[str, ...]:
         if self.met_by(turn):
             return ()
-        near = [c for c in turn.claims if _same(c.content, "COMPLETE")]
+        near = [c for c in turn.claims if _same(c.content, "COMPLETE") and c.raw != self.marker]
         return (
             *(f"{_shown(c)} is not exactly {self.marker}." for c in near[:1]),
             *_overheard(turn, lambda c: c.raw == self.marker),
@@ -212,7 +237,7 @@ def _status(claim: Claim) -> tuple[str, str] | None:
 def _result_status(content: str) -> tuple[str, str] | None:
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # the agent wrote it: anything may stand there
         return None
     status = value.get("status") if isinstance(value, dict) else None
     if status not in ("complete", "blocked", "failed", "continue"):
@@ -240,4 +265,3 @@ def _bare(turn: "Turn", word: str, marker: str) -> tuple[str, ...]:
     if not lines or not _same(lines[-1].strip("*_`.! "), word):
         return ()
     return (f"The bare word {word} does not count; the tag {marker} does.",)
-

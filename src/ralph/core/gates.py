@@ -14,6 +14,12 @@ class Finding:
     placement: Placement = Placement.APPEND
     code: int | None = None  # the exit code, where the gate is a command
     log: str = ""  # where the whole output is
+    gist: str = ""  # what stays the same when the same thing is found again
+
+    @property
+    def identity(self) -> tuple[str, int | None, str]:
+        """What makes two findings the same, log files and iteration numbers aside."""
+        return (self.gate, self.code, self.gist or self.text)
 
     def feedback(self) -> Feedback:
         """The finding as part of the next prompt."""

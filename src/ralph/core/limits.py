@@ -48,3 +48,23 @@ def left(limit: float | None, spent: float) -> float | None:
 
 def _plural(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Dollars per million tokens, for agents that report tokens only."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
+def cost_of(usage: Usage, prices: Prices) -> float:
+    """What these tokens cost."""
+    return (
+        usage.input * prices.input
+        + usage.output * prices.output
+        + usage.cache_read * prices.cache_read
+        + usage.cache_write * prices.cache_write
+    ) / 1_000_000

@@ -20,7 +20,17 @@ from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.task import Assignment
 from ralph.core.turn import Turn
-from ralph.core.verdict import Accept, Boundary, Continue, Feedback, Park, Stop, Verdict, Wait
+from ralph.core.verdict import (
+    Accept,
+    Boundary,
+    Continue,
+    Feedback,
+    Park,
+    Release,
+    Stop,
+    Verdict,
+    Wait,
+)
 from ralph.core.world import Snapshot
 
 
@@ -40,6 +50,7 @@ class RunState:
     phase: Phase = Phase.OPENING
     time: float = 0.0  # of the last fact
     spent: Spent = Spent()  # up to the last fact
+    spent_before_task: Spent = Spent()  # when the first turn of this task began
     iteration: int = 0
     again: bool = False  # the next turn takes the same iteration again
     cut_off: bool = False  # this turn was cut off by a crash and is taken again
@@ -52,10 +63,11 @@ class RunState:
     feedback: tuple[Feedback, ...] = ()
     failures: int = 0  # failed turns in a row
     stalls: int = 0  # turns without progress in a row
+    holds: int = 0  # times this session was held back from ending
     waits: int = 0  # waits in a row
-    waited: float = 0.0  # seconds asleep, in all
+    waited: float = 0.0  # seconds waited, in all; pauses aside
     wake: float | None = None  # when to go on
-    steps: frozenset[str] = frozenset()  # settled steps of this iteration
+    steps: tuple[Step, ...] = ()  # settled steps of this iteration
     done: frozenset[str] = frozenset()
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
     evidence: tuple[str, ...] = ()
@@ -64,13 +76,18 @@ class RunState:
 
     def spent_at(self, now: float) -> Spent:
         """Spent up to `now`, time asleep left out."""
-        if self._asleep or not self.time:
+        if self.asleep or not self.time:
             return self.spent
         return replace(self.spent, seconds=self.spent.seconds + max(0.0, now - self.time))
 
+    def step(self, key: str) -> Step | None:
+        """The step of this iteration's settling with that key, if it was taken."""
+        return next((s for s in self.steps if s.key == key), None)
+
     @property
-    def _asleep(self) -> bool:
-        return isinstance(self.verdict, Wait) and self.phase is Phase.OPENING
+    def asleep(self) -> Wait | None:
+        """What the run waits for before its next turn; this time is not spent."""
+        return self.verdict if isinstance(self.verdict, Wait) else None
 
 
 NEW = RunState()
@@ -88,11 +105,14 @@ def replay(facts: "list[Fact] | tuple[Fact, ...]", state: RunState = NEW) -> Run
 
 def _at(state: RunState, fact: Fact) -> RunState:
     """Time passes up to the fact; the time between a crash and its resume does not."""
+    if isinstance(fact, Checking | Checked):
+        return state  # words on the way to a Decided, which tells the time
     if isinstance(fact, Resumed):
         return replace(state, time=fact.time)
-    asleep = max(0.0, fact.time - state.time) if state._asleep else 0.0  # noqa: SLF001
-    spent = state.spent_at(fact.time)
-    return replace(state, time=fact.time, spent=spent, waited=state.waited + asleep)
+    waited = state.waited
+    if state.asleep and state.asleep.until is not None:  # a pause uses up no patience
+        waited += max(0.0, fact.time - state.time)
+    return replace(state, time=fact.time, spent=state.spent_at(fact.time), waited=waited)
 
 
 def _after(state: RunState, fact: Fact) -> RunState:
@@ -111,7 +131,7 @@ def _after(state: RunState, fact: Fact) -> RunState:
             dollars = state.spent.dollars + fact.cost_usd
             return replace(
                 state,
-                steps=state.steps | {fact.key},
+                steps=(*state.steps, fact),
                 spent=replace(state.spent, dollars=dollars),
             )
         case Settled():
@@ -119,8 +139,10 @@ def _after(state: RunState, fact: Fact) -> RunState:
 
 
 def _began(state: RunState, fact: Began) -> RunState:
+    same_task = state.assignment is not None and state.assignment.task == fact.assignment.task
     return replace(
         state,
+        spent_before_task=state.spent_before_task if same_task else state.spent,
         phase=Phase.TURN,
         iteration=fact.iteration,
         assignment=fact.assignment,
@@ -130,7 +152,8 @@ def _began(state: RunState, fact: Began) -> RunState:
         wake=None,
         again=False,
         cut_off=False,
-        steps=frozenset(),
+        holds=0,
+        steps=(),
         spent=replace(state.spent, iterations=fact.iteration),
     )
 
@@ -151,31 +174,51 @@ def _ended(state: RunState, turn: Turn) -> RunState:
 
 def _decided(state: RunState, fact: Decided) -> RunState:
     state = replace(state, verdict=fact.verdict)
-    if fact.boundary is Boundary.CLOSING:
-        state = _judged(state, fact)
-    if fact.boundary is Boundary.STOPPING and isinstance(fact.verdict, Continue):
-        # P: the iteration counts blocked exits; the session goes on by itself.
-        iteration = state.iteration + 1
-        spent = replace(state.spent, iterations=iteration)
-        return replace(state, iteration=iteration, spent=spent, findings=fact.findings)
-    match fact.verdict:
+    match fact.boundary:
+        case Boundary.OPENING:
+            return _opened(state, fact.verdict)
+        case Boundary.STOPPING:
+            return _held(state, fact)
+        case _:
+            return _judged(state, fact)
+
+
+def _opened(state: RunState, verdict: Verdict) -> RunState:
+    match verdict:
+        case Continue() | Wait(until=None):
+            return state  # a pause does not forget the time a rate limit ends
         case Wait(until=until):
-            return replace(state, phase=Phase.OPENING, wake=until, waits=state.waits + 1)
-        case Continue() if fact.boundary is Boundary.OPENING:
+            return replace(state, wake=until)
+        case _:
+            return replace(state, phase=Phase.SETTLING)
+
+
+def _held(state: RunState, fact: Decided) -> RunState:
+    """P: the iteration counts blocked exits; the session goes on by itself."""
+    match fact.verdict:
+        case Release():
             return state
-        case Continue(feedback=feedback, after=after):
-            wake = fact.time + after if after else None
-            return replace(state, phase=Phase.SETTLING, feedback=feedback, wake=wake)
+        case Continue():
+            iteration = state.iteration + 1
+            spent = replace(state.spent, iterations=iteration)
+            return replace(
+                state,
+                iteration=iteration,
+                spent=spent,
+                findings=fact.findings,
+                holds=state.holds + 1,
+            )
         case _:
             return replace(state, phase=Phase.SETTLING)
 
 
 def _judged(state: RunState, fact: Decided) -> RunState:
     """Count in a row: failures, stalls, waits. A turn that waits is not judged: it is retaken."""
+    state = replace(state, phase=Phase.SETTLING)
     if isinstance(fact.verdict, Wait):
-        return replace(state, again=True)
+        return _retaken(state, fact, fact.verdict)
     assert state.turn is not None
-    return replace(
+    state = replace(
         state,
         waits=0,
         failures=state.failures + 1 if state.turn.failed else 0,
@@ -183,21 +226,43 @@ def _judged(state: RunState, fact: Decided) -> RunState:
         findings=fact.findings,
         checked=fact.checked,
     )
+    match fact.verdict:
+        case Continue(feedback=feedback, after=after):
+            wake = fact.time + after if after else None
+            return replace(state, feedback=feedback, wake=wake)
+        case _:
+            return state
+
+
+def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
+    """What gates found is told and settled all the same: waiting is no way round them."""
+    told = (f.feedback() for f in fact.findings)
+    return replace(
+        state,
+        again=True,
+        waits=state.waits + 1,
+        wake=wait.until,
+        findings=fact.findings or state.findings,
+        feedback=tuple(dict.fromkeys((*state.feedback, *told))),
+    )
 
 
 def _settled(state: RunState, verdict: Verdict) -> RunState:
-    state = replace(state, phase=Phase.OPENING, verdict=verdict)
+    state = replace(state, phase=Phase.OPENING, verdict=verdict, checked=False)
     task = state.assignment.task if state.assignment else ""
     match verdict:
         case Stop():
             return replace(state, stop=verdict)
         case Accept(evidence=evidence):
-            return replace(
-                state, done=state.done | {task}, evidence=evidence, feedback=(), findings=()
-            )
+            return replace(_between_tasks(state), done=state.done | {task}, evidence=evidence)
         case Park(why=why):
-            return replace(state, parked=(*state.parked, (task, why)), feedback=(), findings=())
+            return replace(_between_tasks(state), parked=(*state.parked, (task, why)))
         case Continue(feedback=feedback):
             return replace(state, feedback=feedback)
         case _:
             return state
+
+
+def _between_tasks(state: RunState) -> RunState:
+    """The next task starts without the last one's objections and stalls."""
+    return replace(state, feedback=(), findings=(), stalls=0)

@@ -10,7 +10,7 @@ class Signals:
     cancels: int = 0  # how often the run was asked to end
     cancelled_at: float | None = None  # when first
     paused: bool = False
-    done: bool = False  # S: the DONE file
+    done_at: float | None = None  # S: when the DONE file was first seen
     wait: str | None = None  # S: wait without restart, and why
     problem: str | None = None  # a signal that cannot be read, such as a DONE directory
 

@@ -1,0 +1,67 @@
+# The words of this project. `make` alone lists them; each sets up what it needs.
+PYTHON := .venv/bin/python
+RUN := $(PYTHON) -m
+
+.NOTPARALLEL:
+.PHONY: help demo test check lint fmt build install all cover test-agents clean venv
+
+help: ## list these words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
+
+demo: venv ## run the main job on the scripted agent: no key, no network
+	@.venv/bin/ralph demo
+
+test: venv ## pass the tests, in parallel
+	@$(RUN) pytest -n auto -m "not agents"
+
+check: venv lint ## format, lint, types, layers and sizes; changes nothing
+	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
+
+lint: venv ## format, lint and types; changes nothing
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) mypy src tests
+
+fmt: venv ## put the code into the house's format
+	@$(RUN) ruff format .
+	@$(RUN) ruff check --fix-only --quiet .
+
+build: venv ## make the wheel and the source distribution in dist/
+	@rm -rf dist
+	@$(RUN) hatchling build
+	@ls dist
+
+install: venv ## install the command `ralph` for you: pipx, else uv, else pip --user
+	@if command -v pipx >/dev/null; then \
+		pipx install --force . && echo "installed by pipx"; \
+	elif command -v uv >/dev/null; then \
+		uv tool install --force . && echo "installed by uv tool"; \
+	elif $$($(PYTHON) -c 'import sys; print(sys._base_executable)') -m pip install --user .; then \
+		echo "installed by pip --user, into $$($(PYTHON) -m site --user-base)/bin"; \
+	else \
+		echo "pip may not install here; get pipx, then try again:  sudo apt-get install -y pipx" >&2; \
+		exit 2; \
+	fi
+
+all: fmt check test build ## fmt, check, test, build
+
+# Workers of pytest-xdist are measured because they find COVERAGE_PROCESS_START when they start;
+# the tests' own processes do not see it (tests/conftest.py).
+cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
+cover: export COVERAGE_FILE := $(CURDIR)/.coverage
+cover: venv ## branch coverage of core and streams; less than 100 % fails
+	@$(RUN) coverage erase
+	@$(RUN) pytest -q -n auto -m "not agents"
+	@$(RUN) coverage combine --quiet
+	@$(RUN) coverage report --fail-under=100 --include='*/ralph/core/*,*/ralph/streams/*'
+
+test-agents: venv ## run the real claude and codex against a scripted model
+	@bin=$$(tools/agents) || exit; \
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -m agents tests/agents
+
+clean: ## remove what the other words made, except .venv
+	@rm -rf dist build htmlcov .coverage* .mypy_cache .ruff_cache .hypothesis
+	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+venv:
+	@tools/bootstrap

@@ -1,0 +1,1 @@
+"""Thin adapters, each around one foreign thing. Only `cli` puts them together."""

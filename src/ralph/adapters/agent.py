@@ -1,0 +1,209 @@
+"""An agent that is a command: launched, read, watched and summed up, one turn at a time."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import IO
+
+from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes
+from ralph.adapters.files import ensure_ralph_dir
+from ralph.adapters.process import Command, Exit, start
+from ralph.core.collect import Collector, Tail
+from ralph.core.events import AgentEvent, Unknown
+from ralph.core.limits import Prices, cost_of
+from ralph.core.redact import StreamRedactor
+from ralph.core.turn import Ending, Order, Pulse, Role, Turn
+from ralph.errors import RalphError
+from ralph.ports import Watch
+from ralph.streams import Parser, parser_for
+from ralph.streams.framing import Framer
+
+_KEEP_STDERR = 4096
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How an agent is called, whatever the turn."""
+
+    module: AgentModule
+    command: tuple[str, ...]
+    flags: tuple[str, ...]
+    model: str | None
+    stream: bool
+    prompt_via: str | None
+    help_text: Callable[[], str | None]
+    prices: Prices | None
+    workspace: str
+    env: Mapping[str, str]
+    run_dir: str
+    secrets: tuple[bytes, ...] = ()
+
+
+class CliAgent:
+    """Takes turns with a command-line agent."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        on_event: Callable[[AgentEvent], None],
+        on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
+    ) -> None:
+        self._setup = setup
+        self._on_event = on_event
+        self._on_launch = on_launch
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        """Run the command once; everything that can happen to it is a Turn."""
+        try:
+            self._save_prompt(order)
+            launch = self.launch(order)
+            self._on_launch(launch, order)
+            with open(self._path(order, "stream"), "wb", opener=_private) as saved:
+                return self._run(launch, order, watch, saved)
+        except (RalphError, OSError, ValueError) as error:
+            return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup.command))
+
+    def launch(self, order: Order) -> Launch:
+        """The call for this turn; nothing is started."""
+        setup = self._setup
+        return setup.module.launch(
+            Request(
+                command=setup.command,
+                prompt=order.prompt,
+                flags=setup.flags,
+                model=setup.model,
+                stream=setup.stream and order.role is not Role.MESSAGE,
+                dollars=order.allowance.dollars,
+                prompt_via=setup.prompt_via,
+                prompt_file=self._prompt_file(order),
+                answer_file=self._path(order, "answer"),
+                help_text=setup.help_text,
+            )
+        )
+
+    def _run(self, launch: Launch, order: Order, watch: Watch, saved: IO[bytes]) -> Turn:
+        setup = self._setup
+        show = self._on_event if order.role is not Role.MESSAGE else _ignore
+        reading = Reading(parser_for(launch.dialect, order.prompt), saved, setup.secrets, show)
+        command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
+        child = start(command, reading.output, reading.error)
+        ended = child.wait(lambda: watch(reading.pulse()))
+        turn = reading.finish(ended)
+        if launch.answer_file is not None:
+            turn = replace(turn, text=_take_file(launch.answer_file))
+        if turn.cost_usd is None and setup.prices is not None:
+            turn = replace(turn, cost_usd=cost_of(turn.usage, setup.prices))
+        return replace(turn, stream=saved.name)
+
+    def _save_prompt(self, order: Order) -> None:
+        with open(self._path(order, "prompt"), "wb", opener=_private) as file:
+            file.write(as_bytes(order.prompt))
+        if self._setup.prompt_via == "file":
+            ensure_ralph_dir(self._setup.workspace)
+            with open(self._prompt_file(order), "wb") as file:
+                file.write(as_bytes(order.prompt))
+
+    def _prompt_file(self, order: Order) -> str:
+        """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""
+        name = f"prompt_{order.iteration:03d}.txt"
+        return os.path.join(self._setup.workspace, ".ralph", name)
+
+    def _path(self, order: Order, what: str) -> str:
+        role = "" if order.role is Role.WORK else f".{order.role}"
+        return os.path.join(self._setup.run_dir, f"{order.iteration:03d}{role}.{what}")
+
+
+class Reading:
+    """One turn's output on its way: saved, framed, parsed, shown and collected."""
+
+    def __init__(
+        self,
+        parser: Parser,
+        saved: IO[bytes],
+        secrets: tuple[bytes, ...],
+        show: Callable[[AgentEvent], None],
+    ) -> None:
+        self._parser = parser
+        self._saved = saved
+        self._redactor = StreamRedactor(secrets)
+        self._show = show
+        self._framer = Framer()
+        self._collector = Collector()
+        self._stderr = Tail(_KEEP_STDERR)
+        self._began = self._heard = time.monotonic()
+        self._result_at: float | None = None
+
+    def output(self, chunk: bytes) -> None:
+        """Bytes from standard output."""
+        self._heard = time.monotonic()
+        self._saved.write(self._redactor.feed(chunk))
+        block = self._framer.feed(chunk)
+        if block:
+            self._take(self._parser.feed(block))
+
+    def error(self, chunk: bytes) -> None:
+        """Bytes from standard error."""
+        self._heard = time.monotonic()
+        self._stderr.add(chunk.decode("utf-8", "replace"))
+
+    def pulse(self) -> Pulse:
+        """How the turn looks now."""
+        now = time.monotonic()
+        since = None if self._result_at is None else now - self._result_at
+        return Pulse(now - self._began, now - self._heard, since)
+
+    def finish(self, ended: Exit) -> Turn:
+        """The turn, now that the process is gone."""
+        rest = self._framer.rest()
+        if rest:
+            self._take(self._parser.feed(rest))
+        self._take(self._parser.end())
+        self._saved.write(self._redactor.end())
+        self._collector.add(Unknown("") for _ in range(self._framer.dropped))
+        turn = self._collector.turn(has_result=self._parser.has_result)
+        return replace(
+            _ended(turn, ended), stderr=self._stderr.text(), seconds=round(ended.seconds, 3)
+        )
+
+    def _take(self, events: list[AgentEvent]) -> None:
+        self._collector.add(events)
+        for event in events:
+            self._show(event)
+        if self._result_at is None and self._collector.result is not None:
+            self._result_at = time.monotonic()
+
+
+def _ended(turn: Turn, ended: Exit) -> Turn:
+    if ended.cut is None:
+        return replace(turn, exit_code=ended.code)
+    if ended.cut.finished:
+        # It had said its result and only would not exit: the success it was (DESIGN §4.7).
+        return replace(turn, exit_code=0, why=ended.cut.why)
+    return replace(turn, ending=Ending.CUT, exit_code=ended.code, why=ended.cut.why)
+
+
+def _ignore(_: AgentEvent) -> None:
+    """A message turn is not for the display."""
+
+
+def _take_file(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        os.unlink(path)
+    except OSError:
+        return ""
+    return text
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _why(error: Exception, command: tuple[str, ...]) -> str:
+    if isinstance(error, RalphError):
+        return f"{error.message}. {error.remedy}".strip()
+    if isinstance(error, OSError) and error.filename in (command[0], None):
+        return f"the agent {command[0]!r} cannot be started: {error.strerror}"
+    return f"the agent {command[0]!r} cannot be started: {error}"

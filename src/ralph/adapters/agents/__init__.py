@@ -1,0 +1,149 @@
+"""Agents: how each CLI is called. A variant is a module in a dict; `text` is any other command.
+
+An agent module has
+    launch(request) -> Launch      the argument vector, and how the prompt gets there
+    CREDENTIALS                    environment variables that pay, the first one set wins
+    PROBE                          arguments that print its help; () where none is needed
+    REPORTS                        what its stream says of money: "cost", "tokens" or nothing
+    PERMISSION_HINT                what to add when the stream reports denied permissions
+"""
+
+import importlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from ralph.errors import ConfigError
+
+ARGUMENT_LIMIT = 128 * 1024 - 1  # Linux passes no single argument of 128 KiB or more
+_MODULES = {name: f"ralph.adapters.agents.{name}" for name in ("claude", "codex", "amp", "text")}
+FOUND_BY_ITSELF = ("claude", "codex", "amp")  # tried in this order when none is named
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything a launch depends on."""
+
+    command: tuple[str, ...]
+    prompt: str
+    flags: tuple[str, ...] = ()
+    model: str | None = None
+    stream: bool = True  # the dialect's own stream; else plain text
+    dollars: float | None = None
+    prompt_via: str | None = None
+    prompt_file: str = ""  # where the prompt was written, if it goes by file
+    answer_file: str = ""  # where a CLI may write its last message
+    help_text: Callable[[], str | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to call the agent, and what it will speak."""
+
+    argv: tuple[str, ...]
+    dialect: str
+    stdin: bytes | None = None
+    answer_file: str | None = None  # where the last message will be, instead of on stdout
+
+
+class AgentModule(Protocol):
+    """What a module of this package provides."""
+
+    CREDENTIALS: tuple[str, ...]
+    PROBE: tuple[str, ...]
+    REPORTS: str
+    PERMISSION_HINT: str
+
+    def launch(self, request: Request) -> Launch:
+        """The call for one turn."""
+
+
+def kind_of(command: str, override: str | None = None) -> str:
+    """The basename in lower case, unless settings say otherwise; unknown ones speak text."""
+    kind = override or os.path.basename(command).lower()
+    if override and override not in _MODULES:
+        raise ConfigError(
+            f"agent.kind: unknown kind {override!r}", f"Known kinds: {', '.join(_MODULES)}."
+        )
+    return kind if kind in _MODULES else "text"
+
+
+def module_of(kind: str) -> AgentModule:
+    """The module for a kind."""
+    return cast("AgentModule", importlib.import_module(_MODULES[kind]))
+
+
+def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The command as an argument vector whose first item is an executable that exists."""
+    path = environ.get("PATH", os.defpath)
+    if command is None:
+        found = next((n for n in FOUND_BY_ITSELF if shutil.which(n, path=path)), None)
+        if found is None:
+            raise ConfigError(
+                f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
+                "Install one, name another with --agent COMMAND, or try: ralph demo",
+            )
+        return (found,)
+    return _split_if_needed(command, path)
+
+
+def _split_if_needed(command: str, path: str) -> tuple[str, ...]:
+    """`npx claude` is two words; a path with a blank in it is one."""
+    import shlex
+
+    if shutil.which(command, path=path):
+        return (command,)
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError:
+        words = ()
+    if len(words) > 1 and shutil.which(words[0], path=path):
+        return words
+    known = os.path.exists(command)
+    problem = "is not executable" if known else "was not found"
+    remedy = f"Make it executable: chmod +x {command}" if known else "Check --agent and PATH."
+    raise ConfigError(f"agent command {command!r} {problem}", remedy)
+
+
+def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """H writes `"--model opus"` as one item; such an item becomes two arguments (DESIGN §4.20)."""
+    import shlex
+
+    arguments: list[str] = []
+    for flag in flags:
+        head = flag.partition("=")[0]
+        if flag.startswith("-") and any(c.isspace() for c in head):
+            arguments.extend(shlex.split(flag))
+        else:
+            arguments.append(flag)
+    return tuple(arguments)
+
+
+def as_bytes(prompt: str) -> bytes:
+    """The prompt for standard input; bytes that were never UTF-8 pass as they came."""
+    return prompt.encode("utf-8", "surrogateescape")
+
+
+def fits_argument(prompt: str) -> bool:
+    """Whether a prompt can be one argument."""
+    return len(as_bytes(prompt)) <= ARGUMENT_LIMIT
+
+
+def no_file(request: Request, kind: str) -> None:
+    """Refuse `promptVia: file` for an agent that would take the path for the prompt."""
+    if request.prompt_via == "file":
+        raise ConfigError(
+            f"agent.promptVia: {kind} does not read its prompt from a file",
+            'Use "arg" or "stdin", or leave it out.',
+        )
+
+
+def no_model(request: Request, kind: str) -> None:
+    """Refuse `--model` for an agent that has no such flag."""
+    if request.model is not None:
+        raise ConfigError(
+            f"--model: {kind} has no model flag that ralph knows",
+            'Put the right flag into agent.flags, for example ["--some-model-flag", "NAME"].',
+        )

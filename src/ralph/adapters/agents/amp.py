@@ -1,0 +1,24 @@
+"""Amp: `amp … -x PROMPT`, with `-x` and the prompt together at the end."""
+
+from ralph.adapters.agents import Launch, Request, as_bytes, fits_argument, no_file, no_model
+
+CREDENTIALS = ("AMP_API_KEY",)
+PROBE: tuple[str, ...] = ()
+REPORTS = "tokens"
+PERMISSION_HINT = 'Amp runs with --dangerously-allow-all; see "amp permissions".'
+
+
+def launch(request: Request) -> Launch:
+    """H §Amp Integration Details. A prompt that cannot be an argument goes by standard input."""
+    no_model(request, "amp")
+    no_file(request, "amp")
+    output = ("--stream-json",) if request.stream else ()
+    argv = (*request.command, *request.flags, *output, "--dangerously-allow-all", "-x")
+    dialect = "amp" if request.stream else "text"
+    if request.prompt_via == "stdin" or _needs_stdin(request.prompt):
+        return Launch(argv, dialect, as_bytes(request.prompt))
+    return Launch((*argv, request.prompt), dialect)
+
+
+def _needs_stdin(prompt: str) -> bool:
+    return prompt.startswith("-") or not fits_argument(prompt)

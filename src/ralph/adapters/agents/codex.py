@@ -1,0 +1,43 @@
+"""Codex: `codex e`, the prompt on standard input."""
+
+from ralph.adapters.agents import Launch, Request, as_bytes, no_file
+
+CREDENTIALS = ("CODEX_API_KEY", "OPENAI_API_KEY")
+PROBE = ("e", "--help")
+REPORTS = "tokens"
+PERMISSION_HINT = 'Add "-s danger-full-access" to agent.flags if you run in a sandbox of your own.'
+
+_CHOOSES_SANDBOX = (
+    "-s",
+    "--sandbox",
+    "--full-auto",
+    "--yolo",
+    "--dangerously-bypass-approvals-and-sandbox",
+)
+
+
+def launch(request: Request) -> Launch:
+    """H §Codex Integration Details, with what today's codex has in place of `--full-auto`."""
+    no_file(request, "codex")
+    argv = [*request.command, "e", *request.flags]
+    if request.model is not None:
+        argv += ["-m", request.model]
+    if not any(flag.split("=")[0] in _CHOOSES_SANDBOX for flag in request.flags):
+        argv += _autonomy(request)
+    if request.stream:
+        return _with_prompt(request, [*argv, "--json"], "codex")
+    return _with_prompt(request, [*argv, "-o", request.answer_file], "text", request.answer_file)
+
+
+def _autonomy(request: Request) -> list[str]:
+    if "--full-auto" in (request.help_text() or ""):
+        return ["--full-auto"]
+    return ["-s", "workspace-write"]
+
+
+def _with_prompt(
+    request: Request, argv: list[str], dialect: str, answer_file: str | None = None
+) -> Launch:
+    if request.prompt_via == "arg":
+        return Launch((*argv, "--", request.prompt), dialect, None, answer_file)
+    return Launch((*argv, "-"), dialect, as_bytes(request.prompt), answer_file)

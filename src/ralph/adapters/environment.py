@@ -1,0 +1,56 @@
+"""The environment an agent gets, and which credential will pay (DESIGN §4.19)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_PROVIDERS = {
+    "claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    "codex": ("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+}
+_OTHERS = (
+    "AMP_API_KEY",
+    "CEREBRAS_API_KEY",
+    "COHERE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENROUTER_API_KEY",
+    "PERPLEXITY_API_KEY",
+    "TOGETHER_API_KEY",
+    "XAI_API_KEY",
+)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the agent gets, what was taken out, and who pays."""
+
+    values: Mapping[str, str]
+    removed: tuple[str, ...]
+    payer: str
+
+
+def agent_environment(
+    environ: Mapping[str, str],
+    kind: str,
+    credentials: tuple[str, ...],
+    *,
+    keep: tuple[str, ...] = (),
+    unset: tuple[str, ...] = (),
+    put: Mapping[str, str] | None = None,
+) -> Environment:
+    """Everything passes but CLAUDECODE and, for claude, codex and gemini, other providers' keys."""
+    unwanted = ({"CLAUDECODE", *_foreign_keys(kind)} - set(keep)) | set(unset)
+    removed = tuple(sorted(unwanted & environ.keys()))
+    values = {k: v for k, v in environ.items() if k not in unwanted} | dict(put or {})
+    paying = next((name for name in credentials if values.get(name)), None)
+    return Environment(values, removed, paying or "the agent's own login")
+
+
+def _foreign_keys(kind: str) -> set[str]:
+    if kind not in _PROVIDERS:
+        return set()
+    others = (names for provider, names in _PROVIDERS.items() if provider != kind)
+    return {name for names in others for name in names} | set(_OTHERS)

@@ -1,0 +1,116 @@
+"""Where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside it."""
+
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Mapping
+
+from ralph.core.task import Backlog, Task
+from ralph.errors import ConfigError, StateError
+
+_GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
+
+
+def ensure_ralph_dir(workspace: str) -> str:
+    """`.ralph/`, made on first use with the .gitignore that hides all but what git keeps."""
+    directory = os.path.join(workspace, ".ralph")
+    ignore = os.path.join(directory, ".gitignore")
+    try:
+        os.makedirs(directory, exist_ok=True)
+        if not os.path.exists(ignore):
+            write_atomically(ignore, _GITIGNORE)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {directory}: {error.strerror}",
+            "Make it writable: chmod u+w .ralph",
+        ) from error
+    return directory
+
+
+def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
+    """Replace a file's content; a reader sees the old or the new, never half of it."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def state_root(environ: Mapping[str, str]) -> str:
+    """`$RALPH_STATE_DIR`, else `ralph` in the XDG state directory."""
+    chosen = environ.get("RALPH_STATE_DIR")
+    if chosen:
+        return os.path.abspath(chosen)
+    home = environ.get("HOME") or os.path.expanduser("~")
+    base = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    return os.path.join(base, "ralph")
+
+
+def project_dir(root: str, workspace: str) -> str:
+    """One directory a workspace: `basename-<8 hex of the real path>`."""
+    real = os.path.realpath(workspace)
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
+    return os.path.join(root, f"{os.path.basename(real) or 'root'}-{digest}")
+
+
+def new_run_id(now: float) -> str:
+    """`<YYYYMMDD-HHMMSS-xxxx>`, in local time."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    return f"{stamp}-{secrets.token_hex(2)}"
+
+
+def make_run_dir(project: str, run: str) -> str:
+    """`runs/<run>` in the project's state directory, for this user only."""
+    path = os.path.join(project, "runs", run)
+    try:
+        os.makedirs(os.path.join(path, "signals"), mode=0o700)
+    except OSError as error:
+        raise StateError(
+            f"cannot write the state directory {project}: {error.strerror}",
+            "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",
+        ) from error
+    return path
+
+
+class PromptText:
+    """`--prompt`: a backlog of one task that never changes."""
+
+    def __init__(self, text: str) -> None:
+        self._backlog = _one_task(text, "the prompt")
+
+    def __call__(self) -> Backlog:
+        return self._backlog
+
+
+class PromptFile:
+    """`--prompt-file`: read anew before each turn (H §Loop Behavior)."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __call__(self) -> Backlog:
+        try:
+            with open(self._path, "rb") as file:
+                text = file.read().decode("utf-8-sig")
+        except OSError as error:
+            return Backlog(problem=f"cannot read the prompt file {self._path}: {error.strerror}")
+        except UnicodeDecodeError as error:
+            return Backlog(
+                problem=f"the prompt file {self._path} is not UTF-8 text (byte {error.start})"
+            )
+        return _one_task(text, f"the prompt file {self._path}")
+
+
+def _one_task(text: str, where: str) -> Backlog:
+    if not text.strip():
+        return Backlog(problem=f"{where} is empty: write down what the agent should do")
+    if "\0" in text:
+        return Backlog(problem=f"{where} contains a NUL byte: it is not text")
+    title = text.strip().splitlines()[0][:80]
+    return Backlog((Task("prompt", title, text),))

@@ -1,0 +1,114 @@
+"""Guardrails: shell commands that must exit with 0 (H §Guardrails)."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ralph.adapters.files import ensure_ralph_dir
+from ralph.adapters.process import Command, Exit, start
+from ralph.core.case import Case
+from ralph.core.gates import Finding
+from ralph.core.redact import redact
+from ralph.core.verdict import Cut, Placement
+from ralph.core.world import Signals
+from ralph.errors import ConfigError
+
+TIMED_OUT = 124  # as coreutils' timeout has it
+NOT_RUN = 126
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where guardrails run, and where their output goes."""
+
+    workspace: str
+    fallback: str  # for logs, where .ralph cannot be written
+    env: Mapping[str, str]
+    truncate: int  # characters for the agent; 0 is all
+    signals: Callable[[], Signals]
+
+
+@dataclass(frozen=True)
+class Guardrail:
+    """One configured command."""
+
+    name: str
+    place: Place
+    slug: str  # distinct among the guardrails of a run
+    placement: Placement = Placement.APPEND
+    hint: str = ""
+    timeout: float | None = None
+    always = False
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Run it; a non-zero exit is a finding. The whole output is in the log, as bytes."""
+        name = f"guardrail_{case.state.iteration:03d}_{self.slug}.log"
+        log = os.path.join(self._log_dir(), name)
+        try:
+            ended = self._run(log)
+        except OSError as error:
+            yield self._finding(NOT_RUN, log, f"It could not be run: {error}")
+            return
+        if ended.code or ended.cut:
+            code = TIMED_OUT if ended.cut else ended.code
+            yield self._finding(code, log, self._output(log), ended.cut)
+
+    def _log_dir(self) -> str:
+        try:
+            directory = ensure_ralph_dir(self.place.workspace)
+        except ConfigError:
+            return self.place.fallback
+        return directory if os.access(directory, os.W_OK) else self.place.fallback
+
+    def _run(self, log: str) -> Exit:
+        argv = ("sh", "-c", self.name)
+        with open(log, "wb") as file:
+            child = start(Command(argv, self.place.workspace, self.place.env), log=file)
+            return child.wait(lambda: self._watch(child.seconds()))
+
+    def _watch(self, seconds: float) -> Cut | None:
+        if self.place.signals().cancels >= 2:
+            return Cut("asked to stop at once", grace=0.3)
+        if self.timeout is not None and seconds >= self.timeout:
+            return Cut(f"timed out after {self.timeout:g} s", grace=1.0)
+        return None
+
+    def _output(self, log: str) -> str:
+        """The first characters; NUL and invalid UTF-8 become U+FFFD."""
+        most = self.place.truncate
+        with open(log, "rb") as file:
+            data = file.read(4 * most + 4 if most else -1)
+        text = data.decode("utf-8", "replace").replace("\0", "\ufffd")
+        if not most or len(text) <= most:
+            return text
+        return f"{text[:most]}... [truncated]"
+
+    def _finding(self, code: int, log: str, output: str, cut: Cut | None = None) -> Finding:
+        shown = os.path.relpath(log, self.place.workspace)
+        why = f" ({cut.why})" if cut else ""
+        lines = [f'Guardrail "{self.name}" failed with exit code {code}{why}.']
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        lines += [f"Output file: {shown}", "Output (truncated):", output]
+        return Finding(
+            self.name,
+            redact("\n".join(lines)),
+            self.placement,
+            code,
+            shown,
+            hashlib.sha256(output.encode("utf-8", "replace")).hexdigest()[:16],
+        )
+
+
+def slugs(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """File names for commands: `make test` -> `make_test`; one used again gets `_1`."""
+    taken: dict[str, int] = {}
+    names = []
+    for command in commands:
+        slug = re.sub(r"[^A-Za-z0-9]+", "_", command).strip("_")[:50] or "command"
+        again = taken.get(slug, 0)
+        taken[slug] = again + 1
+        names.append(f"{slug}_{again}" if again else slug)
+    return tuple(names)

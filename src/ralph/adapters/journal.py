@@ -1,0 +1,133 @@
+"""The journal: one line a fact, appended in one write, chained by hashes (DESIGN §4.12)."""
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from ralph.core.codec import decode_fact, encode
+from ralph.core.facts import Decided, Fact
+from ralph.core.redact import redact
+from ralph.errors import StateError
+
+_SEED = "ralph"
+
+
+class FileJournal:
+    """Appends facts. Each record survives `kill -9`; the disk has it by the end of the run."""
+
+    def __init__(self, path: str, last_hash: str = _SEED) -> None:
+        self.path = path
+        self._hash = last_hash
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        self._sync = _Syncer(self._file)
+
+    def record(self, fact: Fact) -> None:
+        """Keep one fact."""
+        line, self._hash = _line(fact, self._hash)
+        data = memoryview(line.encode())
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        if isinstance(fact, Decided):
+            self._sync.ask()
+
+    def close(self) -> None:
+        """Wait until the disk has everything."""
+        self._sync.close()
+        os.close(self._file)
+
+
+class _Syncer:
+    """One thread that calls fdatasync, so that the loop never waits for the disk."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._asked = threading.Event()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    def ask(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="fdatasync", daemon=True)
+            self._thread.start()
+        self._asked.set()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._closing = True
+            self._asked.set()
+            self._thread.join()
+        _sync(self._descriptor)
+
+    def _work(self) -> None:
+        while not self._closing:
+            self._asked.wait()
+            self._asked.clear()
+            _sync(self._descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EROFS):  # a pipe or /dev/null cannot sync
+            return
+
+
+def read_journal(path: str) -> tuple[list[Fact], str]:
+    """All facts, and the last hash. A torn last line is dropped; an edited one is named."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"cannot read the journal {path}: {error}") from error
+    whole = lines[:-1]  # what follows the last newline was torn off by a kill
+    return _chained(whole, path)
+
+
+def _chained(lines: Iterable[str], path: str) -> tuple[list[Fact], str]:
+    facts, last = [], _SEED
+    for number, line in enumerate(lines, 1):
+        body, _, tail = line.rpartition(',"hash":"')
+        expected = _hash(f"{body}}}", last)
+        if tail != f'{expected}"}}':
+            raise StateError(
+                f"{path}:{number}: this line was changed after it was written",
+                "The run cannot be trusted; start a new one.",
+            )
+        facts.append(_fact(f"{body}}}", path, number))
+        last = expected
+    return facts, last
+
+
+def _fact(text: str, path: str, number: int) -> Fact:
+    try:
+        return decode_fact(json.loads(text))
+    except ValueError as error:
+        raise StateError(f"{path}:{number}: {error}") from error
+
+
+def _line(fact: Fact, last: str) -> tuple[str, str]:
+    body = redact(json.dumps(encode(fact), separators=(",", ":")))
+    digest = _hash(body, last)
+    return f'{body[:-1]},"hash":"{digest}"}}\n', digest
+
+
+def _hash(body: str, last: str) -> str:
+    return blake2b(f"{last}{body}".encode(), digest_size=8).hexdigest()
+
+
+def _unwritable(path: str, error: OSError) -> StateError:
+    return StateError(
+        f"cannot write the journal {path}: {error.strerror}",
+        "Free some space or make it writable. Everything up to now is kept there.",
+    )

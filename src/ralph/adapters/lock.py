@@ -1,0 +1,66 @@
+"""One run a workspace (DESIGN §4.13): flock, with the owner's pid and start time to name it."""
+
+import errno
+import fcntl
+import json
+import os
+import time
+
+from ralph.errors import LockedError, StateError
+
+
+class Lock:
+    """Held from `acquire` to `release`, or until the process is gone, however it went."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def acquire(self, run: str, now: float) -> None:
+        """Take the lock, or name who has it."""
+        try:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StateError(
+                f"cannot write the state directory: {self._path}: {error.strerror}",
+                "Make it writable, or choose another: export RALPH_STATE_DIR=/some/where",
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            raise self._refusal() from error
+        owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "run": run, "since": now}
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps(owner).encode(), 0)
+        self._file = file
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
+
+    def _refusal(self) -> LockedError:
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                owner = json.load(file)
+            since = time.strftime("%H:%M:%S", time.localtime(owner["since"]))
+            who = f"pid {owner['pid']}, run {owner['run']}, since {since}"
+            remedy = f"Wait for it, or end it: kill -INT {owner['pid']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            who, remedy = "it is just starting or ending", "Try again in a moment."
+        return LockedError(f"another ralph works in this directory ({who})", remedy)
+
+
+def start_time(pid: int) -> str:
+    """When a process started, in the kernel's own ticks; empty where /proc is missing."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,66 @@
+"""Source control as H uses it: git, or any command that takes tasks (H §SCM Tasks)."""
+
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ralph.adapters.process import Command, start
+from ralph.core.verdict import Cut
+from ralph.core.world import Signals
+
+
+@dataclass(frozen=True)
+class ScmCommand:
+    """`scm.command` with `scm.tasks`. Argument vectors only, never a shell."""
+
+    command: str
+    task_list: tuple[str, ...]
+    workspace: str
+    env: Mapping[str, str]
+    signals: Callable[[], Signals]
+
+    def has_changes(self) -> tuple[bool, str]:
+        """Whether there is something to commit, and what is wrong if that cannot be told."""
+        if not self._is_git:
+            return True, ""
+        ok, said = self._call("status", "--porcelain=v2", "-z")
+        return (bool(said.strip("\0")), "") if ok else (False, said)
+
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks to run, in order."""
+        return self.task_list
+
+    def run(self, task: str, message: str) -> tuple[bool, str]:
+        """Run one task, split like shell words; `commit` gets everything and the message."""
+        words = shlex.split(task)
+        if words[0] != "commit":
+            return self._call(*words)
+        if self._is_git:
+            # `-am` alone silently leaves new files out (DESIGN §4.9).
+            ok, said = self._call("add", "-A")
+            if not ok:
+                return ok, said
+        ok, said = self._call(*words, "-am", message)
+        return ok, message if ok else said
+
+    @property
+    def _is_git(self) -> bool:
+        return os.path.basename(self.command) == "git"
+
+    def _call(self, *arguments: str) -> tuple[bool, str]:
+        env = {**self.env, "GIT_TERMINAL_PROMPT": "0"}
+        with tempfile.TemporaryFile() as output:
+            command = Command((self.command, *arguments), self.workspace, env)
+            try:
+                ended = start(command, log=output).wait(self._watch)
+            except OSError as error:
+                return False, f"{self.command}: {error.strerror}"
+            output.seek(0)
+            said = output.read().decode("utf-8", "replace").strip()
+        return ended.code == 0, said or f"{self.command} exited with code {ended.code}"
+
+    def _watch(self) -> Cut | None:
+        at_once = self.signals().cancels >= 2
+        return Cut("asked to stop at once", grace=0.3) if at_once else None

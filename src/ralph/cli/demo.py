@@ -1,0 +1,113 @@
+"""`ralph demo`: the whole idea in a few seconds, with a scripted agent in place of a real one."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import click
+
+_PROMPT = (
+    "Write greet.py with a function greet(name) that returns 'Hello, NAME!'. "
+    "When the check passes, say <response>DONE</response>."
+)
+_CHECK = "python3 check.py"
+_CHECK_PY = """\
+from greet import greet
+
+said = greet("Ralph")
+assert said == "Hello, Ralph!", f"greet('Ralph') returned {said!r}, expected 'Hello, Ralph!'"
+"""
+_WRONG = 'def greet(name):\n    return f"Hello {name}"\n'
+_RIGHT = 'def greet(name):\n    return f"Hello, {name}!"\n'
+
+
+@click.command()
+@click.option("--json", "in_json", is_flag=True, help="Print what the run prints with --json.")
+def demo(*, in_json: bool) -> int:
+    """See Ralph at work, without any agent, key or network.
+
+    In a temporary git repository a scripted agent claims success too early. The guardrail does
+    not pass, so the claim is not believed; the failure goes into the next prompt, and the second
+    iteration is.
+    """
+    home = tempfile.mkdtemp(prefix="ralph-demo-")
+    project = os.path.join(home, "project")
+    environ = _prepare(home, project)
+    if not in_json:
+        _introduce(project)
+    arguments = [sys.executable, "-m", "ralph", "run", "-C", project, "-p", _PROMPT, "-m", "5"]
+    done = subprocess.run([*arguments, *(["--json"] if in_json else [])], env=environ, check=False)
+    if not in_json and done.returncode == 0:
+        _conclude(home, project, environ)
+    return done.returncode
+
+
+def _prepare(home: str, project: str) -> dict[str, str]:
+    from ralph.testing.install import install_agent
+
+    os.makedirs(os.path.join(project, ".ralph"))
+    agent = install_agent(os.path.join(home, "bin"), _script(), kind="claude")
+    settings = {
+        "agent": {"command": agent},
+        "guardrails": [{"command": _CHECK, "hint": "Read check.py."}],
+        "scm": {"command": "git", "tasks": ["commit"]},
+    }
+    _write(os.path.join(project, ".ralph", "settings.json"), json.dumps(settings, indent=2))
+    _write(os.path.join(project, "check.py"), _CHECK_PY)
+    _write(os.path.join(project, ".gitignore"), "__pycache__/\n")
+    environ = _environment(home)
+    for words in ("init -q", "add -A", "commit -q -m Begin"):
+        subprocess.run(["git", *words.split()], cwd=project, env=environ, check=True)
+    return environ
+
+
+def _environment(home: str) -> dict[str, str]:
+    """Ours, but nothing outside the demo's directory is read or written."""
+    identity = {"NAME": "Ralph demo", "EMAIL": "demo@localhost"}
+    return {
+        **os.environ,
+        "RALPH_STATE_DIR": os.path.join(home, "state"),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **{f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in identity.items()},
+    }
+
+
+def _script() -> dict[str, object]:
+    def turn(words: str, content: str, last: str) -> dict[str, object]:
+        write = {"name": "Write", "input": {"file_path": "greet.py"}, "output": "File written."}
+        return {"text": words, "files": {"greet.py": content}, "tools": [write], "response": last}
+
+    return {
+        "turns": [
+            turn("I write greet.py. That should do it.", _WRONG, "DONE"),
+            turn("The check shows what is missing: a comma and a bang.", _RIGHT, "DONE"),
+            {"text": "Add greet"},
+        ]
+    }
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _introduce(project: str) -> None:
+    click.echo(f"A scripted agent works in {project}.\nIts guardrail is: {_CHECK}\n", err=True)
+
+
+def _conclude(home: str, project: str, environ: dict[str, str]) -> None:
+    log = subprocess.run(
+        ["git", "log", "--oneline"], cwd=project, env=environ, check=True, capture_output=True
+    )
+    click.echo(
+        "\nWhat happened: the agent said <response>DONE</response> in iteration 1, the guardrail "
+        "failed,\nso Ralph did not believe it and sent the failure back. In iteration 2 the "
+        "guardrail passed,\nthe claim was believed, and the work was committed:\n\n"
+        + "".join(f"  {line}\n" for line in log.stdout.decode().splitlines())
+        + f"\nThe journal and everything else is in {home} (delete it when you like).\n"
+        "Next: ralph init in a project of yours, then ralph run -p 'what to do'.",
+        err=True,
+    )

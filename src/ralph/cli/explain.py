@@ -1,0 +1,77 @@
+"""`ralph explain`: the settings in force, where each came from, and the rules in order."""
+
+import json
+import os
+from collections.abc import Iterator
+
+import click
+
+from ralph.cli.params import in_directory
+from ralph.core.case import Ladder
+from ralph.core.rules import rule_name
+from ralph.ports import Policy
+from ralph.settings.load import Loaded, load
+
+
+@click.command(
+    epilog="The first rule of a ladder that answers wins, so its order is the precedence."
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the settings files.")
+@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+@in_directory
+def explain(*, schema: bool, in_json: bool) -> None:
+    """Show the settings in force, the file each came from, and the rules in order."""
+    from ralph.settings.explain import as_dict, json_schema, lines
+
+    if schema:
+        click.echo(json.dumps(json_schema(), indent=2))
+        return
+    loaded = load(os.getcwd())
+    if in_json:
+        ladders = {p.name: {b: _names(x) for b, x in _ladders(p)} for p in _policies(loaded)}
+        click.echo(json.dumps({**as_dict(loaded), "ladders": ladders}, indent=2))
+        return
+    click.echo(f"Settings: {' and '.join(loaded.files) or 'no file, all defaults'}\n")
+    for line in lines(loaded):
+        click.echo(f"  {line}")
+    for policy in _policies(loaded):
+        click.echo(f"\nProfile {policy.name}: the first rule that answers wins")
+        for boundary, ladder in _ladders(policy):
+            click.echo(f"  {boundary}")
+            for number, (name, words) in enumerate(_described(ladder), 1):
+                click.echo(f"    {number:2}. {name}\n        {words}")
+
+
+def _policies(loaded: Loaded) -> tuple[Policy, ...]:
+    """All profiles; the harness with the settings in force, the others with their defaults."""
+    from ralph.cli.wiring import limits_of, patience_of, wording_of
+    from ralph.profiles.harness import harness
+    from ralph.profiles.reviewed import reviewed
+    from ralph.profiles.session import session
+    from ralph.profiles.supervise import supervise
+    from ralph.profiles.tasks import ladders_only
+
+    settings = loaded.settings
+    return (
+        harness(limits_of(settings), patience_of(settings), wording_of(settings)),
+        ladders_only(),
+        supervise(),
+        reviewed(),
+        session(),
+    )
+
+
+def _ladders(policy: Policy) -> Iterator[tuple[str, Ladder]]:
+    for boundary in ("opening", "watching", "stopping", "closing"):
+        ladder = getattr(policy, boundary)
+        if ladder:
+            yield boundary, ladder
+
+
+def _names(ladder: Ladder) -> list[str]:
+    return [rule_name(rule) for rule in ladder]
+
+
+def _described(ladder: Ladder) -> Iterator[tuple[str, str]]:
+    for rule in ladder:
+        yield rule_name(rule), (rule.__doc__ or "").strip().partition("\n")[0]

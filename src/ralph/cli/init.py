@@ -1,0 +1,194 @@
+"""`ralph init`: a settings file from a few questions (H §Init Command)."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import click
+
+from ralph.core.verdict import Placement
+from ralph.errors import AbortedError, ConfigError
+from ralph.settings.paths import Json
+
+_DEFAULTS: Json = {"outputTruncateChars": 5000, "streamAgentOutput": True}
+_MOST_DIGITS = 9
+_Answer = TypeVar("_Answer")
+
+
+@click.command()
+def init() -> None:
+    """Create .ralph/settings.json by answering a few questions."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError(
+            "ralph init needs a terminal: it asks questions.",
+            "Write .ralph/settings.json by hand; see ralph explain --schema.",
+        )
+    with suppress(ImportError):  # lets people edit the line, where Python was built with it
+        import readline  # noqa: F401
+    try:
+        _dialogue(os.getcwd())
+    except (KeyboardInterrupt, EOFError):
+        print()
+        raise AbortedError("Aborted: no settings were written.") from None
+
+
+def _dialogue(workspace: str) -> None:
+    _refuse_hopeless(workspace)
+    kept: Json = {}
+    if os.path.exists(_settings_file(workspace)):
+        _show_existing(workspace)
+        if not _ask("Overwrite? (y/N): ", _yes):
+            return
+        kept = _worth_keeping(workspace)
+    print()
+    _write(workspace, _together(kept, _answers()))
+    print("\nSettings written to .ralph/settings.json")
+
+
+def _settings_file(workspace: str) -> str:
+    return os.path.join(workspace, ".ralph", "settings.json")
+
+
+def _refuse_hopeless(workspace: str) -> None:
+    """Say now, and not after ten questions, that the answers could not be written."""
+    directory = os.path.join(workspace, ".ralph")
+    if os.path.lexists(directory) and not os.path.isdir(directory):
+        raise ConfigError(".ralph: is not a directory.", "Move the file .ralph away.")
+    if os.path.isdir(_settings_file(workspace)):
+        raise ConfigError(".ralph/settings.json: is a directory.", "Move it away.")
+    place = directory if os.path.isdir(directory) else workspace
+    if not os.access(place, os.W_OK):
+        raise ConfigError(f"{place}: cannot be written.", f"Make it writable: chmod u+w {place}")
+
+
+def _show_existing(workspace: str) -> None:
+    """Show the settings as both files make them, or what is wrong with them."""
+    from ralph.settings.explain import redacted
+    from ralph.settings.load import load
+
+    try:
+        loaded = load(workspace)
+    except ConfigError as error:
+        print(error.message)
+        return
+    print(json.dumps(redacted(loaded.merged), indent=2, ensure_ascii=False))
+    overlay = " (with local overlay from settings.local.json)" if loaded.files[1:] else ""
+    print(f"Loaded from .ralph/settings.json{overlay}")
+
+
+def _worth_keeping(workspace: str) -> Json:
+    """What stands in settings.json by itself; nothing if that file is broken."""
+    from ralph.settings.load import combine
+    from ralph.settings.source import SETTINGS, read_layer
+
+    with suppress(ConfigError):
+        layer = read_layer(workspace, SETTINGS)
+        if layer:
+            combine([layer])
+            return layer.data
+    return {}
+
+
+def _answers() -> Json:
+    """What the person wants, asked in H's order."""
+    agent = {
+        "command": _ask("Agent command (e.g., claude, codex, amp, or other LLM CLI): ", _needed),
+        "flags": _ask("Agent flags (comma-separated, optional): ", _items),
+    }
+    answers: Json = {
+        "agent": agent,
+        "maximumIterations": _ask("Maximum iterations [10]: ", _iterations),
+        "completionResponse": _ask("Completion response [DONE]: ", str) or "DONE",
+        "guardrails": _guardrails(),
+    }
+    if _ask("Configure SCM? (y/N): ", _yes):
+        answers["scm"] = {
+            "command": _ask("  SCM command (e.g., git): ", _needed),
+            "tasks": _ask("  SCM tasks (comma-separated, e.g., commit,push): ", _needed_items),
+        }
+    return answers
+
+
+def _guardrails() -> list[Json]:
+    guardrails = []
+    while command := _ask("Add guardrail command (leave blank to finish): ", str):
+        action = _ask("  Fail action (APPEND|PREPEND|REPLACE): ", _fail_action)
+        hint = _ask("  Hint (optional, guidance for agent on failure): ", str)
+        guardrail = {"command": command, "failAction": action}
+        guardrails.append({**guardrail, "hint": hint} if hint else guardrail)
+    return guardrails
+
+
+def _together(kept: Json, answers: Json) -> Json:
+    """The answers over what is kept, in the schema's order: keys nobody asked for stay."""
+    from ralph.settings.schema import Settings
+
+    settings = {**_DEFAULTS, **kept, **answers}
+    settings["agent"] = {**(kept.get("agent") or {}), **answers["agent"]}
+    settings["scm"] = answers.get("scm")
+    keys = Settings.__struct_encode_fields__
+    return {key: settings[key] for key in keys if settings.get(key) is not None}
+
+
+def _write(workspace: str, settings: Json) -> None:
+    from ralph.adapters.files import ensure_ralph_dir
+    from ralph.settings.write import write
+
+    ensure_ralph_dir(workspace)
+    write(_settings_file(workspace), settings)
+
+
+def _ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:
+    """Ask until the answer is understood; each time say in one line why it was not."""
+    while True:
+        try:
+            return understand(_trimmed(input(question)))
+        except UnicodeError:
+            print("  That is not readable text.")
+        except ValueError as error:
+            print(f"  {error}")
+
+
+def _trimmed(answer: str) -> str:
+    answer.encode()  # a terminal may send bytes that are no text; no file could hold them
+    return answer.strip()
+
+
+def _needed(answer: str) -> str:
+    if not answer:
+        raise ValueError("This cannot be blank.")
+    return answer
+
+
+def _items(answer: str) -> list[str]:
+    return [item.strip() for item in answer.split(",") if item.strip()]
+
+
+def _needed_items(answer: str) -> list[str]:
+    items = _items(answer)
+    if not items:
+        raise ValueError("Name at least one.")
+    return items
+
+
+def _iterations(answer: str) -> int:
+    if not answer:
+        return 10
+    if not (answer.isascii() and answer.isdigit() and len(answer) <= _MOST_DIGITS and int(answer)):
+        raise ValueError("This must be a whole number, from 1 to 999999999.")
+    return int(answer)
+
+
+def _fail_action(answer: str) -> str:
+    if answer.upper() not in Placement.__members__:
+        raise ValueError("This must be APPEND, PREPEND or REPLACE.")
+    return answer.upper()
+
+
+def _yes(answer: str) -> bool:
+    if answer.lower() not in ("", "y", "yes", "n", "no"):
+        raise ValueError("Answer y or n.")
+    return answer.lower() in ("y", "yes")

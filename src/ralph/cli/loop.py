@@ -1,0 +1,225 @@
+"""One run from beginning to end: lock, journal, readers, engine, and the last word."""
+
+import json
+import os
+import shlex
+import time
+from dataclasses import dataclass, replace
+
+from ralph import __version__
+from ralph.adapters.agents import Launch
+from ralph.adapters.clock import SystemClock
+from ralph.adapters.files import make_run_dir, new_run_id
+from ralph.adapters.journal import FileJournal
+from ralph.adapters.lock import Lock
+from ralph.adapters.signals import SignalCounter
+from ralph.cli.wiring import (
+    Invocation,
+    Plan,
+    build_agent,
+    build_policy,
+    build_protector,
+    build_world,
+    plan_run,
+    wording_of,
+)
+from ralph.core.events import AgentEvent
+from ralph.core.facts import Fact, Started
+from ralph.core.prompt import completion_sentence
+from ralph.core.redact import redact
+from ralph.core.state import NEW, fold
+from ralph.core.turn import Order
+from ralph.core.verdict import Reason, Stop
+from ralph.engine import run
+from ralph.errors import RalphError
+from ralph.ports import Ports
+from ralph.ui import Reader
+from ralph.ui.console import Console
+from ralph.ui.jsonlines import JsonLines, stop_line
+from ralph.ui.lines import Briefing
+from ralph.ui.style import Style, Wishes, choose_style
+
+
+def execute(invocation: Invocation) -> int:
+    """Plan the run and carry it out, or only show it (`--dry-run`)."""
+    plan = plan_run(invocation)
+    if invocation.flags["dry_run"]:
+        return show_plan(invocation, plan)
+    now = time.time()
+    run_id = new_run_id(now)
+    lock = Lock(os.path.join(plan.project, "run.lock"))
+    lock.acquire(run_id, now)
+    try:
+        return _carry_out(invocation, plan, make_run_dir(plan.project, run_id)).exit_code
+    except RalphError as error:
+        error.run = run_id
+        raise
+    finally:
+        lock.release()
+
+
+def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
+    display = Display.of(invocation, plan, run_dir)
+    journal = FileJournal(os.path.join(run_dir, "journal.jsonl"))
+    try:
+        with SignalCounter() as counter:
+            stop = _loop(plan, run_dir, Recorder(journal, display.readers), display, counter)
+    finally:
+        journal.close()
+    if display.json is not None:
+        display.json.stop(stop, log=journal.path)
+    return stop.reason
+
+
+def _loop(
+    plan: Plan, run_dir: str, recorder: "Recorder", display: "Display", counter: SignalCounter
+) -> Stop:
+    protector = build_protector(plan, run_dir)
+    ports = Ports(
+        agent=build_agent(plan, run_dir, recorder.on_event, display.on_launch),
+        world=build_world(plan, protector, counter.signals),
+        journal=recorder,
+        clock=SystemClock(),
+    )
+    display.introduce(plan)
+    started = _started(plan, run_dir)
+    recorder.record(started)
+    policy = build_policy(plan, run_dir, protector, counter.signals)
+    return run(policy, ports, fold(NEW, started))
+
+
+def _started(plan: Plan, run_dir: str) -> Started:
+    return Started(
+        time=time.time(),
+        run=os.path.basename(run_dir),
+        profile="harness",
+        workspace=plan.workspace,
+        pid=os.getpid(),
+        version=__version__,
+        settings=json.dumps(plan.loaded.merged),
+    )
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """The journal first, then everybody who reads along."""
+
+    journal: FileJournal
+    readers: tuple[Reader, ...]
+
+    def record(self, fact: Fact) -> None:
+        """Keep a fact, then tell it."""
+        self.journal.record(fact)
+        for reader in self.readers:
+            reader.on_fact(fact)
+
+    def on_event(self, event: AgentEvent) -> None:
+        """Tell what the agent's stream says."""
+        for reader in self.readers:
+            reader.on_event(event)
+
+
+@dataclass(frozen=True)
+class Display:
+    """Who shows the run: the console, and with `--json` a reader for programs."""
+
+    console: Console
+    json: JsonLines | None
+    readers: tuple[Reader, ...]
+
+    @classmethod
+    def of(cls, invocation: Invocation, plan: Plan, run_dir: str) -> "Display":
+        """The readers that the flags ask for."""
+        settings, flags = plan.settings, invocation.flags
+        in_json = bool(flags["in_json"])
+        console = Console(
+            invocation.out,
+            invocation.err,
+            _style(invocation, plan, "out"),
+            stream=settings.stream_agent_output and not in_json,
+            verbose=bool(flags["verbose"]),
+            briefing=_briefing(plan, run_dir),
+            clock=time.time,
+            redact=redact,
+            err_style=_style(invocation, plan, "err"),
+        )
+        if not in_json:
+            return cls(console, None, (console,))
+        lines = JsonLines(
+            invocation.out,
+            os.path.basename(run_dir),
+            clock=time.time,
+            redact=redact,
+            on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
+        )
+        return cls(console, lines, (lines, console))
+
+    def introduce(self, plan: Plan) -> None:
+        """What people want to know before the first turn (DESIGN §4.19, H §Verbose Output)."""
+        console, environment = self.console, plan.environment
+        for name in plan.loaded.files:
+            console.debug(f"Loading settings from {name}")
+        console.debug(f"Settings: {_merged(plan)}")
+        withheld = ", ".join(environment.removed)
+        tail = f"; not passed on: {withheld}" if withheld else ""
+        console.note(f"Agent: {plan.command[0]} ({plan.kind}); paid by {environment.payer}{tail}")
+
+    def on_launch(self, launch: Launch, order: Order) -> None:
+        """Say how the agent is called, without the prompt, and what it is asked."""
+        argv = launch.argv[:-1] if launch.argv[-1] == order.prompt else launch.argv
+        self.console.debug(f"Agent command: {shlex.join(argv)}")
+        self.console.prompt(order.prompt)
+
+
+def _merged(plan: Plan) -> str:
+    from ralph.settings.explain import redacted
+
+    return json.dumps(redacted(dict(plan.loaded.merged)))
+
+
+def _briefing(plan: Plan, run_dir: str) -> Briefing:
+    settings, marker = plan.settings, plan.contract.marker
+    return Briefing(
+        iterations=settings.maximum_iterations,
+        guardrails=frozenset(g.command for g in settings.guardrails),
+        journal=os.path.join(run_dir, "journal.jsonl"),
+        permission_hint=plan.module.PERMISSION_HINT,
+        marker=marker,
+        completion_sentence="" if settings.tell_completion else completion_sentence(marker),
+    )
+
+
+def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
+    flags, display = invocation.flags, plan.settings.display
+    file = invocation.out if stream == "out" else invocation.err
+    return choose_style(
+        Wishes(display.emoji, display.color, display.timestamps),
+        Wishes(flags["emoji"], flags["color"], flags["timestamps"]),
+        terminal=file is not None and file.isatty(),
+        environ=invocation.environ,
+        encoding=getattr(file, "encoding", None) or "utf-8",
+        max_output_lines=display.max_output_lines,
+        max_output_chars=display.max_output_chars,
+    )
+
+
+def show_plan(invocation: Invocation, plan: Plan) -> int:
+    """`--dry-run`: the prompt and the command of the first turn."""
+    from ralph.core.case import Case
+    from ralph.core.task import Assignment
+    from ralph.core.verdict import Boundary
+    from ralph.profiles.harness import Compose
+
+    state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
+    case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
+    order = Order(Compose(wording_of(plan.settings))(case), 1)
+    launch = build_agent(plan, plan.project, lambda _: None).launch(order)
+    if invocation.flags["in_json"]:
+        shown = {"type": "dry_run", "time": time.time(), "run": None}
+        print(json.dumps({**shown, "command": launch.argv, "prompt": order.prompt}))
+        print(stop_line(Reason.COMPLETED, time=time.time()))
+        return 0
+    how = "as the last argument" if launch.stdin is None else "on standard input"
+    argv = launch.argv[:-1] if launch.argv[-1] == order.prompt else launch.argv
+    print(f"Command: {shlex.join(argv)}\nPrompt, {how}:\n\n{order.prompt}")
+    return 0

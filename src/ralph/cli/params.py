@@ -1,0 +1,58 @@
+"""Kinds of flag values: strict about numbers, generous about durations."""
+
+import math
+import os
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def whole_number(value: str) -> int:
+    """Decimal digits, leading zeros allowed; the settings check the range."""
+    if not re.fullmatch(r"-?[0-9]{1,18}", value):
+        raise click.BadParameter(f"{value!r} is not a whole number.")
+    return int(value, 10)
+
+
+def duration(value: str) -> float:
+    """Seconds, or `90s`, `30m`, `2h`."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", value, re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a duration such as 90, 90s, 30m or 2h.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def dollars(value: str) -> float:
+    """An amount of money, with or without the sign."""
+    found = re.fullmatch(r"\$?([0-9]+(?:\.[0-9]+)?)", value, re.ASCII)
+    if found is None or not math.isfinite(float(found[1])):
+        raise click.BadParameter(f"{value!r} is not an amount of dollars such as 5 or 0.50.")
+    return float(found[1])
+
+
+def in_directory(function: _Function) -> _Function:
+    """The option `-C DIR`: do everything as if started there."""
+    option = click.option(
+        "-C",
+        "directory",
+        metavar="DIR",
+        is_eager=True,
+        expose_value=False,
+        callback=_change_directory,
+        help="Work in DIR instead of the current directory.",
+    )
+    return option(function)
+
+
+def _change_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    try:
+        os.chdir(value)
+    except OSError as error:
+        raise click.BadParameter(f"{value}: {error.strerror}", ctx, param) from error

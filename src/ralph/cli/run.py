@@ -1,0 +1,62 @@
+"""`ralph run`: the prompt loop (H)."""
+
+import os
+import sys
+
+import click
+
+from ralph.cli.params import dollars, duration, in_directory, whole_number
+
+_EPILOG = """\b
+Examples:
+  ralph run -p "Make the tests pass. Say <response>DONE</response> when they do."
+  ralph run -f PROMPT.md -m 30 --max-time 8h --max-cost 20
+  ralph run -p "Fix the lint errors" --agent codex --tell-completion
+  ralph run -f PROMPT.md --dry-run
+\b
+Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
+4 stalled, 5 the agent keeps failing, 130 interrupted.
+"""
+
+
+@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-p", "--prompt", metavar="TEXT", help="The prompt to send to the agent.")
+@click.option("-f", "--prompt-file", metavar="FILE", help="Read it from FILE, before each turn.")
+@click.option("-m", "--maximum-iterations", metavar="N", type=whole_number, help="Most iterations.")
+@click.option("-c", "--completion-response", metavar="TEXT", help="What the agent says when done.")
+@click.option(
+    "--stream-agent-output/--no-stream-agent-output",
+    default=None,
+    help="Show the agent's output as it comes.",
+)
+@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
+@click.option("--agent", metavar="COMMAND", help="The agent: claude, codex, amp, any command.")
+@click.option("--model", metavar="NAME", help="The model the agent shall use.")
+@click.option("--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say.")
+@click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
+@click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")
+@click.option("--timeout", metavar="DURATION", type=duration, help="Longest turn of the agent.")
+@click.option("--idle-timeout", metavar="DURATION", type=duration, help="Longest silence of it.")
+@click.option("--stop-grace", metavar="DURATION", type=duration, help="Time left after Ctrl+C.")
+@click.option(
+    "--tell-completion/--no-tell-completion",
+    default=None,
+    help="Add to the prompt how to say that it is done.",
+)
+@click.option("--emoji/--no-emoji", default=None, help="Emoji as markers.")
+@click.option("--color/--no-color", default=None, help="Colours.")
+@click.option("--timestamps/--no-timestamps", default=None, help="The time before each line.")
+@click.option("--dry-run", is_flag=True, help="Print the prompt and the command, run nothing.")
+@click.option("--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line.")
+@in_directory
+def run(**flags: object) -> int:
+    """Run an agent in a loop until its work is done and proven.
+
+    The agent works; the guardrails of .ralph/settings.json check; what they find goes into the
+    next prompt. Only when the agent says <response>DONE</response> and every guardrail passes is
+    the work believed to be done.
+    """
+    from ralph.cli.loop import execute
+    from ralph.cli.wiring import Invocation
+
+    return execute(Invocation(os.getcwd(), dict(os.environ), flags, sys.stdout, sys.stderr))

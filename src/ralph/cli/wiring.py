@@ -1,0 +1,256 @@
+"""Wiring: from flags and settings to a plan, and from a plan to a policy and its ports."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from ralph.adapters.agent import CliAgent, Setup
+from ralph.adapters.agents import AgentModule, Launch, find_command, kind_of, module_of, split_flags
+from ralph.adapters.environment import Environment, agent_environment
+from ralph.adapters.files import PromptFile, PromptText, project_dir, state_root
+from ralph.adapters.guardrail import Guardrail, Place, slugs
+from ralph.adapters.probe import Probe
+from ralph.adapters.protect import ProtectGate, Protector
+from ralph.adapters.scm import ScmCommand
+from ralph.adapters.world import Workspace
+from ralph.core.claims import ResponseTag
+from ralph.core.events import AgentEvent
+from ralph.core.limits import Limits
+from ralph.core.redact import secrets_of
+from ralph.core.task import Backlog
+from ralph.core.turn import Order
+from ralph.core.world import Signals
+from ralph.errors import ConfigError
+from ralph.ports import Policy
+from ralph.profiles.harness import Patience, Wording, harness
+from ralph.settings.load import Loaded, load
+from ralph.settings.schema import Settings
+
+_FLAGS = {  # flag -> the setting it overrides
+    "--maximum-iterations": "maximumIterations",
+    "--completion-response": "completionResponse",
+    "--stream-agent-output": "streamAgentOutput",
+    "--tell-completion": "tellCompletion",
+    "--agent": "agent.command",
+    "--model": "agent.model",
+    "--max-time": "maxTime",
+    "--max-cost": "maxCost",
+    "--max-wait": "maxWait",
+    "--timeout": "timeout",
+    "--idle-timeout": "idleTimeout",
+    "--stop-grace": "stopGrace",
+}
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What someone typed, and where."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    flags: Mapping[str, Any]
+    out: TextIO | None
+    err: TextIO | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that could start: everything checked, nothing begun."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    loaded: Loaded
+    backlog: Callable[[], Backlog]
+    command: tuple[str, ...]
+    kind: str
+    module: AgentModule
+    environment: Environment
+    state_root: str
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.loaded.settings
+
+    @property
+    def project(self) -> str:
+        """The workspace's directory in the state directory."""
+        return project_dir(self.state_root, self.workspace)
+
+    @property
+    def contract(self) -> ResponseTag:
+        """What the agent must say."""
+        return ResponseTag(self.settings.completion_response)
+
+
+def plan_run(invocation: Invocation) -> Plan:
+    """Check everything that can be checked before a run begins."""
+    backlog = _backlog(invocation.flags)
+    overrides = {
+        setting: (invocation.flags[flag.removeprefix("--").replace("-", "_")], flag)
+        for flag, setting in _FLAGS.items()
+    }
+    loaded = load(invocation.workspace, overrides)
+    problem = backlog().problem
+    if problem:
+        raise ConfigError(problem, "Give a prompt with -p TEXT or -f FILE.")
+    agent = loaded.settings.agent
+    command = find_command(agent.command, invocation.environ)
+    kind = kind_of(command[0], agent.kind)
+    module = module_of(kind)
+    _refuse_uncounted_money(loaded.settings, module, command[0])
+    environment = agent_environment(
+        invocation.environ,
+        kind,
+        module.CREDENTIALS,
+        keep=agent.env.keep,
+        unset=agent.env.unset,
+        put=agent.env.set,
+    )
+    root = state_root(invocation.environ)
+    return Plan(
+        invocation.workspace,
+        invocation.environ,
+        loaded,
+        backlog,
+        command,
+        kind,
+        module,
+        environment,
+        root,
+    )
+
+
+def _backlog(flags: Mapping[str, Any]) -> Callable[[], Backlog]:
+    text, file = flags["prompt"], flags["prompt_file"]
+    if (text is None) == (file is None):
+        raise ConfigError(
+            "give exactly one of --prompt and --prompt-file",
+            'For example: ralph run -p "Make the tests pass" or ralph run -f PROMPT.md',
+        )
+    return PromptText(text) if text is not None else PromptFile(file)
+
+
+def _refuse_uncounted_money(settings: Settings, module: AgentModule, name: str) -> None:
+    """A limit that nobody counts against would be a lie (DESIGN §4.21)."""
+    if settings.max_cost is None:
+        return
+    counts = module.REPORTS == "cost" or (module.REPORTS == "tokens" and settings.agent.prices)
+    if counts and settings.stream_agent_output:
+        return
+    if not settings.stream_agent_output:
+        raise ConfigError(
+            "--max-cost: without streaming the agent reports no cost",
+            "Leave out --no-stream-agent-output.",
+        )
+    remedy = "Use --max-time or -m instead."
+    if module.REPORTS == "tokens":
+        remedy = 'Set agent.prices, for example {"input": 1.25, "output": 10}, or use --max-time.'
+    raise ConfigError(f"--max-cost: {name} reports no cost", remedy)
+
+
+def build_policy(plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource") -> Policy:
+    """The harness profile as the settings want it."""
+    settings = plan.settings
+    protect = ProtectGate(protector, os.path.join(plan.workspace, ".ralph"))
+    return harness(
+        limits_of(settings),
+        patience_of(settings),
+        wording_of(settings),
+        (protect, *_guardrails(plan, run_dir, signals)),
+        _scm(plan, signals),
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What the run may use up."""
+    return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
+
+
+def patience_of(settings: Settings) -> Patience:
+    """How long the run bears with the agent."""
+    return Patience(
+        settings.timeout,
+        settings.idle_timeout,
+        settings.result_grace,
+        settings.stop_grace,
+        settings.max_wait,
+        settings.fail_after,
+        settings.stall_after,
+    )
+
+
+def wording_of(settings: Settings) -> Wording:
+    """How the prompt is put together."""
+    count_to = settings.maximum_iterations if settings.include_iteration_count_in_prompt else None
+    return Wording(ResponseTag(settings.completion_response), settings.tell_completion, count_to)
+
+
+def build_agent(
+    plan: Plan,
+    run_dir: str,
+    on_event: Callable[[AgentEvent], None],
+    on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
+) -> CliAgent:
+    """The agent that takes the turns."""
+    agent = plan.settings.agent
+    env = {**plan.environment.values, "RALPH_RUN": os.path.basename(run_dir)}
+    setup = Setup(
+        module=plan.module,
+        command=plan.command,
+        flags=split_flags(agent.flags),
+        model=agent.model,
+        stream=plan.settings.stream_agent_output,
+        prompt_via=agent.prompt_via,
+        help_text=_help_text(plan),
+        prices=agent.prices.prices() if agent.prices else None,
+        workspace=plan.workspace,
+        env=env,
+        run_dir=run_dir,
+        secrets=secrets_of(env),
+    )
+    return CliAgent(setup, on_event, on_launch)
+
+
+def build_world(plan: Plan, protector: Protector, signals: "SignalSource") -> Workspace:
+    """What the engine surveys."""
+    if not plan.settings.stall_after:
+        return Workspace(signals, plan.backlog, protector)
+    from ralph.adapters.git import TreeDigest
+
+    return Workspace(signals, plan.backlog, protector, TreeDigest(plan.workspace, plan.environ))
+
+
+def build_protector(plan: Plan, run_dir: str) -> Protector:
+    """Who knows the protected paths."""
+    store = os.path.join(run_dir, "protected")
+    return Protector(plan.workspace, plan.settings.protect, store)
+
+
+SignalSource = Callable[[], Signals]
+
+
+def _guardrails(plan: Plan, run_dir: str, signals: SignalSource) -> tuple[Guardrail, ...]:
+    settings = plan.settings
+    chars = settings.output_truncate_chars
+    place = Place(plan.workspace, run_dir, plan.environ, chars, signals)
+    names = slugs(tuple(g.command for g in settings.guardrails))
+    return tuple(
+        Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
+        for g, slug in zip(settings.guardrails, names, strict=True)
+    )
+
+
+def _scm(plan: Plan, signals: SignalSource) -> ScmCommand | None:
+    scm = plan.settings.scm
+    if scm is None or not scm.tasks:
+        return None
+    return ScmCommand(scm.command, scm.tasks, plan.workspace, plan.environ, signals)
+
+
+def _help_text(plan: Plan) -> Callable[[], str | None]:
+    if not plan.settings.agent.probe or not plan.module.PROBE:
+        return lambda: None
+    cache = os.path.join(plan.state_root, "probes.json")
+    return Probe(plan.command, plan.module.PROBE, plan.environment.values, cache)

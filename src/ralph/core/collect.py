@@ -1,0 +1,129 @@
+"""From events to a turn: counts, claims and the last words; memory stays flat."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ralph.core.claims import Claim, ClaimScanner, find_claims
+from ralph.core.events import (
+    AgentEvent,
+    Failure,
+    Question,
+    RateLimited,
+    Result,
+    Speaker,
+    Text,
+    Thinking,
+    ToolEnd,
+    ToolStart,
+    Unknown,
+)
+from ralph.core.turn import Turn
+
+_KEEP_TEXT = 64 * 1024
+_KEEP_OVERHEARD = 8
+
+
+class Tail:
+    """The last characters of a long text."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, piece: str) -> None:
+        """Append; what is too old is dropped in time."""
+        self._pieces.append(piece)
+        self._length += len(piece)
+        if self._length > 4 * self._size:
+            kept = self.text()
+            self._pieces, self._length = [kept], len(kept)
+
+    def text(self) -> str:
+        """The last `size` characters."""
+        return "".join(self._pieces)[-self._size :]
+
+
+class Collector:
+    """Takes events one by one; `turn()` is what they amount to."""
+
+    def __init__(self) -> None:
+        self._scanner = ClaimScanner()
+        self._tail = Tail(_KEEP_TEXT)
+        self._newline_due = False
+        self._overheard: list[Claim] = []
+        self._tools = self._tool_errors = self._unknown = 0
+        self._question: str | None = None
+        self._limited: RateLimited | None = None
+        self.result: Result | None = None
+
+    def add(self, events: Iterable[AgentEvent]) -> None:
+        """Take the next events."""
+        for event in events:
+            self._take(event)
+
+    def turn(self, *, has_result: bool) -> Turn:
+        """The turn so far. Where the dialect has a final result, its absence is a failure."""
+        result = self.result
+        failure = result.failure if result else None
+        if result is None and has_result:
+            failure = self._no_result()
+        return Turn(
+            failure=failure,
+            claims=self._scanner.claims(),
+            overheard=tuple(self._overheard),
+            question=self._question,
+            text=self._tail.text(),
+            tools=self._tools,
+            tool_errors=self._tool_errors,
+            unknown=self._unknown,
+            denied=result.denied if result else (),
+            cost_usd=result.cost_usd if result else None,
+            usage=result.usage if result else Turn().usage,
+        )
+
+    def _no_result(self) -> Failure:
+        failure = Failure("the stream ended without a final result")
+        if self._limited:
+            return replace(
+                failure, message=self._limited.why, status=429, resets_at=self._limited.resets_at
+            )
+        return failure
+
+    def _take(self, event: AgentEvent) -> None:
+        match event:
+            case Text(text=text, speaker=Speaker.ASSISTANT):
+                self._said(text)
+            case Text(text=text) | Thinking(text=text):
+                self._overhear(text)
+            case ToolStart():
+                self._tools += 1
+                self._question = None
+            case ToolEnd(output=output, is_error=is_error):
+                self._tool_errors += is_error
+                self._overhear(output)
+            case Question(text=text):
+                self._question = text
+            case RateLimited():
+                self._limited = event
+            case Result():
+                self.result = event
+            case Unknown():
+                self._unknown += 1
+            case _:
+                pass
+
+    def _said(self, text: str) -> None:
+        """Assistant text: blocks are joined by newlines (issue: `<response>` may span lines)."""
+        if not text:
+            return
+        joined = f"\n{text}" if self._newline_due else text
+        self._newline_due = not text.endswith("\n")
+        self._tail.add(joined)
+        if self._scanner.feed(joined):
+            self._question = None  # it asked, went on all the same, and says where it stands
+
+    def _overhear(self, text: str) -> None:
+        room = _KEEP_OVERHEARD - len(self._overheard)
+        if room > 0:
+            self._overheard.extend(find_claims(text)[:room])

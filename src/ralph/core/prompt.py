@@ -1,0 +1,50 @@
+"""The prompt of a turn: what the task says, what came back, where we are."""
+
+from collections.abc import Iterable
+
+from ralph.core.state import RunState
+from ralph.core.verdict import Feedback, Placement
+
+
+def place(prompt: str, feedback: Iterable[Feedback]) -> str:
+    """Each piece of feedback is applied to what the one before produced (H §Prompt Construction).
+
+    A later REPLACE wipes what stood before it.
+    """
+    for piece in feedback:
+        match piece.placement:
+            case Placement.APPEND:
+                prompt = _joined(prompt, piece.text)
+            case Placement.PREPEND:
+                prompt = _joined(piece.text, prompt)
+            case Placement.REPLACE:
+                prompt = piece.text
+    return prompt
+
+
+def count_line(iteration: int, maximum: int) -> str:
+    """H §Loop Behavior 3: `Iteration X of Y, Z remaining.`"""
+    return f"Iteration {iteration} of {maximum}, {max(0, maximum - iteration)} remaining."
+
+
+def completion_sentence(marker: str) -> str:
+    """The one sentence that a prompt needs so that a run can end by itself."""
+    return f"When everything is done, and only then, end your answer with {marker}."
+
+
+def cut_off_notice(iteration: int) -> str:
+    """What the agent is told when a crash cut its turn off and the turn is taken again."""
+    return (
+        f"Iteration {iteration} was cut off before it ended and is taken again. "
+        "Look at what is already there before you go on."
+    )
+
+
+def cut_off(state: RunState) -> tuple[Feedback, ...]:
+    """The notice in front of the prompt, if there is anything to notice."""
+    notice = Feedback(cut_off_notice(state.iteration), Placement.PREPEND)
+    return (notice,) if state.cut_off else ()
+
+
+def _joined(first: str, second: str) -> str:
+    return f"{first}\n\n{second}" if first and second else first or second

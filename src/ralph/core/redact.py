@@ -1,0 +1,66 @@
+"""Keeping secrets out of what people read and out of saved streams (DESIGN §4.19)."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+_MARK = b"[redacted]"
+_KEY_SHAPED = re.compile(
+    r"""\b(?:
+      sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}      # Anthropic, OpenAI, OpenRouter
+    | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,}
+    | AKIA[0-9A-Z]{16} | AIza[0-9A-Za-z_-]{30,}
+    | xox[abprs]-[A-Za-z0-9-]{10,} | glpat-[\w-]{16,} | hf_[A-Za-z0-9]{20,}
+    )""",
+    re.VERBOSE,
+)
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_SHORTEST_SECRET = 8  # shorter values are words that would be cut out of innocent text
+
+
+def redact(text: str) -> str:
+    """The text without values shaped like keys."""
+    return _KEY_SHAPED.sub(_MARK.decode(), text)
+
+
+def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
+    """The values in an environment whose names say that they are secret, longest first."""
+    values = {v for k, v in environ.items() if _SECRET_NAME.search(k) and _worth_hiding(v)}
+    return tuple(sorted((v.encode(errors="surrogateescape") for v in values), key=len)[::-1])
+
+
+def _worth_hiding(value: str) -> bool:
+    return len(value) >= _SHORTEST_SECRET and "/" not in value[:1]  # a path is no secret
+
+
+class StreamRedactor:
+    """Removes known secrets from bytes that come in pieces, the same however they are cut."""
+
+    def __init__(self, secrets: Iterable[bytes]) -> None:
+        # Longest first: of two secrets that begin alike, the longer one is taken out whole.
+        self._secrets = tuple(sorted({s for s in secrets if s}, key=len, reverse=True))
+        self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
+        self._hold = max(map(len, self._secrets), default=1) - 1
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What may be written now; the last bytes stay until it is clear what they are."""
+        data = self._rest + chunk if self._rest else chunk
+        # A secret that begins before this point is here in full, the longest one too.
+        return self._clean(data, max(0, len(data) - self._hold))
+
+    def end(self) -> bytes:
+        """What was held back."""
+        return self._clean(self._rest, len(self._rest))
+
+    def _clean(self, data: bytes, until: int) -> bytes:
+        """Everything up to `until`, clean; a secret that begins before it goes as a whole."""
+        pieces, done = [], 0
+        if any(secret in data for secret in self._secrets):  # much faster than the pattern
+            for found in self._pattern.finditer(data):
+                if found.start() >= until:
+                    break
+                pieces += [data[done : found.start()], _MARK]
+                done = found.end()
+        cut = max(done, until)
+        self._rest = data[cut:]
+        return b"".join((*pieces, data[done:cut]))

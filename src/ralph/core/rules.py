@@ -1,0 +1,337 @@
+"""Rules: each answers one question about a case, or nothing. Ladders put them in order.
+
+What only one way of working needs is in `rules_tasks`, `rules_marks`, `rules_stories` and
+`rules_session`.
+
+A rule with parameters is a frozen dataclass, so that it prints, compares and explains itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+
+from ralph.core.case import Case, Rule
+from ralph.core.claims import Contract, asked
+from ralph.core.limits import Limits, Spent, exceeded
+from ralph.core.task import Assignment
+from ralph.core.turn import Ending
+from ralph.core.verdict import (
+    Accept,
+    Answer,
+    Continue,
+    Cut,
+    Feedback,
+    Park,
+    Reason,
+    Release,
+    Stop,
+    Wait,
+)
+
+
+def rule_name(rule: Rule) -> str:
+    """How a rule is shown: `carry_on`, `RunLimit(limits=Limits(iterations=10))`."""
+    return getattr(rule, "__name__", None) or _shown(rule)
+
+
+def _shown(value: object) -> str:
+    """A dataclass without what says nothing: fields that are None or hidden."""
+    if not is_dataclass(value):
+        return repr(value)
+    told = [(f.name, getattr(value, f.name)) for f in fields(value) if f.repr]
+    inner = ", ".join(f"{name}={_shown(v)}" for name, v in told if v is not None)
+    return f"{type(value).__name__}({inner})"
+
+
+# ------------------------------------------------------------------ opening
+
+
+def cancelled(case: Case) -> Answer | None:
+    """Someone asked the run to end."""
+    return Stop(Reason.INTERRUPTED, "asked to stop") if case.signals.cancels else None
+
+
+def paused(case: Case) -> Answer | None:
+    """Someone asked the run to pause."""
+    return Wait(None, "paused") if case.signals.paused else None
+
+
+def unreadable(case: Case) -> Answer | None:
+    """The prompt, the task list or a signal cannot be read."""
+    problem = case.backlog.problem or case.signals.problem
+    return Stop(Reason.CONFIG, problem) if problem else None
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """Something is left to do, and no task can be selected."""
+
+    select: Callable[[Case], Assignment | None] = field(repr=False)
+
+    def __call__(self, case: Case) -> Answer | None:
+        if self.select(case) is not None:
+            return None
+        names = ", ".join(t.id for t in case.open_tasks) or "the list is empty"
+        return Stop(Reason.BLOCKED, f"no open task can be started: {names}")
+
+
+def nothing_left(case: Case) -> Answer | None:
+    """Every task is done, or parked."""
+    if case.open_tasks:
+        return None
+    if case.state.parked:
+        waiting = "; ".join(f"{task}: {why}" for task, why in case.state.parked)
+        return Stop(Reason.BLOCKED, f"only parked tasks are left: {waiting}")
+    return Stop(Reason.COMPLETED, "nothing is left to do", case.state.evidence)
+
+
+@dataclass(frozen=True)
+class RunLimit:
+    """The run's iterations, time or money are used up."""
+
+    limits: Limits
+
+    def __call__(self, case: Case) -> Answer | None:
+        why = exceeded(self.limits, _spent_in_full(case))
+        return Stop(Reason.LIMIT, why) if why else None
+
+
+def carry_on(case: Case) -> Answer | None:
+    """Nothing speaks against another turn."""
+    return Continue()
+
+
+@dataclass(frozen=True)
+class CarryOn:
+    """S: another attempt, after a delay."""
+
+    after: float = 1.0
+
+    def __call__(self, case: Case) -> Answer | None:
+        return Continue(after=self.after)
+
+
+# ------------------------------------------------------------------ watching
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """A turn takes too long, or says nothing for too long."""
+
+    turn: float | None = None
+    idle: float | None = None
+
+    def __call__(self, case: Case) -> Answer | None:
+        assert case.pulse is not None
+        seconds, idle, finished = case.pulse.seconds, case.pulse.idle, case.finished
+        if self.turn is not None and seconds >= self.turn:
+            return Cut(f"timed out after {self.turn:g} s", finished=finished)
+        if self.idle is not None and idle >= self.idle and not finished:
+            return Cut(f"silent for {self.idle:g} s")
+        return None
+
+
+@dataclass(frozen=True)
+class ResultGrace:
+    """The final result is said and the process does not exit (DESIGN §4.7)."""
+
+    seconds: float = 10.0
+
+    def __call__(self, case: Case) -> Answer | None:
+        assert case.pulse is not None
+        since = case.pulse.since_result
+        if since is None or since < self.seconds:
+            return None
+        return Cut(f"still running {self.seconds:g} s after its result", finished=True)
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """The run's time is used up while the agent works."""
+
+    seconds: float | None
+
+    def __call__(self, case: Case) -> Answer | None:
+        if self.seconds is None or case.spent.seconds < self.seconds:
+            return None
+        return Cut(f"the run's {self.seconds:g} s are used up", finished=case.finished)
+
+
+@dataclass(frozen=True)
+class SecondSignal:
+    """Asked to end twice, or once and not ended within the grace (DESIGN §4.8)."""
+
+    stop_grace: float | None = None
+
+    def __call__(self, case: Case) -> Answer | None:
+        signals = case.signals
+        if signals.cancels >= 2:
+            return Cut("asked to stop at once", grace=0.3)
+        if self.stop_grace is None or signals.cancelled_at is None:
+            return None
+        if case.now - signals.cancelled_at < self.stop_grace:
+            return None
+        return Cut(f"did not end within {self.stop_grace:g} s of being asked to stop")
+
+
+@dataclass(frozen=True)
+class DoneGrace:
+    """S: DONE appeared while the agent works, and it does not end (DESIGN §4.6)."""
+
+    seconds: float = 300.0
+
+    def __call__(self, case: Case) -> Answer | None:
+        done_at = case.signals.done_at
+        if done_at is None or case.now - done_at < self.seconds:
+            return None
+        return Cut(f"still running {self.seconds:g} s after DONE", finished=True)
+
+
+# ------------------------------------------------------------------ closing
+
+
+def interrupted(case: Case) -> Answer | None:
+    """After a signal the answer is 130, whatever was claimed (DESIGN §4.1)."""
+    return Stop(Reason.INTERRUPTED, "asked to stop") if case.signals.cancels else None
+
+
+def unstartable(case: Case) -> Answer | None:
+    """Not found or not executable: no restart will help (DESIGN §4.4)."""
+    if case.turn.ending is not Ending.UNSTARTABLE:
+        return None
+    return Stop(Reason.CONFIG, case.turn.why)
+
+
+def refused(case: Case) -> Answer | None:
+    """The provider does not accept the credential."""
+    failure = case.turn.failure
+    if failure is None or not failure.refused:
+        return None
+    return Stop(Reason.CONFIG, f"the agent's credential was refused: {failure.message}")
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """Wait for the stated reset, else 30 s doubling to 15 min, then take the iteration again."""
+
+    max_wait: float = 86_400.0
+
+    def __call__(self, case: Case) -> Answer | None:
+        failure, state = case.turn.failure, case.state
+        if failure is None or not failure.limited:
+            return None
+        stated = failure.resets_at
+        if stated is None and failure.retry_after is not None:
+            stated = case.now + failure.retry_after
+        if stated is None or stated <= case.now:
+            until = case.now + _doubling(30.0, state.waits)
+        else:  # a reset that keeps proving too early must not become a busy loop
+            until = max(stated, case.now + _doubling(1.0, state.waits))
+        if state.waited + until - case.now > self.max_wait:
+            return Stop(Reason.LIMIT, f"waiting used up ({self.max_wait:g} s): {failure.message}")
+        return Wait(until, failure.message)
+
+
+def _doubling(first: float, times: int) -> float:
+    return min(900.0, first * 2.0 ** min(times, 10))
+
+
+@dataclass(frozen=True)
+class Failing:
+    """So many agent failures in a row end the run; fewer are fed back. 0 is off."""
+
+    after: int = 3
+
+    def __call__(self, case: Case) -> Answer | None:
+        count = case.state.failures + 1
+        if not case.turn.failed or not self.after or count < self.after:
+            return None
+        why = f"{count} agent failures in a row; the last: {describe_failure(case)}"
+        return Stop(Reason.FAILING, why)
+
+
+def describe_failure(case: Case) -> str:
+    """Why the turn failed, in one line."""
+    turn = case.turn
+    if turn.ending is Ending.CUT:
+        return turn.why
+    if turn.failure is not None:
+        return turn.failure.message
+    last = turn.stderr.strip().splitlines()[-1:]
+    return ": ".join((f"exit code {turn.exit_code}", *last))
+
+
+@dataclass(frozen=True)
+class Asks:
+    """The agent needs a person: BLOCKED, DECIDE or a question."""
+
+    park: bool = False
+
+    def __call__(self, case: Case) -> Answer | None:
+        question = None if case.turn.failed else asked(case.turn)
+        if question is None:
+            return None
+        return Park(question) if self.park else Stop(Reason.BLOCKED, question)
+
+
+@dataclass(frozen=True)
+class Believed:
+    """The claim is made, the turn did not fail, and every gate ran and passed (DESIGN §4.3)."""
+
+    contract: Contract
+    min_tools: int = 0
+
+    def __call__(self, case: Case) -> Answer | None:
+        claim = self.contract.met_by(case.turn)
+        if claim is None or case.turn.failed or not case.checked or case.findings:
+            return None
+        if case.turn.tools < self.min_tools:
+            return None
+        gates = tuple(f"passed: {name}" for name in case.passed)
+        return Accept((f"claimed: {claim.raw}", *(gates or ("no gate is configured",))))
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """So many turns in a row changed nothing. 0 is off."""
+
+    after: int
+    park: bool = False
+
+    def __call__(self, case: Case) -> Answer | None:
+        count = case.state.stalls + (not case.progressed)
+        if not self.after or count < self.after:
+            return None
+        why = f"{count} iterations without any progress"
+        return Park(why) if self.park else Stop(Reason.STALLED, why)
+
+
+@dataclass(frozen=True)
+class Objections:
+    """A failure, findings and near misses go back to the agent."""
+
+    contract: Contract | None = None
+
+    def __call__(self, case: Case) -> Answer | None:
+        near = self.contract.near_misses(case.turn) if self.contract else ()
+        notes = (Feedback(f"Not complete yet: {' '.join(near)}"),) if near else ()
+        feedback = (*objections(case), *notes)
+        return Continue(feedback) if feedback else None
+
+
+def objections(case: Case) -> tuple[Feedback, ...]:
+    """What the host has to say about a turn: that it failed, and what the gates found."""
+    findings = tuple(f.feedback() for f in case.findings)
+    if not case.turn.failed:
+        return findings
+    return (Feedback(f"The previous iteration failed: {describe_failure(case)}"), *findings)
+
+
+def release(case: Case) -> Answer | None:
+    """Let the session end: the closing boundary judges."""
+    return Release()
+
+
+def _spent_in_full(case: Case) -> Spent:
+    """An iteration that is to be taken again has not been spent."""
+    spent = case.spent
+    return replace(spent, iterations=spent.iterations - 1) if case.state.again else spent

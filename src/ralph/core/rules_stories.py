@@ -1,0 +1,62 @@
+"""Rules of reviewed stories (R)."""
+
+from dataclasses import dataclass
+
+from ralph.core.case import Case
+from ralph.core.claims import Contract
+from ralph.core.rules import objections
+from ralph.core.task import ReviewStatus, Task
+from ralph.core.verdict import Answer, Continue, Feedback, Reason, Release, Stop, Wait
+
+
+@dataclass(frozen=True)
+class AllApproved:
+    """The list itself shows every story approved. An empty list is not complete."""
+
+    skip_review: bool = False
+
+    def __call__(self, case: Case) -> Answer | None:
+        tasks = case.backlog.tasks
+        if not tasks or case.findings or not all(self._is_done(t) for t in tasks):
+            return None
+        word = "passes" if self.skip_review else "is approved"
+        return Stop(Reason.COMPLETED, f"every story {word}", tuple(f"{t.id} {word}" for t in tasks))
+
+    def _is_done(self, story: Task) -> bool:
+        return story.passes and (self.skip_review or story.review is ReviewStatus.APPROVED)
+
+
+@dataclass(frozen=True)
+class SilentRetry:
+    """An answer without words and tools is taken again, a few times (R §3)."""
+
+    most: int = 3
+
+    def __call__(self, case: Case) -> Answer | None:
+        if not case.turn.silent or case.state.waits >= self.most:
+            return None
+        return Wait(0, "the agent said nothing")
+
+
+@dataclass(frozen=True)
+class FalseClaim:
+    """COMPLETE was claimed, and the list says otherwise."""
+
+    contract: Contract
+
+    def __call__(self, case: Case) -> Answer | None:
+        left = ", ".join(t.id for t in case.backlog.tasks if not t.passes)
+        if self.contract.met_by(case.turn) is None or not left:
+            return None
+        told = f"You said {self.contract.marker}, but these are not approved: {left}."
+        return Continue((*objections(case), Feedback(told)))
+
+
+@dataclass(frozen=True)
+class HoldLimit:
+    """A session is held back only so often; then the closing boundary judges it."""
+
+    most: int = 5
+
+    def __call__(self, case: Case) -> Answer | None:
+        return Release(f"held back {self.most} times") if case.state.holds >= self.most else None

@@ -1,0 +1,58 @@
+"""Selection: which task is next, and what to do to it."""
+
+from ralph.core.case import Case
+from ralph.core.task import Assignment, Mode, ReviewStatus, Status, Task
+
+
+def first_open(case: Case) -> Assignment | None:
+    """H and S: the one task there is."""
+    return next((Assignment(t.id, t.title) for t in case.open_tasks), None)
+
+
+def next_task(case: Case) -> Assignment | None:
+    """B §Task Selection: unblocked; in progress first, then priority, then age, then the file.
+
+    The task under work stays so until it is done or parked, whatever is added meanwhile.
+    """
+    current = case.state.assignment.task if case.state.assignment else ""
+    ready = [t for t in case.open_tasks if not _blocked(t, case)]
+    best = min(ready, key=lambda t: (t.id != current, *_urgency(t)), default=None)
+    return None if best is None else Assignment(best.id, best.title)
+
+
+def next_story(case: Case) -> Assignment | None:
+    """R §Iteration modes: review-fix before review before implement."""
+    for mode, wanted in (
+        (Mode.REVIEW_FIX, ReviewStatus.CHANGES_REQUESTED),
+        (Mode.REVIEW, ReviewStatus.NEEDS_REVIEW),
+        (Mode.IMPLEMENT, None),
+    ):
+        ready = [t for t in case.open_tasks if t.review is wanted and not t.passes]
+        if mode is Mode.IMPLEMENT:
+            ready = [t for t in ready if not _blocked(t, case)]
+        if ready:
+            story = min(ready, key=lambda t: t.priority)  # R: priority 1 comes first
+            return Assignment(story.id, story.title, mode)
+    return None
+
+
+def next_unreviewed(case: Case) -> Assignment | None:
+    """R §Skip-review mode: implement, and nothing else."""
+    ready = [t for t in case.open_tasks if not t.passes and not _blocked(t, case)]
+    story = min(ready, key=lambda t: t.priority, default=None)
+    return None if story is None else Assignment(story.id, story.title)
+
+
+def _blocked(task: Task, case: Case) -> bool:
+    """A blocker that is done, cancelled or unknown does not block (DESIGN §4.17)."""
+    return any(_blocks(case.backlog.get(b), case) for b in task.blocked_by)
+
+
+def _blocks(blocker: Task | None, case: Case) -> bool:
+    if blocker is None or blocker.id in case.state.done or blocker.passes:
+        return False
+    return blocker.status not in (Status.DONE, Status.CANCELLED)
+
+
+def _urgency(task: Task) -> tuple[bool, int, str]:
+    return (task.status is not Status.IN_PROGRESS, -task.priority, task.created)

@@ -1,0 +1,167 @@
+"""The engine: one loop over the folded state, and one answer for a session's stop hook.
+
+    survey → decide(opening) → compose → take_turn(watching) → gates → decide(closing) → settle → …
+     I/O          pure           pure          I/O              I/O         pure           I/O
+
+It knows no agent, no file and no profile. `resume` is nothing special: `run` with the state that
+the journal folds to.
+"""
+
+from dataclasses import replace
+
+from ralph.core.case import Case, decide
+from ralph.core.facts import Began, Checked, Checking, Decided, Ended, Fact, Settled
+from ralph.core.gates import Finding
+from ralph.core.state import NEW, Phase, RunState, fold
+from ralph.core.task import Mode
+from ralph.core.turn import Ending, Order, Role, Turn
+from ralph.core.verdict import Accept, Boundary, Continue, Cut, Stop, Verdict
+from ralph.ports import Gate, Policy, Ports, survey, watcher
+
+
+def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
+    """Take turns until a rule ends the run."""
+    while state.stop is None:
+        match state.phase:
+            case Phase.OPENING:
+                state = open_turn(policy, ports, state)
+            case Phase.TURN:
+                state = take_turn(policy, ports, state)
+            case Phase.CLOSING:
+                state = close_turn(policy, ports, state)
+            case Phase.SETTLING:
+                state = settle(policy, ports, state)
+    return state.stop
+
+
+def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Wait if someone said so, then decide whether there is another turn, and for which task."""
+    _rest(ports, state)
+    case = survey(ports, state, Boundary.OPENING)
+    verdict = _verdict(case, policy)
+    state = _record(ports, state, Decided(ports.clock.now(), Boundary.OPENING, verdict))
+    if not isinstance(verdict, Continue):
+        return state
+    assignment = policy.select(case)
+    assert assignment is not None, "a ladder let a turn begin with nothing to do"
+    iteration = state.iteration if state.again else state.iteration + 1
+    snapshot = ports.world.snapshot()
+    return _record(ports, state, Began(ports.clock.now(), iteration, assignment, snapshot))
+
+
+def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Have the agent work, watching it."""
+    case = survey(ports, state, Boundary.WATCHING)
+    if case.backlog.problem:
+        turn = Turn(Ending.UNSTARTABLE, exit_code=None, why=case.backlog.problem)
+    else:
+        order = Order(policy.compose(case), state.iteration, _role(state), policy.allowance(case))
+        turn = ports.agent.take_turn(order, watcher(ports, policy.watching, case))
+    return _record(ports, state, Ended(ports.clock.now(), turn))
+
+
+def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Run the gates, then judge the turn."""
+    case = survey(ports, state, Boundary.CLOSING)
+    case = _checked(policy, ports, case)
+    # Asked again: a signal may have come while the gates ran.
+    case = replace(case, signals=ports.world.signals(), now=ports.clock.now())
+    return _record(ports, state, _judgement(policy, ports, case))
+
+
+def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Put the verdict's consequences in place, step by step; steps already taken are skipped."""
+    verdict = state.verdict
+    assert verdict is not None
+    for fact in policy.settle(ports, state, verdict):
+        state = _record(ports, state, fact)
+        if isinstance(fact, Settled):
+            return state
+    return _record(ports, state, Settled(ports.clock.now(), verdict))
+
+
+def stop_hook(
+    policy: Policy, ports: Ports, state: RunState, turn: Turn
+) -> tuple[Verdict, RunState]:
+    """What to answer when the agent of a live session wants to end; `turn` is what it did."""
+    case = survey(ports, replace(state, turn=turn), Boundary.STOPPING)
+    case = _checked(policy, ports, case)
+    decided = _judgement(policy, ports, case)
+    state = _record(ports, state, decided)
+    if isinstance(decided.verdict, Accept | Stop):
+        state = _record(ports, state, Settled(ports.clock.now(), decided.verdict))
+    return decided.verdict, state
+
+
+def _rest(ports: Ports, state: RunState) -> None:
+    """Sleep while paused, then until the wake time; any signal ends it."""
+    if state.asleep and state.asleep.until is None:
+        ports.clock.rest(None, lambda: _stirred(ports, paused=False))
+    if state.wake:
+        ports.clock.rest(state.wake, lambda: _stirred(ports, paused=True))
+
+
+def _stirred(ports: Ports, *, paused: bool) -> bool:
+    signals = ports.world.signals()
+    return bool(signals.cancels) or signals.paused is paused
+
+
+def _role(state: RunState) -> Role:
+    reviews = state.assignment is not None and state.assignment.mode is Mode.REVIEW
+    return Role.REVIEW if reviews else Role.WORK
+
+
+def _checked(policy: Policy, ports: Ports, case: Case) -> Case:
+    """The case with what the gates found."""
+    case = replace(case, snapshot=ports.world.snapshot())
+    gates = policy.gates.get(case.boundary, ())
+    ran = [(g.name, _check(g, ports, case)) for g in gates if _is_due(g, ports, case)]
+    return replace(
+        case,
+        findings=tuple(finding for _, found in ran for finding in found),
+        passed=tuple(name for name, found in ran if not found),
+        checked=len(ran) == len(gates),
+    )
+
+
+def _check(gate: Gate, ports: Ports, case: Case) -> tuple[Finding, ...]:
+    began = ports.clock.now()
+    ports.journal.record(Checking(began, gate.name))
+    found = tuple(gate.check(case))
+    ended = ports.clock.now()
+    ports.journal.record(Checked(ended, gate.name, ended - began, found))
+    return found
+
+
+def _is_due(gate: Gate, ports: Ports, case: Case) -> bool:
+    """Command gates run only if the turn ended by itself and nobody asked to stop."""
+    return gate.always or (case.turn.by_itself and not ports.world.signals().cancels)
+
+
+def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
+    return Decided(
+        ports.clock.now(),
+        case.boundary,
+        _verdict(case, policy),
+        findings=case.findings,
+        checked=case.checked,
+        progressed=case.progressed,
+        notes=policy.notes(case),
+    )
+
+
+def _verdict(case: Case, policy: Policy) -> Verdict:
+    ladder = {
+        Boundary.OPENING: policy.opening,
+        Boundary.STOPPING: policy.stopping,
+        Boundary.CLOSING: policy.closing,
+    }[case.boundary]
+    answer = decide(case, ladder)
+    assert answer is not None, "a ladder must end in an answer"
+    assert not isinstance(answer, Cut)
+    return answer
+
+
+def _record(ports: Ports, state: RunState, fact: Fact) -> RunState:
+    ports.journal.record(fact)
+    return fold(state, fact)

@@ -1,0 +1,42 @@
+"""The exceptions people see. One catch, in `cli`, turns each into a message and an exit code.
+
+    RalphError          something a person can mend: `message`, and `remedy`, what to type next
+    ├── ConfigError     2    bad settings, usage or prompt; an agent that cannot be started
+    ├── LockedError     2    another run holds this workspace
+    ├── StateError      2    the state directory or the journal cannot be read or written
+    └── AbortedError  130    a person ended a dialogue
+
+Anything else is a bug (exit 70). How a *run* ends is never an exception: that is a verdict.
+"""
+
+
+class RalphError(Exception):
+    """What went wrong, where, and what to type next."""
+
+    exit_code = 2
+    reason = "config"
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.run: str | None = None  # the run that it ended, if one had begun
+
+
+class ConfigError(RalphError):
+    """Bad settings, usage or prompt; an agent that cannot be started."""
+
+
+class LockedError(RalphError):
+    """Another run holds this workspace."""
+
+
+class StateError(RalphError):
+    """The state directory or the journal cannot be read or written."""
+
+
+class AbortedError(RalphError):
+    """A person ended a dialogue with Ctrl+C or the end of input."""
+
+    exit_code = 130
+    reason = "interrupted"

@@ -1,0 +1,241 @@
+"""H: the prompt loop. One prompt, guardrails, completion by a `<response>` tag, SCM tasks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ralph.core.case import Case, Ladder
+from ralph.core.claims import ResponseTag, find_claims
+from ralph.core.facts import Fact, Step
+from ralph.core.limits import Limits, least, left
+from ralph.core.prompt import completion_sentence, count_line, cut_off, place
+from ralph.core.rules import (
+    Asks,
+    Believed,
+    Failing,
+    Objections,
+    RateLimit,
+    ResultGrace,
+    RunLimit,
+    SecondSignal,
+    Stalled,
+    Stuck,
+    TimeLeft,
+    Timeouts,
+    cancelled,
+    carry_on,
+    interrupted,
+    nothing_left,
+    paused,
+    refused,
+    release,
+    unreadable,
+    unstartable,
+)
+from ralph.core.select import first_open
+from ralph.core.state import RunState
+from ralph.core.turn import Allowance, Order, Role, Turn
+from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
+from ralph.ports import Gate, Policy, Ports, survey, watcher
+
+_NO_MESSAGE = ("{", "[{", '["', "<response")  # JSON, or a tag that holds nothing
+MESSAGE_PROMPT = (
+    "Provide a short imperative commit message for the changes. "
+    "Output only the message, no explanation."
+)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a run bears with an agent; shared by all profiles that start one."""
+
+    turn: float | None = None
+    idle: float | None = None
+    result_grace: float = 10.0
+    stop_grace: float | None = None
+    max_wait: float = 86_400.0
+    fail_after: int = 3
+    stall_after: int = 0
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How the prompt is put together."""
+
+    contract: ResponseTag = ResponseTag()
+    tell_completion: bool = False
+    count_to: int | None = None  # shows `Iteration X of Y, Z remaining.`
+
+
+class Scm(Protocol):
+    """Source control as H uses it."""
+
+    def has_changes(self) -> tuple[bool, str]:
+        """Whether there is something to commit, and what is wrong if that cannot be told."""
+
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks to run, in order."""
+
+    def run(self, task: str, message: str) -> tuple[bool, str]:
+        """Run one task; whether it worked, and what it said. What a killed run did already
+        is no failure when it is asked for again."""
+
+
+def harness(
+    limits: Limits,
+    patience: Patience = Patience(),
+    wording: Wording = Wording(),
+    gates: tuple[Gate, ...] = (),
+    scm: Scm | None = None,
+) -> Policy:
+    """The policy of `ralph run`."""
+    return Policy(
+        name="harness",
+        select=first_open,
+        compose=Compose(wording),
+        opening=opening(limits),
+        watching=watching(limits, patience),
+        stopping=(release,),
+        closing=closing(limits, patience, wording.contract),
+        gates={Boundary.CLOSING: gates},
+        allowance=allowance(limits, patience),
+        settle=Settle(scm, watching(limits, patience), allowance(limits, patience)),
+        notes=lambda case: wording.contract.near_misses(case.turn),
+    )
+
+
+def opening(limits: Limits) -> Ladder:
+    """Before a turn."""
+    return (
+        cancelled,
+        paused,
+        unreadable,
+        nothing_left,
+        Stuck(first_open),
+        RunLimit(limits),
+        carry_on,
+    )
+
+
+def watching(limits: Limits, patience: Patience) -> Ladder:
+    """While the agent works."""
+    return (
+        Timeouts(patience.turn, patience.idle),
+        ResultGrace(patience.result_grace),
+        TimeLeft(limits.seconds),
+        SecondSignal(patience.stop_grace),
+    )
+
+
+def closing(limits: Limits, patience: Patience, contract: ResponseTag) -> Ladder:
+    """After a turn."""
+    return (
+        interrupted,
+        unstartable,
+        refused,
+        RateLimit(patience.max_wait),
+        Failing(patience.fail_after),
+        Asks(),
+        Believed(contract),
+        RunLimit(limits),
+        Stalled(patience.stall_after),
+        Objections(contract),
+        carry_on,
+    )
+
+
+def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]:
+    """What a turn may use: the least of the turn's and the run's limits."""
+
+    def allow(case: Case) -> Allowance:
+        spent = case.spent
+        return Allowance(
+            least(patience.turn, left(limits.seconds, spent.seconds)),
+            patience.idle,
+            left(limits.dollars, spent.dollars),
+        )
+
+    return allow
+
+
+@dataclass(frozen=True)
+class Compose:
+    """H §Prompt Construction."""
+
+    wording: Wording
+
+    def __call__(self, case: Case) -> str:
+        state, wording = case.state, self.wording
+        extra = [*cut_off(state)]
+        if wording.tell_completion:
+            extra.append(Feedback(completion_sentence(wording.contract.marker)))
+        if wording.count_to is not None:
+            line = count_line(state.iteration, wording.count_to)
+            extra.append(Feedback(line, Placement.PREPEND))
+        return place(case.task.text, (*state.feedback, *extra))
+
+
+@dataclass(frozen=True)
+class Settle:
+    """H §SCM Tasks: after each iteration that ended by itself and whose gates all passed."""
+
+    scm: Scm | None
+    watching: Ladder
+    allowance: Callable[[Case], Allowance]
+
+    def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
+        if self.scm is None or not _is_good(state, verdict):
+            return
+        told = state.step("scm:message")
+        if told is None:
+            if ports.world.signals().cancels:
+                return  # a message turn is a new operation; none is begun after a signal
+            changed, problem = self.scm.has_changes()
+            if problem:
+                yield Step(ports.clock.now(), "scm:changes", ok=False, detail=problem)
+            if not changed:
+                return
+            told = self._ask(ports, state)
+            yield told
+        for task in self.scm.tasks() if told.ok else ():
+            ran = state.step(f"scm:{task}")
+            if ran is None:
+                ok, said = self.scm.run(task, told.detail)
+                ran = Step(ports.clock.now(), f"scm:{task}", ok=ok, detail=said)
+                yield ran
+            if not ran.ok:
+                return
+
+    def _ask(self, ports: Ports, state: RunState) -> Step:
+        case = survey(ports, state, Boundary.WATCHING)
+        order = Order(MESSAGE_PROMPT, state.iteration, Role.MESSAGE, self.allowance(case))
+        turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
+        message = commit_message(turn)
+        return Step(
+            ports.clock.now(),
+            "scm:message",
+            ok=message is not None,
+            detail=message or "the agent gave no commit message, so nothing is committed",
+            cost_usd=turn.cost_usd or 0.0,
+        )
+
+
+def _is_good(state: RunState, verdict: Verdict) -> bool:
+    """The turn ended by itself, every gate ran and passed, and nobody wants to go home."""
+    if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
+        return False
+    turn = state.turn
+    return turn is not None and turn.by_itself and state.checked and not state.findings
+
+
+def commit_message(turn: Turn) -> str | None:
+    """The first `<response>` content, else the first line that is not empty; never JSON."""
+    if turn.failed:
+        return None
+    claims = turn.claims or find_claims(turn.text)
+    said = next((c.content for c in claims if c.tag == "response" and c.content.strip()), None)
+    lines = [line.rstrip() for line in (said or turn.text).splitlines() if "```" not in line]
+    if said is None:
+        lines = [line for line in lines if line][:1]
+    message = "\n".join(lines).strip()
+    return None if not message or message.startswith(_NO_MESSAGE) else message

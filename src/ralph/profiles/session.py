@@ -1,0 +1,42 @@
+"""P: the loop inside one session. Only the stopping boundary exists; nothing is started."""
+
+from ralph.core.case import Case
+from ralph.core.claims import PromiseTag
+from ralph.core.limits import Limits
+from ralph.core.rules import Believed, RunLimit, cancelled
+from ralph.core.rules_session import Disbelieved, Remind
+from ralph.core.select import first_open
+from ralph.core.verdict import Boundary
+from ralph.ports import Gate, Policy
+
+
+def session(
+    contract: PromiseTag = PromiseTag(),
+    max_iterations: int = 50,
+    min_tools: int = 1,
+    gates: tuple[Gate, ...] = (),
+    *,
+    ultrawork: bool = False,
+) -> Policy:
+    """The policy of `/ralph-loop`; `max_iterations` 0 is no limit and must be asked for."""
+    return Policy(
+        name="session",
+        select=first_open,
+        compose=_task_text,
+        opening=(),
+        watching=(),
+        stopping=(
+            cancelled,
+            Believed(contract, min_tools),
+            RunLimit(Limits(iterations=max_iterations or None)),
+            Disbelieved(contract, min_tools, ultrawork),
+            Remind(contract, ultrawork),
+        ),
+        closing=(),
+        gates={Boundary.STOPPING: gates},
+        notes=lambda case: contract.near_misses(case.turn),
+    )
+
+
+def _task_text(case: Case) -> str:
+    return case.task.text

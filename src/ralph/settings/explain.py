@@ -1,0 +1,83 @@
+"""The settings for people and programs: each value with its origin, and the JSON Schema.
+
+Nothing here prints; nothing that is returned holds a secret.
+"""
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+
+from ralph.core.redact import redact
+from ralph.settings.load import Loaded
+from ralph.settings.paths import Json, Path, dotted
+from ralph.settings.schema import Settings
+
+DEFAULT = "default"
+_HIDDEN = ("agent", "env", "set")
+_WIDEST = 44  # a longer value pushes its origin out of the column instead of all others
+
+
+def lines(loaded: Loaded) -> tuple[str, ...]:
+    """One line for each setting in force: its path, its value, where it came from."""
+    rows = [
+        (dotted(path), json.dumps(value, ensure_ascii=False), _origin(path, loaded.origins))
+        for path, value in _rows(effective(loaded.settings), ())
+    ]
+    first = max(len(path) for path, _, _ in rows)
+    second = max((len(value) for _, value, _ in rows if len(value) <= _WIDEST), default=0)
+    return tuple(f"{path:<{first}}  {value:<{second}}  {origin}" for path, value, origin in rows)
+
+
+def as_dict(loaded: Loaded) -> Json:
+    """The same for programs: files, settings in force, and the origin of every value."""
+    settings = effective(loaded.settings)
+    origins = {dotted(path): _origin(path, loaded.origins) for path, _ in _rows(settings, ())}
+    return {"files": list(loaded.files), "settings": settings, "origins": origins}
+
+
+def effective(settings: Settings) -> Json:
+    """The settings in force, defaults included, as a JSON object without secrets."""
+    hidden = redacted(msgspec.to_builtins(settings))
+    assert isinstance(hidden, dict)
+    return hidden
+
+
+def redacted(value: object, path: Path = ()) -> object:
+    """The JSON value without secrets: no value of `agent.env.set`, nothing shaped like a key."""
+    if isinstance(value, dict):
+        return {key: redacted(inner, (*path, key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(inner, path) for inner in value]
+    if path[:3] == _HIDDEN:
+        return "[redacted]"
+    return redact(value) if isinstance(value, str) else value
+
+
+def json_schema() -> Json:
+    """The JSON Schema of a settings file. The loader takes a little more: null for the default
+    of any key, and `failAction` in any case."""
+    schema = msgspec.json.schema(Settings)
+    prices = schema["$defs"]["PriceSettings"]["properties"]
+    prices["cached"] = {**prices["cacheRead"], "description": "Another name of cacheRead."}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Ralph settings",
+        "description": "What .ralph/settings.json and .ralph/settings.local.json may hold.",
+        **schema,
+    }
+
+
+def _rows(value: object, path: Path) -> list[tuple[Path, object]]:
+    """Every leaf; lists of objects are opened, other lists are one value."""
+    if isinstance(value, dict) and value:
+        return [row for key, inner in value.items() for row in _rows(inner, (*path, key))]
+    if isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        return [row for index, inner in enumerate(value) for row in _rows(inner, (*path, index))]
+    return [(path, value)]
+
+
+def _origin(path: Path, origins: Mapping[str, str]) -> str:
+    """Who set the value, or the whole that it is part of."""
+    wholes = (dotted(path[:length]) for length in range(len(path), 0, -1))
+    return next((origins[whole] for whole in wholes if whole in origins), DEFAULT)

@@ -1,0 +1,106 @@
+"""Loading settings: two files and the flags, merged, checked, each value with its origin.
+
+H §Loading Priority: `.ralph/settings.json`, over it `.ralph/settings.local.json`, over both the
+flags. null means the default, wherever it stands.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from ralph.errors import ConfigError
+from ralph.settings.paths import Json, Path, dotted, has, leaves
+from ralph.settings.problems import Problem, problems
+from ralph.settings.schema import Settings
+from ralph.settings.source import LOCAL, MOST_TOLD, SETTINGS, Layer, read_layer
+
+Overrides = Mapping[str, tuple[object, str]]
+NO_OVERRIDES: Overrides = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and where they came from."""
+
+    settings: Settings
+    files: tuple[str, ...]  # those that were read, relative to the workspace
+    origins: Mapping[str, str]  # dotted path of every value that was set -> file or flag
+    merged: Mapping[str, Any]  # what was set, as one JSON object, without the defaults
+
+
+def load(workspace: str, overrides: Overrides = NO_OVERRIDES) -> Loaded:
+    """The settings of a workspace; missing files are fine, anything wrong is a ConfigError.
+
+    `overrides` maps a dotted path to a value and the flag it came from:
+    `{"agent.model": ("opus", "--model")}`. A value of None is a flag that was not given.
+    """
+    files = [read_layer(workspace, name) for name in (SETTINGS, LOCAL)]
+    flags = [_flag_layer(path, *given) for path, given in overrides.items() if given[0] is not None]
+    return combine([layer for layer in files if layer] + flags)
+
+
+def combine(layers: Sequence[Layer]) -> Loaded:
+    """One layer over the other, checked as a whole."""
+    merged: Json = {}
+    for layer in layers:
+        merged = merge(merged, layer.data)
+    found = list(islice(problems(merged), MOST_TOLD))
+    if found:
+        raise _config_error(found, layers)
+    return Loaded(
+        settings=msgspec.convert(_without_nulls(merged), Settings),
+        files=tuple(layer.name for layer in layers if not layer.is_flag),
+        origins={dotted(path): _origin(path, layers).name for path, _ in leaves(merged)},
+        merged=merged,
+    )
+
+
+def merge(base: Json, over: Json) -> Json:
+    """`over` laid over `base`: objects merge, everything else replaces (H §Deep Merge)."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            merged[key] = merge(below, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _flag_layer(path: str, value: object, flag: str) -> Layer:
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return Layer(flag, value, is_flag=True)
+
+
+def _without_nulls(value: object) -> object:
+    """The same without keys that are null: they shall have their defaults."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+def _origin(path: Path, layers: Sequence[Layer]) -> Layer:
+    """The layer that had the last word about what stands at the path."""
+    return next(layer for layer in reversed(layers) if has(layer.data, path))
+
+
+def _config_error(found: Sequence[Problem], layers: Sequence[Layer]) -> ConfigError:
+    origins = [_origin(problem.path, layers) for problem in found]
+    lines = [_line(problem, origin) for problem, origin in zip(found, origins, strict=True)]
+    files = " and ".join(dict.fromkeys(layer.name for layer in origins if not layer.is_flag))
+    mend = f"Mend {files}" if files else "Mend the command"
+    remedy = f"{mend}; ralph explain --schema lists every key and what it may hold."
+    return ConfigError("\n".join(lines), remedy)
+
+
+def _line(problem: Problem, origin: Layer) -> str:
+    place = "" if origin.is_flag else f" {dotted(problem.path)}:"
+    return f"{origin.name}:{place} {problem.words}"

@@ -1,0 +1,56 @@
+"""Where a value stands in a JSON document: a path of keys and indexes, and its spelling."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Path = tuple[str | int, ...]
+Json = dict[str, Any]
+
+_LONGEST_KEY = 40
+
+
+def dotted(path: Path) -> str:
+    """The path as people write it: `guardrails[1].failAction`; odd keys are quoted."""
+    return "".join(_spelled(step) for step in path).removeprefix(".")
+
+
+def _spelled(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    if step.isascii() and step.isidentifier() and len(step) <= _LONGEST_KEY:
+        return f".{step}"
+    return f"[{json.dumps(step[:_LONGEST_KEY])}]"
+
+
+def has(document: object, path: Path) -> bool:
+    """Whether the document holds something at this path."""
+    if not path:
+        return True
+    step, rest = path[0], path[1:]
+    if isinstance(document, dict):
+        return step in document and has(document[step], rest)
+    if isinstance(document, list | tuple) and isinstance(step, int):
+        return step < len(document) and has(document[step], rest)
+    return False
+
+
+def walk(document: object) -> Iterator[tuple[Path, object]]:
+    """Every value with its path, the outer before the inner; no recursion, whatever the depth."""
+    waiting: list[tuple[Path, object]] = [((), document)]
+    while waiting:
+        path, value = waiting.pop()
+        yield path, value
+        if isinstance(value, dict):
+            waiting.extend(((*path, key), inner) for key, inner in value.items())
+        elif isinstance(value, list):
+            waiting.extend(((*path, index), inner) for index, inner in enumerate(value))
+
+
+def leaves(document: Json, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Every value that is set by itself, in order: all but objects; a list is one value."""
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*path, key))
+        else:
+            yield (*path, key), value

@@ -1,0 +1,221 @@
+"""The settings, their defaults and what each may hold. The JSON Schema and the docs come from here.
+
+Every leaf type carries the words that an error uses for what is allowed. Numbers have an upper
+bound, far beyond any use, so that NaN and Infinity are never in range.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from ralph.core.limits import Prices
+from ralph.core.verdict import Placement
+
+_MOST = 1_000_000_000
+
+Switch = Annotated[bool, Meta(extra={"allowed": "true or false"})]
+Text = Annotated[str, Meta(extra={"allowed": "text"})]
+Word = Annotated[str, Meta(pattern=r"\S", extra={"allowed": "text that is not blank"})]
+VariableName = Annotated[
+    str, Meta(pattern=r"^[^=]+$", extra={"allowed": "the name of an environment variable"})
+]
+Count = Annotated[int, Meta(ge=0, extra={"allowed": "a whole number, 0 or more"})]
+PositiveCount = Annotated[int, Meta(ge=1, extra={"allowed": "a whole number, 1 or more"})]
+Seconds = Annotated[float, Meta(ge=0, le=_MOST, extra={"allowed": f"seconds, from 0 to {_MOST:,}"})]
+PositiveSeconds = Annotated[
+    float, Meta(gt=0, le=_MOST, extra={"allowed": f"seconds, more than 0, at most {_MOST:,}"})
+]
+PositiveDollars = Annotated[
+    float, Meta(gt=0, le=_MOST, extra={"allowed": f"dollars, more than 0, at most {_MOST:,}"})
+]
+Price = Annotated[
+    float, Meta(ge=0, le=_MOST, extra={"allowed": "dollars for a million tokens, 0 or more"})
+]
+FailAction = Annotated[Placement, Meta(extra={"allowed": "APPEND, PREPEND or REPLACE (any case)"})]
+PromptVia = Annotated[
+    Literal["arg", "stdin", "file"], Meta(extra={"allowed": '"arg", "stdin" or "file"'})
+]
+
+
+class Group(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A JSON object of the settings; its keys are the fields' names in camel case."""
+
+
+class EnvironmentSettings(Group, frozen=True):
+    """The agent's environment: everything passes, except what Ralph removes (DESIGN §4.19)."""
+
+    keep: Annotated[
+        tuple[VariableName, ...],
+        Meta(description="Variables to pass although Ralph would remove them."),
+    ] = ()
+    unset: Annotated[
+        tuple[VariableName, ...], Meta(description="Variables to remove as well.")
+    ] = ()
+    set: Annotated[
+        dict[VariableName, Text],
+        Meta(description="Variables to set, by name. The values are never printed."),
+    ] = field(default_factory=dict)
+
+
+class PriceSettings(Group, frozen=True):
+    """What a million tokens cost, in dollars, for an agent that reports no cost."""
+
+    input: Annotated[Price, Meta(description="Input tokens.")]
+    output: Annotated[Price, Meta(description="Output tokens.")]
+    cache_read: Annotated[
+        Price | None,
+        Meta(description="Input read from the cache; as input where not given."),
+    ] = None
+    cache_write: Annotated[
+        Price | None,
+        Meta(description="Input written to the cache; as input where not given."),
+    ] = None
+
+    def prices(self) -> Prices:
+        """The prices to reckon with; what is not given costs as much as input, never nothing."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        return Prices(self.input, self.output, read, write)
+
+
+class AgentSettings(Group, frozen=True):
+    """Which agent runs, and how it is started."""
+
+    command: Annotated[
+        Word | None,
+        Meta(description="The agent's command; null: the first known agent on PATH."),
+    ] = None
+    flags: Annotated[
+        tuple[Text, ...],
+        Meta(description='Arguments for the agent. "--model opus" is split like shell words.'),
+    ] = ()
+    kind: Annotated[
+        Word | None,
+        Meta(description="How to speak to the agent; null: by the name of its command."),
+    ] = None
+    model: Annotated[Word | None, Meta(description="The model the agent shall use.")] = None
+    env: Annotated[EnvironmentSettings, Meta(description="Changes to the agent's environment.")] = (
+        EnvironmentSettings()
+    )
+    prices: Annotated[
+        PriceSettings | None,
+        Meta(description="Dollars for a million tokens, where the agent reports no cost."),
+    ] = None
+    probe: Annotated[
+        Switch, Meta(description="Ask a known agent for its version and flags, once.")
+    ] = True
+    prompt_via: Annotated[
+        PromptVia | None,
+        Meta(description="How the prompt reaches the agent; null: as its kind wants it."),
+    ] = None
+
+
+class GuardrailSettings(Group, frozen=True):
+    """A command that must succeed after every iteration (H §Guardrails)."""
+
+    command: Annotated[Word, Meta(description="The shell command to run.")]
+    fail_action: Annotated[
+        FailAction,
+        Meta(description="Where a failure goes in the next prompt: APPEND, PREPEND, REPLACE."),
+    ] = Placement.APPEND
+    hint: Annotated[
+        Text | None, Meta(description="Guidance for the agent when the command fails.")
+    ] = None
+    timeout: Annotated[
+        PositiveSeconds | None, Meta(description="Seconds after which the command has failed.")
+    ] = None
+
+
+class ScmSettings(Group, frozen=True):
+    """What to do with the changes when every guardrail passes (H §SCM Tasks)."""
+
+    command: Annotated[Word, Meta(description="The version control command.")] = "git"
+    tasks: Annotated[
+        tuple[Word, ...], Meta(description="Its tasks, in order, such as commit and push.")
+    ] = ()
+
+
+class DisplaySettings(Group, frozen=True):
+    """How the agent's work is shown (H §Formatter)."""
+
+    emoji: Annotated[Switch | None, Meta(description="Emoji as markers; null: on a terminal.")] = (
+        None
+    )
+    color: Annotated[
+        Switch | None, Meta(description="Colours; null: on a terminal, without NO_COLOR.")
+    ] = None
+    timestamps: Annotated[Switch, Meta(description="[HH:MM:SS] before each line.")] = False
+    max_output_lines: Annotated[Count, Meta(description="Lines of a tool's output to show.")] = 3
+    max_output_chars: Annotated[
+        Count, Meta(description="Characters of each such line to show.")
+    ] = 120
+
+
+class Settings(Group, frozen=True):
+    """The settings of `ralph run`, from .ralph/settings.json and .ralph/settings.local.json."""
+
+    maximum_iterations: Annotated[
+        PositiveCount, Meta(description="Iterations after which the run ends.")
+    ] = 10
+    completion_response: Annotated[
+        Word, Meta(description="What the agent says in <response> tags when it is done.")
+    ] = "DONE"
+    output_truncate_chars: Annotated[
+        Count,
+        Meta(description="Characters of a guardrail's output for the agent; 0: the whole."),
+    ] = 5000
+    stream_agent_output: Annotated[
+        Switch, Meta(description="Show the agent's output as it comes.")
+    ] = True
+    include_iteration_count_in_prompt: Annotated[
+        Switch, Meta(description='Begin the prompt with "Iteration X of Y, Z remaining."')
+    ] = False
+    tell_completion: Annotated[
+        Switch, Meta(description="Tell the agent in the prompt how to say that it is done.")
+    ] = False
+    agent: Annotated[AgentSettings, Meta(description="The agent.")] = AgentSettings()
+    guardrails: Annotated[
+        tuple[GuardrailSettings, ...],
+        Meta(description="Commands that must succeed after every iteration."),
+    ] = ()
+    scm: Annotated[
+        ScmSettings | None,
+        Meta(description="Version control tasks to run when every guardrail passes."),
+    ] = None
+    display: Annotated[DisplaySettings, Meta(description="How the agent's work is shown.")] = (
+        DisplaySettings()
+    )
+    fail_after: Annotated[
+        Count, Meta(description="Failed turns in a row after which the run ends; 0: never.")
+    ] = 3
+    stall_after: Annotated[
+        Count,
+        Meta(description="Iterations without progress after which the run ends; 0: never."),
+    ] = 0
+    max_wait: Annotated[
+        Seconds, Meta(description="Seconds the run may wait for rate limits, in all.")
+    ] = 86_400
+    result_grace: Annotated[
+        Seconds,
+        Meta(description="Seconds for the agent to exit after it has said its result."),
+    ] = 10
+    protect: Annotated[
+        tuple[Text, ...],
+        Meta(description="Paths, directories or globs that the agent may not change."),
+    ] = (".ralph/settings*.json", ".claude/settings*.json", ".git/hooks")
+    max_time: Annotated[
+        PositiveSeconds | None, Meta(description="Seconds after which the run ends.")
+    ] = None
+    timeout: Annotated[
+        PositiveSeconds | None, Meta(description="Seconds one turn of the agent may take.")
+    ] = None
+    idle_timeout: Annotated[
+        PositiveSeconds | None, Meta(description="Seconds the agent may be silent.")
+    ] = None
+    stop_grace: Annotated[
+        PositiveSeconds | None,
+        Meta(description="Seconds the agent may still work after the first Ctrl+C."),
+    ] = None
+    max_cost: Annotated[
+        PositiveDollars | None, Meta(description="Dollars after which the run ends.")
+    ] = None

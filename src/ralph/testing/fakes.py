@@ -1,0 +1,217 @@
+"""Public fakes of the engine's ports: histories in, facts out, no process started."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ralph.core.case import Case
+from ralph.core.facts import Fact
+from ralph.core.gates import Finding
+from ralph.core.state import RunState
+from ralph.core.task import Backlog, Status, Task
+from ralph.core.turn import Ending, Order, Pulse, Role, Turn
+from ralph.core.verdict import Accept, Cut, Park, Verdict
+from ralph.core.world import Signals, Snapshot
+from ralph.ports import Ports, Watch
+
+ONE_TASK = Backlog((Task("prompt", text="do it"),))
+
+
+class KilledError(Exception):
+    """The process was killed here, as far as a test is concerned."""
+
+
+@dataclass
+class FakeClock:
+    """Time passes by a tick at each look, and only then; sleep jumps to its end.
+
+    `during_rest` is what happens while it sleeps: someone presses a key, the world changes.
+    """
+
+    time: float = 1000.0
+    tick: float = 0.0
+    rests: list[float | None] = field(default_factory=list)
+    during_rest: Callable[[], None] = lambda: None
+
+    def now(self) -> float:
+        self.time += self.tick
+        return self.time
+
+    def rest(self, until: float | None, stirred: Callable[[], bool]) -> None:
+        self.rests.append(until)
+        if not stirred():
+            self.during_rest()
+        if stirred():
+            return
+        assert until is not None, "this pause is never ended"
+        self.time = max(self.time, until)
+
+
+@dataclass
+class FakeAgent:
+    """Answers iteration n with `turns[n - 1]`, the last one for ever; remembers its orders.
+
+    A tuple of turns is one iteration's attempts. `during` is what happens while it works.
+    """
+
+    turns: Sequence[Turn | tuple[Turn, ...]]
+    message: Turn = Turn(text="Do the thing")
+    during: Callable[[Order], None] = lambda _: None
+    pulses: Sequence[Pulse] = ()
+    orders: list[Order] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        self.orders.append(order)
+        self.during(order)
+        cut = next((cut for cut in map(watch, self.pulses) if cut is not None), None)
+        if cut is None:
+            return self._answer(order)
+        self.cuts.append(cut)
+        return cut_short(self._answer(order), cut)
+
+    def prompts(self) -> list[str]:
+        """The prompts of all turns that worked on a task."""
+        return [order.prompt for order in self.orders if order.role is not Role.MESSAGE]
+
+    def _answer(self, order: Order) -> Turn:
+        if order.role is Role.MESSAGE:
+            return self.message
+        answer = self.turns[min(order.iteration, len(self.turns)) - 1]
+        if isinstance(answer, Turn):
+            return answer
+        taken = sum(o.iteration == order.iteration and o.role is order.role for o in self.orders)
+        return answer[min(taken, len(answer)) - 1]
+
+
+def cut_short(turn: Turn, cut: Cut) -> Turn:
+    """The turn as an agent must report it when its process was ended for it (DESIGN §4.7)."""
+    if cut.finished:
+        return replace(turn, exit_code=0, why=cut.why)
+    return replace(turn, ending=Ending.CUT, exit_code=None, why=cut.why)
+
+
+@dataclass
+class FakeWorld:
+    """A world that is what a test says it is."""
+
+    tasks: Backlog = ONE_TASK
+    asked: Signals = Signals()
+    tree: Callable[[], str] = lambda: ""
+
+    def signals(self) -> Signals:
+        return self.asked
+
+    def backlog(self) -> Backlog:
+        return self.tasks
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.tree())
+
+    def update(self, task_id: str, **changes: object) -> None:
+        """Change one task of the backlog."""
+        tasks = (
+            replace(t, **changes) if t.id == task_id else t  # type: ignore[arg-type]
+            for t in self.tasks.tasks
+        )
+        self.tasks = Backlog(tuple(tasks))
+
+
+@dataclass
+class MemoryJournal:
+    """Keeps facts in a list; may be killed right after the n-th, or just before it is kept."""
+
+    facts: list[Fact] = field(default_factory=list)
+    killed_after: int | None = None
+    killed_before: int | None = None
+
+    def record(self, fact: Fact) -> None:
+        if len(self.facts) + 1 == self.killed_before:
+            raise KilledError
+        self.facts.append(fact)
+        if len(self.facts) == self.killed_after:
+            raise KilledError
+
+
+@dataclass(frozen=True)
+class FakeGate:
+    """A gate that finds what a test says, by iteration."""
+
+    name: str = "make test"
+    always: bool = False
+    fails_in: frozenset[int] = frozenset()
+    finding: Finding = Finding("make test", "the tests fail", code=1)
+    during: Callable[[Case], None] = lambda _: None
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        self.during(case)
+        return (self.finding,) if case.state.iteration in self.fails_in else ()
+
+
+@dataclass
+class FakeScm:
+    """Source control that only remembers; `commit` makes the tree clean."""
+
+    task_list: tuple[str, ...] = ("commit",)
+    dirty: bool = True
+    problem: str = ""
+    fails: frozenset[str] = frozenset()
+    ran: list[tuple[str, str]] = field(default_factory=list)
+
+    def has_changes(self) -> tuple[bool, str]:
+        return self.dirty, self.problem
+
+    def tasks(self) -> tuple[str, ...]:
+        return self.task_list
+
+    def run(self, task: str, message: str) -> tuple[bool, str]:
+        if task in self.fails:
+            return False, f"{task} failed"
+        if task != "commit" or self.dirty:
+            self.ran.append((task, message))
+        self.dirty = self.dirty and task != "commit"
+        return True, message
+
+
+@dataclass
+class FakeWorkbench:
+    """Settles tasks of a fake world; `done` holds each effect once, whoever asks twice."""
+
+    world: FakeWorld
+    refusals: dict[int, str] = field(default_factory=dict)  # by iteration
+    done: dict[tuple[int, str, str], str] = field(default_factory=dict)
+
+    def record(self, state: RunState, verdict: Verdict) -> None:
+        status = Status.IN_PROGRESS
+        if isinstance(verdict, Accept):
+            status = Status.DONE
+        elif isinstance(verdict, Park):
+            status = Status.BLOCKED
+        task = self._keep(state, "record", status)
+        self.world.update(task, status=status)
+
+    def commit(self, state: RunState) -> str | None:
+        refusal = self.refusals.get(state.iteration)
+        self._keep(state, "commit" if refusal is None else "refusal", refusal or "")
+        return refusal
+
+    def sync(self, state: RunState) -> None:
+        self._keep(state, "sync", "")
+
+    def restore(self, state: RunState, *, whole_task: bool) -> None:
+        self._keep(state, "restore", "whole task" if whole_task else "turn")
+
+    def _keep(self, state: RunState, what: str, detail: str) -> str:
+        assert state.assignment is not None
+        task = state.assignment.task
+        self.done[state.iteration, task, what] = detail
+        return task
+
+
+def fake_ports(
+    agent: FakeAgent,
+    world: FakeWorld | None = None,
+    journal: MemoryJournal | None = None,
+    clock: FakeClock | None = None,
+) -> Ports:
+    """Ports made of fakes, each replaceable."""
+    return Ports(agent, world or FakeWorld(), journal or MemoryJournal(), clock or FakeClock())

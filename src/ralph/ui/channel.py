@@ -1,0 +1,68 @@
+"""A stream that may vanish: a closed pipe or a full disk never ends a run."""
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+_CLOSED = (errno.EPIPE, errno.EBADF)
+
+
+class Channel:
+    """Writes lines and flushes them; after the first failure it is silent.
+
+    `stream` is None where the process was started without it. `on_loss` hears once, in words.
+    """
+
+    def __init__(self, stream: TextIO | None, on_loss: Callable[[str], None]) -> None:
+        self._stream = stream
+        self._on_loss = on_loss
+        self._lost = False
+
+    def write(self, lines: list[str]) -> None:
+        """Write these lines, as one piece."""
+        if self._lost or not lines:
+            return
+        try:
+            self._put("".join(f"{line}\n" for line in lines))
+        except BlockingIOError:
+            # An agent can set a shared terminal to non-blocking; what is missing is only display.
+            return
+        except (OSError, ValueError) as error:
+            self._lose(_loss(error))
+
+    def _put(self, text: str) -> None:
+        if self._stream is None:
+            raise ValueError("started without this stream")
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            self._stream.write(_encodable(text, self._stream.encoding))
+        self._stream.flush()
+
+    def _lose(self, why: str) -> None:
+        self._lost = True
+        if self._stream is not None:
+            _discard(self._stream)
+        self._on_loss(why)
+
+
+def _encodable(text: str, encoding: str) -> str:
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+def _loss(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno not in _CLOSED:
+        return f"cannot be written ({error.strerror})"
+    return "is closed"
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is still buffered go nowhere, or Python complains about it when it exits."""
+    with suppress(OSError, ValueError):
+        descriptor = stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        if nowhere != descriptor:
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)

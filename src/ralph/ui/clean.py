@@ -1,0 +1,61 @@
+"""Making an agent's words safe and short enough to be shown.
+
+Whatever the agent prints, it must not move the cursor, set the title, or turn text around.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from itertools import accumulate
+
+Redact = Callable[[str], str]
+
+_TAB = 4
+_ESCAPE_SEQUENCE = re.compile(
+    r"""
+      (?:\x1b\[|\x9b) [0-?]* [ -/]* [@-~]                       # CSI: colours, cursor movement
+    | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) [^\x07\x1b\x9c]* (?:\x07|\x1b\\|\x9c)   # OSC, DCS ...
+    | \x1b [ -/]* [0-~]                                         # all the others
+    """,
+    re.VERBOSE,
+)
+_LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
+# C0 and C1 without tab and newline, and the characters that embed, override or isolate direction.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """The text without escape sequences and control characters; every line ends with a newline."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROL.sub("", _LINE_END.sub("\n", _ESCAPE_SEQUENCE.sub("", text)))
+
+
+def one_line(text: str) -> str:
+    """Cleaned text on one line: tabs become blanks, so that its width is known."""
+    return text.replace("\n", " ").expandtabs(_TAB).rstrip()
+
+
+def shorten(text: str, chars: int, width: int | None, ellipsis: str) -> str:
+    """At most so many characters, and columns where a width is given, the ellipsis included."""
+    if len(text) > chars:
+        text = text[: max(0, chars - len(ellipsis))] + ellipsis
+    if width is None or columns(text) <= width:
+        return text
+    return _fitting(text, max(0, width - len(ellipsis))) + ellipsis
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _fitting(text: str, width: int) -> str:
+    ends = accumulate(map(_columns_of, text))
+    return text[: sum(end <= width for end in ends)]
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

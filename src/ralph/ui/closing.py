@@ -1,0 +1,65 @@
+"""The last lines of a run: proof and places first, then how it ended, then what to do about it.
+
+The answer stands at the bottom, where someone looks who comes back to the terminal in the morning.
+"""
+
+from collections.abc import Iterator
+
+from ralph.core.state import RunState
+from ralph.core.verdict import Reason, Stop
+from ralph.ui.lines import Briefing, Line
+from ralph.ui.style import Tone
+from ralph.ui.words import counted, duration, money
+
+_TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
+_REMEDIES = {
+    Reason.BLOCKED: "It needs you: answer in the prompt or in the files, then run it again.",
+    Reason.STALLED: "Nothing changed: read what the agent said, then make the prompt clearer.",
+    Reason.FAILING: "Mend what the agent complains about, then run it again.",
+    Reason.BUG: "This is a fault of Ralph, not of your work.",
+    Reason.INTERRUPTED: "Finished iterations are kept.",
+}
+_WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
+
+
+def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
+    """How the run ended, for each reason there is."""
+    if stop.reason is Reason.COMPLETED:
+        yield from (Line(f"Evidence: {e}") for e in stop.evidence)
+    if stop.reason in _WORTH_READING and state.turn is not None and state.turn.stream:
+        yield Line(f"Agent's output: {state.turn.stream}")
+    if briefing.journal:
+        yield Line(f"Journal: {briefing.journal}")
+    yield Line(_ending(stop, state), _TONES.get(stop.reason, Tone.BAD))
+    if stop.reason in _REMEDIES:
+        yield Line(_REMEDIES[stop.reason])
+    if _nobody_was_told(stop, state, briefing):
+        yield Line(
+            f"Nothing said {briefing.marker}. Add to the prompt: "
+            f'"{briefing.completion_sentence}"; --tell-completion adds it for you.',
+            Tone.NOTICE,
+        )
+
+
+def _ending(stop: Stop, state: RunState) -> str:
+    if stop.reason is Reason.COMPLETED:
+        return f"Completed after {_totals(state)}."
+    why = stop.why.rstrip(".") or stop.reason.value
+    named = "" if why == stop.reason.value else f" ({stop.reason.value})"
+    return f"Stopped: {why}{named}. {_totals(state)}."
+
+
+def _totals(state: RunState) -> str:
+    """`2 iterations in 12s, $0.12`: time asleep is named apart, it is not spent."""
+    spent = state.spent
+    waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
+    cost = f", {money(spent.dollars)}" if spent.dollars else ""
+    return f"{counted(spent.iterations, 'iteration')} in {duration(spent.seconds)}{waited}{cost}"
+
+
+def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:
+    """Every iteration is used up and no turn wrote the tag: the prompt never asked for it."""
+    limit = briefing.iterations
+    used_up = limit is not None and state.spent.iterations >= limit
+    asked = not briefing.completion_sentence
+    return stop.reason is Reason.LIMIT and used_up and not state.claimed and not asked

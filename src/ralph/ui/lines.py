@@ -1,0 +1,30 @@
+"""What Ralph's own lines are made of, and what they must be told about a run."""
+
+from dataclasses import dataclass
+
+from ralph.ui.style import Tone
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing to say. `verbose` lines are for those who asked for more."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What facts do not say and a reader's sentences need."""
+
+    iterations: int | None = None  # the limit
+    guardrails: frozenset[str] = frozenset()  # the gates that are commands, by name
+    journal: str = ""  # where it is
+    permission_hint: str = ""  # which flag to add when the agent was denied a tool
+    marker: str = ""  # what completes the run: `<response>DONE</response>`
+    completion_sentence: str = ""  # what to add to the prompt; empty if it is there already
+
+    def announces(self, gate: str) -> bool:
+        """Whether this gate is a command people wait for, and want to see start and end."""
+        return gate in self.guardrails

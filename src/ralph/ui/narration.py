@@ -1,0 +1,238 @@
+"""A run's facts as sentences for people. Pure: a fact and the state before it in, lines out."""
+
+import signal
+from collections.abc import Iterator
+
+from ralph.core.facts import (
+    Began,
+    Checked,
+    Checking,
+    Decided,
+    Ended,
+    Fact,
+    Resumed,
+    Settled,
+    Started,
+    Step,
+)
+from ralph.core.gates import Finding
+from ralph.core.state import Phase, RunState
+from ralph.core.turn import Ending, Turn
+from ralph.core.verdict import Accept, Boundary, Continue, Park, Placement, Stop, Verdict, Wait
+from ralph.ui.clean import one_line, shorten
+from ralph.ui.closing import closing_lines
+from ralph.ui.lines import Briefing, Line
+from ralph.ui.style import Tone
+from ralph.ui.words import coming_time, counted, duration, money
+
+_LAST_LINES = 5
+_CLAIM_SHOWN = 80
+_SCM = "scm:"
+_FAIL_ACTIONS = {
+    Placement.APPEND: "APPEND to the next prompt",
+    Placement.PREPEND: "PREPEND to the next prompt",
+    Placement.REPLACE: "REPLACE the next prompt",
+}
+
+
+def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -> Iterator[Line]:
+    """What to say about a fact, given the states before and after it."""
+    match fact:
+        case Started():
+            yield Line(f"Run {fact.run} ({fact.profile}) in {fact.workspace}", verbose=True)
+        case Resumed():
+            yield _resumed(before, briefing)
+        case Began():
+            again = " again" if before.again else ""
+            yield Line(f"Iteration {_which(fact.iteration, briefing)} starting{again}", Tone.CALL)
+        case Ended():
+            yield from _ended(fact.turn, briefing)
+        case Checking():
+            yield from _checking(fact, briefing)
+        case Checked():
+            yield from _checked(fact, briefing)
+        case Decided():
+            yield from _decided(fact, before)
+        case Step():
+            yield from _step(fact)
+        case Settled():
+            yield from _settled(fact.verdict, after, briefing)
+
+
+def _which(iteration: int, briefing: Briefing) -> str:
+    """H §Verbose Output: `1/10`."""
+    return str(iteration) if briefing.iterations is None else f"{iteration}/{briefing.iterations}"
+
+
+def _resumed(before: RunState, briefing: Briefing) -> Line:
+    if before.phase is Phase.TURN:
+        which = _which(before.iteration, briefing)
+        return Line(f"Resumed: iteration {which} was cut off and starts again", Tone.CALL)
+    return Line(f"Resumed after {counted(before.iteration, 'iteration')}", Tone.CALL)
+
+
+# ------------------------------------------------------------------ the agent's turn
+
+
+def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
+    if turn.failed:
+        yield Line(_failure_words(turn), Tone.BAD)
+        for line in _last_lines(turn.stderr):
+            yield Line(f"  stderr: {line}", Tone.FAINT)
+    else:
+        yield Line(f"Agent finished ({_turn_statistics(turn)})", verbose=True)
+    if turn.denied:
+        denied = ", ".join(dict.fromkeys(turn.denied))
+        yield Line(f"Permission denied: {denied}. {briefing.permission_hint}".strip(), Tone.NOTICE)
+    if turn.unknown:
+        lines = counted(turn.unknown, "line")
+        yield Line(f"{lines} of the agent's output not understood and skipped", verbose=True)
+
+
+def _failure_words(turn: Turn) -> str:
+    after = f"({duration(turn.seconds)})"
+    match turn.ending:
+        case Ending.UNSTARTABLE:
+            return f"Agent could not be started: {turn.why}"
+        case Ending.CUT:
+            return f"Agent was cut off {after}: {turn.why}"
+        case Ending.EXITED if turn.failure is not None:
+            code = f", exit code {turn.exit_code}" if turn.exit_code else ""
+            return f"Agent failed ({duration(turn.seconds)}{code}): {turn.failure.message}"
+        case Ending.EXITED:
+            return f"Agent {_exit_words(turn.exit_code)} {after}"
+
+
+def _exit_words(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def _turn_statistics(turn: Turn) -> str:
+    parts = [duration(turn.seconds), counted(turn.tools, "tool call")]
+    if turn.cost_usd is not None:
+        parts.append(money(turn.cost_usd))
+    return ", ".join(parts)
+
+
+# ------------------------------------------------------------------ gates
+
+
+def _checking(fact: Checking, briefing: Briefing) -> Iterator[Line]:
+    if briefing.announces(fact.gate):
+        yield Line(f"Running guardrail: {fact.gate}")
+
+
+def _checked(fact: Checked, briefing: Briefing) -> Iterator[Line]:
+    """H §Guardrails: print exit status and fail action. Other gates speak only if they object."""
+    took = f"({duration(fact.seconds)})"
+    if fact.findings:
+        yield from (Line(_objection(finding, took), Tone.BAD) for finding in fact.findings)
+    elif briefing.announces(fact.gate):
+        yield Line(f"Guardrail exited with code 0 {took}", Tone.GOOD)
+    else:
+        yield Line(f"{fact.gate}: nothing found {took}", verbose=True)
+
+
+def _objection(finding: Finding, took: str) -> str:
+    if finding.code is None:
+        return f"{finding.gate}: {_first_line(finding.text)}"
+    log = f", output in {finding.log}" if finding.log else ""
+    action = _FAIL_ACTIONS[finding.placement]
+    return f"Guardrail exited with code {finding.code} {took}: {action}{log}"
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def _decided(fact: Decided, before: RunState) -> Iterator[Line]:
+    if fact.boundary is Boundary.CLOSING:
+        yield _completion_attempt(fact, before)
+    yield from (Line(f"Note: {note}", Tone.NOTICE) for note in fact.notes)
+    match fact.verdict:
+        case Wait() as wait:
+            yield Line(_wait_words(wait, fact, before), Tone.NOTICE)
+        case Continue() if fact.findings:
+            gates = ", ".join(dict.fromkeys(f.gate for f in fact.findings))
+            yield Line(f"Not done yet: the agent is told what {gates} found")
+        case _:
+            return
+
+
+def _completion_attempt(fact: Decided, before: RunState) -> Line:
+    """H §Verbose Output: completion detection attempts."""
+    claims = before.turn.claims if before.turn else ()
+    said = ", ".join(shorten(one_line(c.raw), _CLAIM_SHOWN, None, "...") for c in claims)
+    answer = "believed" if isinstance(fact.verdict, Accept) else "not complete"
+    return Line(f"Completion check: the agent said {said or 'no tag'}: {answer}", verbose=True)
+
+
+def _wait_words(wait: Wait, fact: Decided, before: RunState) -> str:
+    why = wait.why.rstrip(".")
+    limited = fact.boundary is Boundary.CLOSING and _was_limited(before.turn)
+    why = f"Rate limited: {why}" if limited else why[:1].upper() + why[1:]
+    if wait.until is None:
+        return f"{why}; waiting to be resumed"
+    if wait.until <= fact.time:
+        return f"{why}; trying again"
+    until, seconds = coming_time(wait.until, fact.time), duration(wait.until - fact.time)
+    return f"{why}; waiting until {until} ({seconds})"
+
+
+def _was_limited(turn: Turn | None) -> bool:
+    return turn is not None and turn.failure is not None and turn.failure.limited
+
+
+# ------------------------------------------------------------------ settling
+
+
+def _step(fact: Step) -> Iterator[Line]:
+    if fact.key.startswith(_SCM):
+        yield from _scm_step(fact, fact.key.removeprefix(_SCM))
+    elif not fact.ok:
+        yield from _failed_step(fact.key, fact.detail)
+    elif fact.detail:
+        yield Line(f"{fact.key}: {_first_line(fact.detail)}")
+    else:
+        yield Line(f"{fact.key}: done", verbose=True)
+
+
+def _scm_step(fact: Step, task: str) -> Iterator[Line]:
+    """Source control; a failure is reported and the run goes on (H §SCM Tasks)."""
+    if task == "message":
+        words = "Commit message" if fact.ok else "No commit"
+        yield Line(f"{words}: {_first_line(fact.detail)}", Tone.NOTICE, verbose=fact.ok)
+    elif not fact.ok:
+        yield from _failed_step(f"SCM task {task}", fact.detail)
+    elif task.split()[:1] == ["commit"]:
+        yield Line(f"Committed: {_first_line(fact.detail) or 'done'}", Tone.GOOD)
+    else:
+        yield Line(f"SCM task {task} done", Tone.GOOD)
+
+
+def _failed_step(name: str, detail: str) -> Iterator[Line]:
+    first, *more = _last_lines(detail) or ["no reason given"]
+    yield Line(f"{name} failed: {first}", Tone.BAD)
+    yield from (Line(f"  {line}", Tone.FAINT) for line in more)
+
+
+def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[Line]:
+    match verdict:
+        case Stop():
+            yield from closing_lines(verdict, after, briefing)
+        case Park(why=why):
+            yield Line(f"Parked: {why}", Tone.NOTICE)
+        case _:
+            return
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _last_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]

@@ -1,0 +1,84 @@
+"""How the display looks: emoji, colour, timestamps, and how much of a tool's output is shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+_SHOWN_WITH_EMOJI = "⏺✅⎿←…"
+
+
+class Tone(Enum):
+    """What a line is; each value is the ANSI code that colours it."""
+
+    PLAIN = ""
+    GOOD = "32"
+    BAD = "31"
+    CALL = "36"
+    NOTICE = "33"
+    FAINT = "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """The look of one stream. The default is plain, which is right for files and pipes."""
+
+    emoji: bool = False
+    color: bool = False
+    timestamps: bool = False
+    max_output_lines: int = 3
+    max_output_chars: int = 120
+    width: int | None = None  # columns of the terminal; None: lines are not cut to it
+
+    def paint(self, text: str, tone: Tone) -> str:
+        """The text in its colour, if this style has colours."""
+        if not self.color or not tone.value or not text:
+            return text
+        return f"\x1b[{tone.value}m{text}\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What someone asked for, in settings or on the command line; None is nothing said."""
+
+    emoji: bool | None = None
+    color: bool | None = None
+    timestamps: bool | None = None
+
+
+def choose_style(
+    settings: Wishes,
+    flags: Wishes,
+    *,
+    terminal: bool,
+    environ: Mapping[str, str],
+    encoding: str = "utf-8",
+    width: int | None = None,
+    max_output_lines: int = 3,
+    max_output_chars: int = 120,
+) -> Style:
+    """The style of a stream: a flag decides, else it is plain where colours have no place.
+
+    Without a terminal, with `NO_COLOR` or `TERM=dumb`, only a flag turns emoji or colour on; a
+    setting alone does not, or it would put escape codes into everybody's log files.
+    """
+    fancy = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    return Style(
+        emoji=_wanted(flags.emoji, settings.emoji, fancy and _can_show_emoji(encoding)),
+        color=_wanted(flags.color, settings.color, fancy),
+        timestamps=_wanted(flags.timestamps, bool(settings.timestamps), True),
+        max_output_lines=max_output_lines,
+        max_output_chars=max_output_chars,
+        width=width if terminal else None,
+    )
+
+
+def _wanted(flag: bool | None, setting: bool | None, possible: bool) -> bool:
+    return flag if flag is not None else possible and setting is not False
+
+
+def _can_show_emoji(encoding: str) -> bool:
+    try:
+        _SHOWN_WITH_EMOJI.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,50 @@
+"""Numbers and times as people read them: 1.2M, 6m7s, $5.76, 14:03:09."""
+
+import time
+
+_UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
+
+
+def number(value: int) -> str:
+    """999, 1.2K, 45K, 1.2M."""
+    for size, unit in _UNITS:
+        scaled = value / size
+        if scaled >= 0.9995:  # what rounds to 1000K is 1M
+            shown = f"{scaled:.1f}" if scaled < 9.95 else f"{scaled:.0f}"
+            return f"{shown.removesuffix('.0')}{unit}"
+    return str(value)
+
+
+def duration(seconds: float) -> str:
+    """3.4s, 12s, 6m7s, 1h2m."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60}s"
+    return f"{whole // 3600}h{whole % 3600 // 60}m"
+
+
+def money(dollars: float) -> str:
+    """$5.76; less than a cent is said to be that, and not nothing."""
+    return "<$0.01" if 0 < dollars < 0.01 else f"${dollars:.2f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 line, 2 lines."""
+    return f"{count} {noun if count == 1 else noun + 's'}"
+
+
+def clock_time(moment: float) -> str:
+    """The local time of day, as HH:MM:SS."""
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def coming_time(moment: float, now: float) -> str:
+    """The local time of a moment to come, with the day of the week if that is not today."""
+    there = time.localtime(moment)
+    today = time.localtime(now)
+    same_day = (there.tm_year, there.tm_yday) == (today.tm_year, today.tm_yday)
+    return time.strftime("%H:%M:%S" if same_day else "%a %H:%M:%S", there)

@@ -1,0 +1,196 @@
+"""What every test stands on: a home of its own, no credentials, no real agent, a quiet git."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+AGENTS = frozenset({"claude", "codex", "amp", "gemini", "opencode"})
+ROOT = Path(__file__).resolve().parent.parent
+REAL_HOME = os.path.realpath(os.path.expanduser("~"))
+HOME_DIRECTORIES = {
+    "HOME": "home",
+    "XDG_CONFIG_HOME": "home/.config",
+    "XDG_CACHE_HOME": "home/.cache",
+    "XDG_DATA_HOME": "home/.local/share",
+    "XDG_STATE_HOME": "home/.local/state",
+    "XDG_RUNTIME_DIR": "home/.runtime",
+    "RALPH_STATE_DIR": "state",
+}
+# Where Ralph would write if it ever looked past the environment.
+RALPHS_PLACES = (".ralph", ".config/ralph", ".cache/ralph", ".local/state/ralph")
+# Names that steer an agent, git, a terminal's looks or a coverage run: no test inherits them.
+UNWANTED_NAMES = frozenset(
+    {"CLAUDECODE", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLUMNS", "LINES", "IS_SANDBOX"}
+    | {"COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"}
+)
+UNWANTED_PREFIXES = (
+    *("ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_", "GEMINI_", "GOOGLE_", "AMP_", "OPENCODE_"),
+    *("RALPH_", "GIT_", "XDG_"),
+)
+UNWANTED_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY")
+
+settings.register_profile("ralph", deadline=None, database=None, print_blob=True)
+settings.load_profile("ralph")
+
+
+class Guard:
+    """Sees what this process opens and starts, and objects where a test must not go.
+
+    An audit hook cannot be taken back, so there is one for the whole process; it acts only
+    while a test runs.
+    """
+
+    WRITES = frozenset({"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate"})
+    LINKS = frozenset({"os.link", "os.symlink"})
+    STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn"})
+
+    def __init__(self) -> None:
+        self.active = False
+        self.agents_allowed = False
+        self.objections: list[str] = []
+        self.temporary = os.path.realpath(tempfile.gettempdir())
+        kept = (str(ROOT), sys.prefix, sys.base_prefix, "/dev", "/proc")
+        self.free = (self.temporary, *map(os.path.realpath, kept))
+        sys.addaudithook(self.see)
+
+    def see(self, event: str, arguments: tuple[object, ...]) -> None:
+        if not self.active:
+            return
+        if event == "open" and writes(arguments):
+            self.judge_write(arguments[0])
+        elif event in self.WRITES:
+            for path in arguments[:2]:
+                self.judge_write(path)
+        elif event in self.LINKS:
+            self.judge_write(arguments[1])
+        elif event in self.STARTS and not self.agents_allowed:
+            self.judge_start(arguments)
+
+    def judge_write(self, path: object) -> None:
+        if not isinstance(path, (str, bytes)):
+            return
+        place = os.path.realpath(os.fsdecode(path))
+        if within(place, (REAL_HOME,)) and not within(place, self.free):
+            self.refuse(f"writes into the real home: {place}")
+
+    def judge_start(self, arguments: tuple[object, ...]) -> None:
+        program = arguments[0]
+        if not isinstance(program, (str, bytes)):
+            return
+        name = os.fsdecode(program)
+        if os.path.basename(name) not in AGENTS:
+            return
+        found = shutil.which(name)
+        if found is not None and not within(os.path.realpath(found), (self.temporary,)):
+            self.refuse(f"starts a real agent: {found}")
+
+    def refuse(self, what: str) -> None:
+        self.objections.append(what)
+        raise AssertionError(f"this test {what}")
+
+
+def writes(arguments: tuple[object, ...]) -> bool:
+    """Whether an `open` event (path, mode, flags) may change the file."""
+    _, mode, flags = arguments
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+
+
+def within(place: str, directories: tuple[str, ...]) -> bool:
+    return any(place == there or place.startswith(f"{there}{os.sep}") for there in directories)
+
+
+GUARD = Guard()
+
+
+@pytest.fixture(scope="session")
+def quiet_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """System directories and the interpreter's own, with every real agent left out."""
+    tools = [os.path.dirname(found) for found in map(shutil.which, ("git", "sh")) if found]
+    directories = [os.path.dirname(sys.executable), *tools]
+    directories += ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]
+    unique = dict.fromkeys(directory for directory in directories if os.path.isdir(directory))
+    return os.pathsep.join(without_agents(directory, tmp_path_factory) for directory in unique)
+
+
+def without_agents(directory: str, factory: pytest.TempPathFactory) -> str:
+    """The directory itself, or one of links to everything in it that is not an agent."""
+    names = set(os.listdir(directory))
+    if not names & AGENTS:
+        return directory
+    links = factory.mktemp("bin")
+    for name in names - AGENTS:
+        (links / name).symlink_to(os.path.join(directory, name))
+    return str(links)
+
+
+def unwanted(name: str) -> bool:
+    return (
+        name in UNWANTED_NAMES
+        or name.startswith(UNWANTED_PREFIXES)
+        or name.endswith(UNWANTED_SUFFIXES)
+    )
+
+
+def ralphs_places() -> dict[str, list[str] | None]:
+    """What lies where Ralph would write in the real home: a test must not add to it."""
+    places = (os.path.join(REAL_HOME, place) for place in RALPHS_PLACES)
+    return {place: sorted(os.listdir(place)) if os.path.isdir(place) else None for place in places}
+
+
+@pytest.fixture(autouse=True)
+def guarded(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    quiet_path: str,
+) -> Iterator[None]:
+    """Gives the test a world of its own, and fails it if it reaches beyond."""
+    real = request.node.get_closest_marker("agents") is not None
+    for name in filter(unwanted, list(os.environ)):
+        if not (real and name == "RALPH_AGENTS_BIN"):
+            monkeypatch.delenv(name)
+    own = tmp_path_factory.mktemp("own")
+    for name, directory in HOME_DIRECTORIES.items():
+        (own / directory).mkdir(parents=True, exist_ok=True)
+        monkeypatch.setenv(name, str(own / directory))
+    monkeypatch.setenv("PATH", quiet_path)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
+    before = ralphs_places()
+    GUARD.objections, GUARD.agents_allowed, GUARD.active = [], real, True
+    yield
+    GUARD.active = False
+    assert not GUARD.objections, "; ".join(GUARD.objections)
+    assert ralphs_places() == before, "something wrote Ralph's files into the real home"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory, and the current one."""
+    directory = tmp_path / "workspace"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+@pytest.fixture
+def repo(workspace: Path) -> Path:
+    """A real git repository with one commit, and the current directory."""
+    git = ["git", "-C", str(workspace)]
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True)
+    subprocess.run([*git, "config", "user.name", "Ralph tests"], check=True)
+    subprocess.run([*git, "config", "user.email", "tests@ralph.invalid"], check=True)
+    (workspace / "README.md").write_text("A workspace of Ralph's tests.\n")
+    subprocess.run([*git, "add", "--all"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message", "Begin"], check=True)
+    return workspace

@@ -1,0 +1,126 @@
+"""Every captured stream of claude and codex parses, and says what really happened."""
+
+import pytest
+from stream_support import capture, cases, claimed, of, parse, parse_chunks, result
+
+from ralph.core.events import Progress, Result, Text, ToolEnd, ToolStart, Unknown
+from ralph.streams.framing import Framer
+
+ALL = [(kind, case) for kind in ("claude", "codex") for case in cases(kind)]
+PROMISE, RESPONSE = "<promise>DONE</promise>", "<response>DONE</response>"
+CUT_OFF = {
+    ("claude", "interrupted-sigterm"),
+    ("codex", "interrupted-sigint"),
+    ("codex", "interrupted-sigterm"),
+}
+
+# Case: status, beginning of the message.
+FAILURES = {
+    ("claude", "api-400-promptlong"): (400, "Prompt is too long"),
+    ("claude", "api-401"): (401, "Invalid API key"),
+    ("claude", "api-404-model"): (404, "There's an issue with the selected model"),
+    ("claude", "api-429-ratelimit"): (429, "API Error: Request rejected (429)"),
+    ("claude", "api-500"): (500, "API Error: 500 Internal server error."),
+    ("claude", "api-529-overloaded"): (529, "API Error: 529 Overloaded."),
+    ("claude", "hooks-api-error"): (400, "API Error: 400 nope"),
+    ("claude", "interrupted-sigint"): (None, "[ede_diagnostic]"),
+    ("claude", "max-budget"): (None, "Reached maximum budget ($0.5)"),
+    ("claude", "max-turns"): (None, "Reached maximum number of turns (2)"),
+    ("claude", "stream-cut-nofallback"): (None, "API Error: Stream ended without"),
+    ("codex", "api-400-context"): (None, '{"error": {"message": "Your input exceeds'),
+    ("codex", "api-401"): (401, "unexpected status 401 Unauthorized"),
+    ("codex", "api-429-quota"): (None, "Quota exceeded. Check your plan"),
+    ("codex", "api-429-ratelimit"): (429, "exceeded retry limit, last status: 429"),
+    ("codex", "api-500"): (None, "We’re currently experiencing high demand"),
+    ("codex", "stream-cut"): (None, "stream disconnected before completion"),
+    ("codex", "stream-failed"): (429, "rate limit exceeded: Rate limit reached."),
+}
+
+# What the model said in the cases that are not about failing; FACTS §6: the false completions.
+CLAIMS = {
+    ("claude", "success"): [PROMISE, RESPONSE],
+    ("claude", "hooks-stop-block"): [PROMISE, RESPONSE],
+    ("claude", "json-format"): [PROMISE, RESPONSE],
+    ("claude", "trivial"): [PROMISE],
+    ("claude", "hooks-prompt-block"): [],  # the prompt is quoted in the result
+    ("claude", "slash-unknown"): [],
+    ("claude", "empty-answer"): [],
+    ("codex", "success-bypass"): [PROMISE, RESPONSE],
+    ("codex", "hooks-stop-block"): [PROMISE, RESPONSE],
+    ("codex", "hooks-untrusted"): [],
+    ("codex", "interrupted-sigint"): [],
+}
+
+
+@pytest.mark.parametrize(("kind", "case"), ALL)
+def test_every_line_is_understood(kind: str, case: str) -> None:
+    assert of(parse(kind, capture(kind, case)), Unknown) == []
+
+
+@pytest.mark.parametrize(("kind", "case"), ALL)
+def test_the_result_is_the_last_event_and_the_only_one(kind: str, case: str) -> None:
+    """FACTS §2: SIGTERM leaves no result; a codex that is interrupted never sends one."""
+    events = parse(kind, capture(kind, case))
+    expected = 0 if (kind, case) in CUT_OFF else 1
+    assert len(of(events, Result)) == expected
+    assert isinstance(events[-1], Result) is bool(expected)
+
+
+@pytest.mark.parametrize(("kind", "case"), [pair for pair in ALL if pair not in CUT_OFF])
+def test_a_turn_failed_or_succeeded_as_the_run_did(kind: str, case: str) -> None:
+    """FACTS §2: judge by `is_error`, not by the subtype; codex by `turn.failed` only."""
+    failure = result(parse(kind, capture(kind, case))).failure
+    if failure is None:
+        assert (kind, case) not in FAILURES
+    else:
+        status, message = FAILURES[kind, case]
+        assert (failure.status, failure.message.startswith(message)) == (status, True)
+
+
+@pytest.mark.parametrize(("kind", "case"), CLAIMS)
+def test_only_the_assistants_own_claims_are_found(kind: str, case: str) -> None:
+    """DESIGN §4.2: only assistant text of this turn."""
+    assert claimed(parse(kind, capture(kind, case))) == CLAIMS[kind, case]
+
+
+@pytest.mark.parametrize(("kind", "case"), ALL)
+def test_a_tool_ends_after_it_started(kind: str, case: str) -> None:
+    """H §Event Model: tool correlation IDs. A command that still runs has no end."""
+    started: set[str] = set()
+    for event in parse(kind, capture(kind, case)):
+        if isinstance(event, ToolStart):
+            started.add(event.id)
+        elif isinstance(event, ToolEnd):
+            assert event.id in started
+
+
+@pytest.mark.parametrize(("kind", "case"), ALL)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_events_do_not_depend_on_chunks(kind: str, case: str, size: int) -> None:
+    data = capture(kind, case)[:20_000]
+    assert parse(kind, data, size=size) == parse(kind, data)
+
+
+@pytest.mark.parametrize(("kind", "case"), ALL)
+def test_a_torn_stream_loses_only_its_torn_line(kind: str, case: str) -> None:
+    data = capture(kind, case)
+    torn = data[: len(data) - len(data.rstrip(b"\n").rpartition(b"\n")[2]) // 2]
+    events = parse(kind, torn)
+    whole = parse(kind, Framer().feed(torn))
+    assert events[: len(whole)] == whole
+    assert [type(event) for event in events[len(whole) :]] in ([Unknown], [])
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_the_session_is_known(kind: str) -> None:
+    """H §Event Model: EventProgress, session info."""
+    began = parse(kind, capture(kind, "trivial"))[0]
+    assert isinstance(began, Progress)
+    assert began.session
+    assert began.session in began.text
+
+
+@pytest.mark.parametrize(("kind", "case"), [("claude", "text-format"), ("codex", "text-mode")])
+def test_plain_output_is_assistant_text(kind: str, case: str) -> None:
+    text = "All finished.\n\n<promise>DONE</promise>\n<response>DONE</response>\n"
+    assert parse_chunks("text", [capture(kind, case)]) == [Text(text)]

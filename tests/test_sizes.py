@@ -1,0 +1,85 @@
+"""Functions and modules stay small (STYLE §12). `python tests/test_sizes.py` prints the table."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FUNCTION = 50
+LONGEST_MODULE = 400
+LARGEST_MEDIAN = 10
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A function or a module, and how many lines it has."""
+
+    where: str
+    lines: int
+
+
+def modules(directory: str) -> list[Piece]:
+    return [
+        Piece(str(path.relative_to(ROOT)), len(path.read_text("utf-8").splitlines()))
+        for path in sorted((ROOT / directory).rglob("*.py"))
+    ]
+
+
+def functions(directory: str) -> list[Piece]:
+    paths = sorted((ROOT / directory).rglob("*.py"))
+    return [piece for path in paths for piece in functions_of(path)]
+
+
+def functions_of(path: Path) -> Iterator[Piece]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            yield Piece(where, (node.end_lineno or node.lineno) - node.lineno + 1)
+
+
+def percentile(pieces: list[Piece], share: float) -> int:
+    ordered = sorted(piece.lines for piece in pieces)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def longer(pieces: list[Piece], limit: int) -> str:
+    return "\n".join(
+        f"{p.where} has {p.lines} lines, {limit} allowed" for p in pieces if p.lines > limit
+    )
+
+
+def table() -> str:
+    """Median, p90 and longest of functions and modules, for src and tests."""
+    rows = [f"{'':16}{'count':>7}{'median':>8}{'p90':>6}{'longest':>9}"]
+    for directory in ("src", "tests"):
+        for kind, pieces in (("functions", functions(directory)), ("modules", modules(directory))):
+            middle = median(piece.lines for piece in pieces)
+            rows.append(
+                f"{directory + ' ' + kind:16}{len(pieces):>7}{middle:>8g}"
+                f"{percentile(pieces, 0.9):>6}{percentile(pieces, 1):>9}"
+            )
+    return "\n".join(rows)
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    """STYLE §12: function ≤ 50 lines, tests included."""
+    wrong = longer(functions("src") + functions("tests"), LONGEST_FUNCTION)
+    assert not wrong, f"\n{wrong}"
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    """STYLE §12: module ≤ 400 lines, tests included."""
+    wrong = longer(modules("src") + modules("tests"), LONGEST_MODULE)
+    assert not wrong, f"\n{wrong}"
+
+
+def test_the_median_function_is_short() -> None:
+    """STYLE §12: median function ≤ 10 lines."""
+    print(table())
+    assert median(piece.lines for piece in functions("src")) <= LARGEST_MEDIAN, table()
+
+
+if __name__ == "__main__":
+    print(table())

@@ -1,0 +1,300 @@
+"""Histories of facts in, Ralph's own lines out."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ralph.core.claims import Claim
+from ralph.core.events import Failure
+from ralph.core.facts import (
+    Began,
+    Checked,
+    Checking,
+    Decided,
+    Ended,
+    Fact,
+    Resumed,
+    Settled,
+    Started,
+    Step,
+)
+from ralph.core.gates import Finding
+from ralph.core.state import NEW, fold, replay
+from ralph.core.task import Assignment
+from ralph.core.turn import Ending, Turn
+from ralph.core.verdict import (
+    Accept,
+    Boundary,
+    Continue,
+    Park,
+    Placement,
+    Verdict,
+    Wait,
+)
+from ralph.ui.lines import Briefing
+from ralph.ui.narration import narrate
+
+NOW = 1_700_000_000.0
+BRIEFING = Briefing(
+    iterations=10,
+    guardrails=frozenset({"make lint", "make test"}),
+    permission_hint="Add --dangerously-skip-permissions to agent.flags.",
+)
+STARTED = Started(NOW, "r1", "harness", "/w", 7, "1.0")
+BEGAN = Began(NOW, 1, Assignment("prompt"))
+DONE = Claim("<response>DONE</response>")
+FAILED_TEST = Finding("make test", "it failed", code=2, log=".ralph/guardrail_001_make_test.log")
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def told(*history: Fact, verbose: bool = False, briefing: Briefing = BRIEFING) -> list[str]:
+    """What is said about the last fact of a history."""
+    *earlier, last = history
+    before = replay(earlier, NEW)
+    lines = narrate(last, before, fold(before, last), briefing)
+    return [line.text for line in lines if verbose or not line.verbose]
+
+
+def ended(turn: Turn) -> list[str]:
+    return told(STARTED, BEGAN, Ended(NOW + turn.seconds, turn))
+
+
+def decided(
+    verdict: Verdict,
+    turn: Turn = Turn(),
+    *,
+    findings: tuple[Finding, ...] = (),
+    notes: tuple[str, ...] = (),
+    verbose: bool = False,
+) -> list[str]:
+    fact = Decided(NOW, Boundary.CLOSING, verdict, findings, notes=notes)
+    return told(STARTED, BEGAN, Ended(NOW, turn), fact, verbose=verbose)
+
+
+def test_an_iteration_starts() -> None:
+    """H §Verbose Output: `[ralph] Iteration 1/10 starting`."""
+    assert told(STARTED, BEGAN) == ["Iteration 1/10 starting"]
+    assert told(STARTED, BEGAN, briefing=Briefing()) == ["Iteration 1 starting"]
+
+
+def test_an_iteration_that_is_taken_again_says_so() -> None:
+    wait = Decided(NOW, Boundary.CLOSING, Wait(NOW + 30, "overloaded"))
+    history = (STARTED, BEGAN, Ended(NOW, Turn()), wait, BEGAN)
+    assert told(*history) == ["Iteration 1/10 starting again"]
+
+
+def test_a_resumed_run_says_where_it_goes_on() -> None:
+    resumed = Resumed(NOW, 8)
+    assert told(STARTED, BEGAN, resumed) == ["Resumed: iteration 1/10 was cut off and starts again"]
+    assert told(STARTED, BEGAN, Ended(NOW, Turn()), resumed) == ["Resumed after 1 iteration"]
+
+
+def test_the_run_is_named_to_the_verbose() -> None:
+    assert told(STARTED) == []
+    assert told(STARTED, verbose=True) == ["Run r1 (harness) in /w"]
+
+
+# ------------------------------------------------------------------ guardrails
+
+
+def test_a_guardrail_starts_and_passes() -> None:
+    """H §Verbose Output: `Running guardrail: …`, `Guardrail exited with code 0 (1.2s)`."""
+    assert told(Checking(NOW, "make test")) == ["Running guardrail: make test"]
+    assert told(Checked(NOW, "make test", 1.2)) == ["Guardrail exited with code 0 (1.2s)"]
+
+
+@pytest.mark.parametrize(
+    ("placement", "action"),
+    [
+        (Placement.APPEND, "APPEND to the next prompt"),
+        (Placement.PREPEND, "PREPEND to the next prompt"),
+        (Placement.REPLACE, "REPLACE the next prompt"),
+    ],
+)
+def test_a_guardrail_fails(placement: Placement, action: str) -> None:
+    """H §Guardrails: "Print guardrail start/end, exit status, and fail action used"."""
+    finding = replace(FAILED_TEST, placement=placement)
+    [line] = told(Checked(NOW, "make test", 0.31, (finding,)))
+    assert line == f"Guardrail exited with code 2 (0.3s): {action}, output in {finding.log}"
+
+
+def test_a_guardrail_whose_log_could_not_be_written() -> None:
+    finding = replace(FAILED_TEST, log="")
+    [line] = told(Checked(NOW, "make test", 0.3, (finding,)))
+    assert line == "Guardrail exited with code 2 (0.3s): APPEND to the next prompt"
+
+
+def test_other_gates_speak_only_when_they_object() -> None:
+    assert told(Checking(NOW, "protect"), verbose=True) == []
+    assert told(Checked(NOW, "protect", 0.01)) == []
+    assert told(Checked(NOW, "protect", 0.01), verbose=True) == ["protect: nothing found (0.0s)"]
+    finding = Finding("protect", "Makefile was changed and is put back.\nMore.")
+    assert told(Checked(NOW, "protect", 0.01, (finding,))) == [
+        "protect: Makefile was changed and is put back."
+    ]
+
+
+# ------------------------------------------------------------------ turns
+
+
+@pytest.mark.parametrize(
+    ("turn", "line"),
+    [
+        (Turn(exit_code=3, seconds=3.4), "Agent exited with code 3 (3.4s)"),
+        (Turn(exit_code=-9, seconds=3.4), "Agent was killed by SIGKILL (3.4s)"),
+        (Turn(exit_code=-99), "Agent was killed by signal 99 (0.0s)"),
+        (
+            Turn(exit_code=1, failure=Failure("API Error: 500", 500), seconds=12),
+            "Agent failed (12s, exit code 1): API Error: 500",
+        ),
+        (Turn(failure=Failure("no result")), "Agent failed (0.0s): no result"),
+        (
+            Turn(Ending.CUT, None, "silent for 60 s", seconds=60),
+            "Agent was cut off (1m0s): silent for 60 s",
+        ),
+        (
+            Turn(Ending.UNSTARTABLE, None, "claude: not found"),
+            "Agent could not be started: claude: not found",
+        ),
+    ],
+)
+def test_a_failed_turn_says_why_in_one_line(turn: Turn, line: str) -> None:
+    assert ended(turn) == [line]
+
+
+def test_the_last_lines_of_stderr_follow_a_failure() -> None:
+    stderr = "\n\n".join(f"line {n}" for n in range(1, 9))
+    assert ended(Turn(exit_code=1, stderr=stderr))[1:] == [
+        f"  stderr: line {n}" for n in range(4, 9)
+    ]
+    assert ended(Turn(stderr=stderr)) == []
+
+
+def test_denied_permissions_name_the_tools_and_the_flag() -> None:
+    """DESIGN §4.21: "when a stream reports denied permissions the flag to add is named"."""
+    assert ended(Turn(denied=("Bash", "Write", "Bash"))) == [
+        "Permission denied: Bash, Write. Add --dangerously-skip-permissions to agent.flags."
+    ]
+
+
+def test_timing_and_skipped_lines_are_for_the_verbose() -> None:
+    """H §Verbose Output: "Timing information for each operation"."""
+    turn = Turn(seconds=3.4, tools=1, unknown=2, cost_usd=0.12)
+    assert told(STARTED, BEGAN, Ended(NOW, turn), verbose=True) == [
+        "Agent finished (3.4s, 1 tool call, $0.12)",
+        "2 lines of the agent's output not understood and skipped",
+    ]
+    assert ended(turn) == []
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def test_a_rate_limit_names_when_it_goes_on() -> None:
+    limited = Turn(exit_code=1, failure=Failure("usage limit reached.", 429))
+    assert decided(Wait(NOW + 29, "usage limit reached."), limited) == [
+        "Rate limited: usage limit reached; waiting until 22:13:49 (29s)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wait", "line"),
+    [
+        (Wait(0, "the agent said nothing"), "The agent said nothing; trying again"),
+        (Wait(None, "paused"), "Paused; waiting to be resumed"),
+        (Wait(NOW + 7200, "later"), "Later; waiting until Wed 00:13:20 (2h0m)"),
+    ],
+)
+def test_other_waits(wait: Wait, line: str) -> None:
+    assert decided(wait) == [line]
+
+
+def test_a_pause_after_a_rate_limit_is_a_pause() -> None:
+    limited = Ended(NOW, Turn(failure=Failure("limit", 429)))
+    paused = Decided(NOW, Boundary.OPENING, Wait(None, "paused"))
+    assert told(STARTED, BEGAN, limited, paused) == ["Paused; waiting to be resumed"]
+
+
+def test_near_misses_are_named() -> None:
+    """DESIGN §4.2: near misses "are named in the feedback and the log"."""
+    assert decided(Continue(), notes=("Close.", "Closer.")) == ["Note: Close.", "Note: Closer."]
+
+
+def test_findings_that_go_back_are_named_once() -> None:
+    findings = (Finding("make lint", "a"), FAILED_TEST, FAILED_TEST)
+    assert decided(Continue(), findings=findings) == [
+        "Not done yet: the agent is told what make lint, make test found"
+    ]
+
+
+def test_completion_checks_are_for_the_verbose() -> None:
+    """H §Verbose Output: "Completion detection attempts"."""
+    turn = Turn(claims=(DONE,))
+    assert decided(Accept(("claimed",)), turn) == []
+    assert decided(Accept(("claimed",)), turn, verbose=True) == [
+        "Completion check: the agent said <response>DONE</response>: believed"
+    ]
+    assert decided(Continue(), verbose=True) == [
+        "Completion check: the agent said no tag: not complete"
+    ]
+
+
+def test_a_long_claim_is_shown_on_one_short_line() -> None:
+    claim = Claim(f"<response>a\n{'b' * 100}</response>")
+    [line] = decided(Continue(), Turn(claims=(claim,)), verbose=True)
+    assert line == f"Completion check: the agent said <response>a {'b' * 65}...: not complete"
+
+
+# ------------------------------------------------------------------ settling
+
+
+@pytest.mark.parametrize(
+    ("step", "lines"),
+    [
+        (
+            Step(NOW, "scm:commit", detail="[main 1a2b3c4] Add a test\n 1 file changed"),
+            ["Committed: [main 1a2b3c4] Add a test"],
+        ),
+        (Step(NOW, "scm:commit --no-verify"), ["Committed: done"]),
+        (
+            Step(NOW, "scm:push origin HEAD:main", detail="To x"),
+            ["SCM task push origin HEAD:main done"],
+        ),
+        (
+            Step(NOW, "scm:push", ok=False, detail="! [rejected] main\nhint: fetch first\n"),
+            ["SCM task push failed: ! [rejected] main", "  hint: fetch first"],
+        ),
+        (Step(NOW, "scm:push", ok=False), ["SCM task push failed: no reason given"]),
+        (Step(NOW, "scm:message", detail="Add a test"), []),
+        (Step(NOW, "scm:message", ok=False, detail="no answer"), ["No commit: no answer"]),
+        (Step(NOW, "correct", detail="put back US-1"), ["correct: put back US-1"]),
+        (Step(NOW, "commit", ok=False, detail="hook refused"), ["commit failed: hook refused"]),
+        (Step(NOW, "record"), []),
+    ],
+)
+def test_steps(step: Step, lines: list[str]) -> None:
+    """H §SCM Tasks; the issue: "Failure is reported, the run goes on"."""
+    assert told(STARTED, BEGAN, step) == lines
+
+
+def test_quiet_steps_are_for_the_verbose() -> None:
+    assert told(BEGAN, Step(NOW, "record"), verbose=True) == ["record: done"]
+    message = Step(NOW, "scm:message", detail="Add a test")
+    assert told(BEGAN, message, verbose=True) == ["Commit message: Add a test"]
+
+
+def test_what_settles_without_ending_the_run() -> None:
+    assert told(STARTED, BEGAN, Settled(NOW, Park("DECIDE: which one?"))) == [
+        "Parked: DECIDE: which one?"
+    ]
+    assert told(STARTED, BEGAN, Settled(NOW, Accept(("passed",)))) == []
