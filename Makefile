@@ -39,7 +39,7 @@ install: venv ## install the command `ralph` for you: pipx, else uv, else pip --
 	elif $$($(PYTHON) -c 'import sys; print(sys._base_executable)') -m pip install --user .; then \
 		echo "installed by pip --user, into $$($(PYTHON) -m site --user-base)/bin"; \
 	else \
-		echo "pip may not install here; get pipx, then try again:  sudo apt-get install -y pipx" >&2; \
+		echo "pip may not install here: get pipx (on Debian: apt-get install pipx), then try again" >&2; \
 		exit 2; \
 	fi
 

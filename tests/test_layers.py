@@ -14,7 +14,7 @@ PURE = frozenset({"core", "streams"})
 IMPURE = frozenset(
     {"asyncio", "fcntl", "glob", "http", "io", "logging", "multiprocessing", "os", "pathlib"}
     | {"platform", "random", "secrets", "select", "selectors", "shutil", "signal", "socket"}
-    | {"subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid"}
+    | {"subprocess", "tempfile", "threading", "time", "urllib", "uuid"}
 )
 
 

@@ -1,20 +1,23 @@
 """An agent that is a command: launched, read, watched and summed up, one turn at a time."""
 
+import errno
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import IO
+from io import FileIO
 
-from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes
+from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, start
+from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
-from ralph.core.events import AgentEvent, Unknown
+from ralph.core.events import AgentEvent, Progress, Unknown
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
-from ralph.errors import RalphError
+from ralph.errors import ConfigError, RalphError
 from ralph.ports import Watch
 from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
@@ -59,10 +62,10 @@ class CliAgent:
             self._save_prompt(order)
             launch = self.launch(order)
             self._on_launch(launch, order)
-            with open(self._path(order, "stream"), "wb", opener=_private) as saved:
-                return self._run(launch, order, watch, saved)
+            with open(self._path(order, "stream"), "wb", 0, opener=_private) as file:
+                return self._run(launch, order, watch, file)
         except (RalphError, OSError, ValueError) as error:
-            return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup.command))
+            return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
     def launch(self, order: Order) -> Launch:
         """The call for this turn; nothing is started."""
@@ -82,19 +85,22 @@ class CliAgent:
             )
         )
 
-    def _run(self, launch: Launch, order: Order, watch: Watch, saved: IO[bytes]) -> Turn:
+    def _run(self, launch: Launch, order: Order, watch: Watch, file: FileIO) -> Turn:
         setup = self._setup
         show = self._on_event if order.role is not Role.MESSAGE else _ignore
-        reading = Reading(parser_for(launch.dialect, order.prompt), saved, setup.secrets, show)
+        saved = SavedStream(file, setup.secrets)
+        reading = Reading(parser_for(launch.dialect, order.prompt), saved, show)
         command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
         child = start(command, reading.output, reading.error)
         ended = child.wait(lambda: watch(reading.pulse()))
         turn = reading.finish(ended)
         if launch.answer_file is not None:
-            turn = replace(turn, text=_take_file(launch.answer_file))
+            # Its standard output may show more than the agent's own words.
+            answer = _take_file(launch.answer_file)
+            turn = replace(turn, text=answer, claims=find_claims(answer))
         if turn.cost_usd is None and setup.prices is not None:
             turn = replace(turn, cost_usd=cost_of(turn.usage, setup.prices))
-        return replace(turn, stream=saved.name)
+        return replace(turn, stream=str(file.name))
 
     def _save_prompt(self, order: Order) -> None:
         with open(self._path(order, "prompt"), "wb", opener=_private) as file:
@@ -114,19 +120,37 @@ class CliAgent:
         return os.path.join(self._setup.run_dir, f"{order.iteration:03d}{role}.{what}")
 
 
+class SavedStream:
+    """What the agent prints, on disk, without secrets. A full disk ends this, never the turn."""
+
+    def __init__(self, file: FileIO, secrets: tuple[bytes, ...]) -> None:
+        self._file = file
+        self._redactor = StreamRedactor(secrets)
+        self.problem = ""
+
+    def write(self, chunk: bytes) -> None:
+        self._write(self._redactor.feed(chunk))
+
+    def end(self) -> None:
+        self._write(self._redactor.end())
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data if not self.problem else b"")
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.problem = f"the stream is not saved from here on: {error.strerror}"
+
+
 class Reading:
     """One turn's output on its way: saved, framed, parsed, shown and collected."""
 
     def __init__(
-        self,
-        parser: Parser,
-        saved: IO[bytes],
-        secrets: tuple[bytes, ...],
-        show: Callable[[AgentEvent], None],
+        self, parser: Parser, saved: SavedStream, show: Callable[[AgentEvent], None]
     ) -> None:
         self._parser = parser
         self._saved = saved
-        self._redactor = StreamRedactor(secrets)
         self._show = show
         self._framer = Framer()
         self._collector = Collector()
@@ -137,7 +161,7 @@ class Reading:
     def output(self, chunk: bytes) -> None:
         """Bytes from standard output."""
         self._heard = time.monotonic()
-        self._saved.write(self._redactor.feed(chunk))
+        self._saved.write(chunk)
         block = self._framer.feed(chunk)
         if block:
             self._take(self._parser.feed(block))
@@ -159,7 +183,9 @@ class Reading:
         if rest:
             self._take(self._parser.feed(rest))
         self._take(self._parser.end())
-        self._saved.write(self._redactor.end())
+        self._saved.end()
+        if self._saved.problem:
+            self._show(Progress(self._saved.problem))
         self._collector.add(Unknown("") for _ in range(self._framer.dropped))
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
@@ -201,9 +227,22 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _why(error: Exception, command: tuple[str, ...]) -> str:
+def _why(error: Exception, setup: Setup) -> str:
+    if isinstance(error, OSError):
+        error = _explained(error, setup)
     if isinstance(error, RalphError):
-        return f"{error.message}. {error.remedy}".strip()
-    if isinstance(error, OSError) and error.filename in (command[0], None):
-        return f"the agent {command[0]!r} cannot be started: {error.strerror}"
-    return f"the agent {command[0]!r} cannot be started: {error}"
+        return f"{error.message}. {error.remedy}"
+    return f"agent command {setup.command[0]!r}: {error}"
+
+
+def _explained(error: OSError, setup: Setup) -> RalphError:
+    """The system's few words, and what they mean here."""
+    command = setup.command[0]
+    if error.errno == errno.E2BIG:
+        return ConfigError(
+            "the prompt is too long for an argument",
+            'Set agent.promptVia to "stdin", or leave it out.',
+        )
+    if error.filename == command:
+        return unusable(shutil.which(command, path=setup.env.get("PATH")) or command)
+    return ConfigError(f"cannot use {error.filename}: {error.strerror}", "Mend that and run again.")

@@ -25,7 +25,7 @@ _OTHERS = (
 
 @dataclass(frozen=True)
 class Environment:
-    """What the agent gets, what was taken out, and who pays."""
+    """What the agent gets, what was taken out, and who pays; "" where we cannot know."""
 
     values: Mapping[str, str]
     removed: tuple[str, ...]
@@ -46,7 +46,7 @@ def agent_environment(
     removed = tuple(sorted(unwanted & environ.keys()))
     values = {k: v for k, v in environ.items() if k not in unwanted} | dict(put or {})
     paying = next((name for name in credentials if values.get(name)), None)
-    return Environment(values, removed, paying or "the agent's own login")
+    return Environment(values, removed, paying or ("the agent's own login" if credentials else ""))
 
 
 def _foreign_keys(kind: str) -> set[str]:

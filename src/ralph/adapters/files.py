@@ -1,14 +1,17 @@
 """Where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside it."""
 
+import errno
 import hashlib
 import os
 import secrets
+import stat
 import time
 from collections.abc import Mapping
 
 from ralph.core.task import Backlog, Task
 from ralph.errors import ConfigError, StateError
 
+_READ_AGAIN = "the prompt is read again before each turn, so put it into a file"
 _GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
 
 
@@ -17,15 +20,40 @@ def ensure_ralph_dir(workspace: str) -> str:
     directory = os.path.join(workspace, ".ralph")
     ignore = os.path.join(directory, ".gitignore")
     try:
-        os.makedirs(directory, exist_ok=True)
+        if not os.path.isdir(directory):
+            os.mkdir(directory)  # and not the workspace, if that is gone
         if not os.path.exists(ignore):
             write_atomically(ignore, _GITIGNORE)
+        if not os.access(directory, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(
             f"cannot write {directory}: {error.strerror}",
             "Make it writable: chmod u+w .ralph",
         ) from error
     return directory
+
+
+def ralph_dir_problem(workspace: str) -> str:
+    """Why `.ralph/` cannot be written, and what to do about it; "" if it can be."""
+    try:
+        ensure_ralph_dir(workspace)
+    except ConfigError as error:
+        return f"{error.message}. {error.remedy}"
+    return ""
+
+
+def writable_dir(workspace: str, fallback: str) -> str:
+    """`.ralph/`, or the fallback where it cannot be written."""
+    try:
+        return ensure_ralph_dir(workspace)
+    except ConfigError:
+        return fallback
+
+
+def shown_path(path: str, workspace: str) -> str:
+    """A path as people in the workspace write it."""
+    return path.removeprefix(os.path.join(workspace, ""))
 
 
 def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
@@ -49,6 +77,11 @@ def state_root(environ: Mapping[str, str]) -> str:
         return os.path.abspath(chosen)
     home = environ.get("HOME") or os.path.expanduser("~")
     base = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    if not os.path.isabs(base):
+        raise StateError(
+            "there is no home directory to keep the journal in",
+            "Choose a place for it: export RALPH_STATE_DIR=/some/where",
+        )
     return os.path.join(base, "ralph")
 
 
@@ -96,6 +129,8 @@ class PromptFile:
 
     def __call__(self) -> Backlog:
         try:
+            if stat.S_ISFIFO(os.stat(self._path).st_mode):
+                return Backlog(problem=f"{self._path} is a pipe: {_READ_AGAIN}")
             with open(self._path, "rb") as file:
                 text = file.read().decode("utf-8-sig")
         except OSError as error:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 
 _MOST_FILES = 50_000
+_FIELDS_BEFORE_PATH = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}  # of an entry, by its kind
 _NOT_WORK = frozenset({".git", ".ralph", "node_modules", "__pycache__", ".venv"})
 
 
@@ -15,6 +16,7 @@ class TreeDigest:
     def __init__(self, workspace: str, env: Mapping[str, str]) -> None:
         self._workspace = workspace
         self._env = env
+        self._top: bytes | None = None  # what git's paths are relative to
 
     def __call__(self) -> str:
         digest = hashlib.sha256()
@@ -27,12 +29,13 @@ class TreeDigest:
         listing = self._git("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
         if listing is None:
             return []
-        entries = [e for e in listing.split(b"\0") if e and not _is_ours(e)]
+        if self._top is None:
+            self._top = (self._git("rev-parse", "--show-toplevel") or b"").removesuffix(b"\n")
+        entries = [entry for entry in listing.split(b"\0") if entry and not _is_ours(entry)]
         return [part for entry in entries for part in (entry, self._stamp(entry))]
 
     def _stamp(self, entry: bytes) -> bytes:
-        path = entry.split(b" ", 8)[-1] if entry[:1] in (b"1", b"2") else entry[2:]
-        return _stamp(os.path.join(os.fsencode(self._workspace), path))
+        return _stamp(os.path.join(self._top or b"", _path(entry)))
 
     def _git(self, *arguments: str) -> bytes | None:
         try:
@@ -60,8 +63,13 @@ class TreeDigest:
                     return
 
 
+def _path(entry: bytes) -> bytes:
+    """The path in an entry; a header, or the old name of a renamed file, is left as it is."""
+    return entry.split(b" ", _FIELDS_BEFORE_PATH.get(entry[:1], 0))[-1]
+
+
 def _is_ours(entry: bytes) -> bool:
-    return entry.endswith(b" .ralph/") or b" .ralph/" in entry
+    return b".ralph" in _path(entry).split(b"/")
 
 
 def _stamp(path: bytes) -> bytes:

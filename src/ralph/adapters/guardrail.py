@@ -5,15 +5,15 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 
-from ralph.adapters.files import ensure_ralph_dir
+from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.process import Command, Exit, start
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.redact import redact
 from ralph.core.verdict import Cut, Placement
 from ralph.core.world import Signals
-from ralph.errors import ConfigError
 
 TIMED_OUT = 124  # as coreutils' timeout has it
 NOT_RUN = 126
@@ -45,22 +45,15 @@ class Guardrail:
     def check(self, case: Case) -> Iterator[Finding]:
         """Run it; a non-zero exit is a finding. The whole output is in the log, as bytes."""
         name = f"guardrail_{case.state.iteration:03d}_{self.slug}.log"
-        log = os.path.join(self._log_dir(), name)
+        log = os.path.join(writable_dir(self.place.workspace, self.place.fallback), name)
         try:
             ended = self._run(log)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             yield self._finding(NOT_RUN, log, f"It could not be run: {error}")
             return
         if ended.code or ended.cut:
             code = TIMED_OUT if ended.cut else ended.code
             yield self._finding(code, log, self._output(log), ended.cut)
-
-    def _log_dir(self) -> str:
-        try:
-            directory = ensure_ralph_dir(self.place.workspace)
-        except ConfigError:
-            return self.place.fallback
-        return directory if os.access(directory, os.W_OK) else self.place.fallback
 
     def _run(self, log: str) -> Exit:
         argv = ("sh", "-c", self.name)
@@ -86,7 +79,7 @@ class Guardrail:
         return f"{text[:most]}... [truncated]"
 
     def _finding(self, code: int, log: str, output: str, cut: Cut | None = None) -> Finding:
-        shown = os.path.relpath(log, self.place.workspace)
+        shown = shown_path(log, self.place.workspace)
         why = f" ({cut.why})" if cut else ""
         lines = [f'Guardrail "{self.name}" failed with exit code {code}{why}.']
         if self.hint:
@@ -104,11 +97,9 @@ class Guardrail:
 
 def slugs(commands: tuple[str, ...]) -> tuple[str, ...]:
     """File names for commands: `make test` -> `make_test`; one used again gets `_1`."""
-    taken: dict[str, int] = {}
-    names = []
+    names: list[str] = []
     for command in commands:
         slug = re.sub(r"[^A-Za-z0-9]+", "_", command).strip("_")[:50] or "command"
-        again = taken.get(slug, 0)
-        taken[slug] = again + 1
-        names.append(f"{slug}_{again}" if again else slug)
+        again = (f"{slug}_{number}" for number in count(1))
+        names.append(next(name for name in chain([slug], again) if name not in names))
     return tuple(names)

@@ -1,6 +1,5 @@
 """The journal: one line a fact, appended in one write, chained by hashes (DESIGN §4.12)."""
 
-import errno
 import json
 import os
 import threading
@@ -78,18 +77,17 @@ class _Syncer:
 def _sync(descriptor: int) -> None:
     try:
         getattr(os, "fdatasync", os.fsync)(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EROFS):  # a pipe or /dev/null cannot sync
-            return
+    except OSError:
+        pass  # a pipe cannot sync; a disk that is ill is named by the next write
 
 
 def read_journal(path: str) -> tuple[list[Fact], str]:
     """All facts, and the last hash. A torn last line is dropped; an edited one is named."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             lines = file.read().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StateError(f"cannot read the journal {path}: {error}") from error
+    except OSError as error:
+        raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
     whole = lines[:-1]  # what follows the last newline was torn off by a kill
     return _chained(whole, path)
 
@@ -123,7 +121,8 @@ def _line(fact: Fact, last: str) -> tuple[str, str]:
 
 
 def _hash(body: str, last: str) -> str:
-    return blake2b(f"{last}{body}".encode(), digest_size=8).hexdigest()
+    data = f"{last}{body}".encode("utf-8", "surrogateescape")
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def _unwritable(path: str, error: OSError) -> StateError:

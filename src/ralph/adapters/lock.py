@@ -1,6 +1,5 @@
 """One run a workspace (DESIGN §4.13): flock, with the owner's pid and start time to name it."""
 
-import errno
 import fcntl
 import json
 import os
@@ -18,30 +17,32 @@ class Lock:
 
     def acquire(self, run: str, now: float) -> None:
         """Take the lock, or name who has it."""
+        owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "run": run, "since": now}
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, json.dumps(owner).encode(), 0)
+        except BlockingIOError as error:
+            self._close()
+            raise self._refusal() from error
         except OSError as error:
+            self._close()
             raise StateError(
                 f"cannot write the state directory: {self._path}: {error.strerror}",
-                "Make it writable, or choose another: export RALPH_STATE_DIR=/some/where",
+                "Make room, make it writable, or choose another: "
+                "export RALPH_STATE_DIR=/some/where",
             ) from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(file)
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise
-            raise self._refusal() from error
-        owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "run": run, "since": now}
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps(owner).encode(), 0)
-        self._file = file
 
     def release(self) -> None:
         """Give the lock back."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
+            self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
             os.close(self._file)
             self._file = None
 

@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 
 from ralph.adapters.files import write_atomically
+from ralph.adapters.process import Command, start
+from ralph.core.verdict import Cut
 
 _PATIENCE = 5.0
 
@@ -25,18 +26,20 @@ class Probe:
         self._arguments = arguments
         self._env = env
         self._cache = cache
+        self._said: dict[str, str | None] = {}  # by key
 
     def __call__(self) -> str | None:
-        """The help text; None where it could not be had."""
+        """The help text; None where it could not be had, which is not asked again in this run."""
         key = self._key()
-        known = _load(self._cache)
-        if key not in known:
-            said = self._ask()
-            if said is None:
-                return None
-            known[key] = said
-            _save(self._cache, known)
-        return known[key]
+        if key not in self._said:
+            self._said[key] = _load(self._cache).get(key) or self._learn(key)
+        return self._said[key]
+
+    def _learn(self, key: str) -> str | None:
+        said = self._ask()
+        if said is not None:
+            _save(self._cache, {**_load(self._cache), key: said})
+        return said
 
     def _key(self) -> str:
         path = shutil.which(self._command[0], path=self._env.get("PATH")) or self._command[0]
@@ -49,20 +52,18 @@ class Probe:
         return f"{real} {info.st_size} {info.st_mtime_ns} {words}"
 
     def _ask(self) -> str | None:
+        said = bytearray()
+        argv = (*self._command, *self._arguments)
         try:
-            done = subprocess.run(
-                (*self._command, *self._arguments),
-                env={**self._env, "RALPH_PROBE": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=_PATIENCE,
-                check=False,
-                start_new_session=True,
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            child = start(Command(argv, ".", {**self._env, "RALPH_PROBE": "1"}), said.extend)
+        except (OSError, ValueError):
             return None
-        return done.stdout.decode("utf-8", "replace")
+        ended = child.wait(lambda: _impatience(child.seconds()))
+        return None if ended.cut or ended.code else said.decode("utf-8", "replace")
+
+
+def _impatience(seconds: float) -> Cut | None:
+    return Cut("it does not answer", grace=0.1) if seconds >= _PATIENCE else None
 
 
 def _load(path: str) -> dict[str, str]:
@@ -71,7 +72,8 @@ def _load(path: str) -> dict[str, str]:
             known = json.load(file)
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    entries = known.items() if isinstance(known, dict) else ()
+    return {key: said for key, said in entries if isinstance(said, str)}
 
 
 def _save(path: str, known: dict[str, str]) -> None:

@@ -1,5 +1,6 @@
 """Tamper-evident paths (DESIGN §4.16): hashed before a turn, put back after it."""
 
+import errno
 import glob
 import hashlib
 import os
@@ -7,8 +8,10 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 
+from ralph.adapters.files import shown_path, writable_dir
 from ralph.core.case import Case
 from ralph.core.gates import Finding
+from ralph.errors import StateError
 
 Entry = tuple[int, int, int, int, int]
 
@@ -24,18 +27,23 @@ class Protector:
 
     def digests(self) -> tuple[tuple[str, str], ...]:
         """(path, digest) of every protected file, sorted."""
-        return tuple((path, self._digest(path)) for path in sorted(set(self._files())))
+        found = ((path, self._digest(path)) for path in sorted(set(self._files())))
+        return tuple((path, digest) for path, digest in found if digest)
 
     def put_back(self, path: str, digest: str | None, kept_in: str) -> None:
         """Undo what was done to a path; what stands there now is kept. None: it was not there."""
         full = os.path.join(self._workspace, path)
+        kept = os.path.join(self._store, digest) if digest is not None else None
+        if kept is not None and not os.path.lexists(kept):
+            raise FileNotFoundError(errno.ENOENT, "no copy of it could be made")
         if os.path.lexists(full):
-            target = os.path.join(kept_in, path)
+            # The path may be absolute or lead upwards; what is kept must not.
+            target = kept_in + os.path.normpath(f"/{path}")
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.move(full, target)
-        if digest is not None:
+        if kept is not None:
             os.makedirs(os.path.dirname(full), exist_ok=True)
-            shutil.copy2(os.path.join(self._store, digest), full, follow_symlinks=False)
+            shutil.copy2(kept, full, follow_symlinks=False)
 
     def _files(self) -> Iterator[str]:
         for pattern in self._patterns:
@@ -52,34 +60,53 @@ class Protector:
         return glob.glob(pattern, root_dir=self._workspace, recursive=True, include_hidden=True)
 
     def _below(self, directory: str) -> Iterator[str]:
-        for folder, _, names in os.walk(directory):
-            for name in names:
+        for folder, folders, names in os.walk(directory):
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            for name in (*names, *links):
                 yield os.path.relpath(os.path.join(folder, name), self._workspace)
 
     def _digest(self, path: str) -> str:
+        """Of content and mode; "" if it is gone by now."""
         full = os.path.join(self._workspace, path)
-        info = os.lstat(full)
+        try:
+            info = os.lstat(full)
+        except OSError:
+            return ""
         # The change time is among them: unlike the others, a program cannot set it back.
         entry = (info.st_ino, info.st_size, info.st_mode, info.st_mtime_ns, info.st_ctime_ns)
         known = self._known.get(path)
         if known is None or known[0] != entry:
-            known = self._known[path] = (entry, self._keep(full, info.st_mode))
+            known = self._known[path] = (entry, self._keep(full, info))
         return known[1]
 
-    def _keep(self, full: str, mode: int) -> str:
-        if stat.S_ISLNK(mode):
-            content = b"link:" + os.fsencode(os.readlink(full))
-        elif stat.S_ISREG(mode):
-            with open(full, "rb") as file:
-                content = file.read()
-        else:
-            return f"special-{stat.S_IFMT(mode)}"  # a socket or device: named, never copied
-        digest = hashlib.sha256(f"{mode:o}:".encode() + content).hexdigest()
+    def _keep(self, full: str, info: os.stat_result) -> str:
+        try:
+            content = _content(full, info.st_mode)
+        except OSError:
+            return f"unreadable-{info.st_size}-{info.st_mtime_ns}"
+        if content is None:
+            return f"special-{stat.S_IFMT(info.st_mode)}"  # a socket or device: never copied
+        digest = hashlib.sha256(f"{info.st_mode:o}:".encode() + content).hexdigest()
         kept = os.path.join(self._store, digest)
-        if not os.path.lexists(kept):
+        try:
             os.makedirs(self._store, mode=0o700, exist_ok=True)
-            shutil.copy2(full, kept, follow_symlinks=False)
+            if not os.path.lexists(kept):
+                shutil.copy2(full, kept, follow_symlinks=False)
+        except OSError as error:
+            raise StateError(
+                f"cannot keep a copy of the protected file {full}: {error.strerror}",
+                "Free some space, or choose another place: export RALPH_STATE_DIR=/some/where",
+            ) from error
         return digest
+
+
+def _content(full: str, mode: int) -> bytes | None:
+    if stat.S_ISLNK(mode):
+        return b"link:" + os.fsencode(os.readlink(full))
+    if not stat.S_ISREG(mode):
+        return None
+    with open(full, "rb") as file:
+        return file.read()
 
 
 class ProtectGate:
@@ -88,22 +115,24 @@ class ProtectGate:
     name = "protect"
     always = True
 
-    def __init__(self, protector: Protector, ralph_dir: str) -> None:
+    def __init__(self, protector: Protector, workspace: str, fallback: str) -> None:
         self._protector = protector
-        self._ralph_dir = ralph_dir
+        self._workspace = workspace
+        self._fallback = fallback  # for what was reverted, where .ralph cannot be written
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Compare before and after the turn, and put back what differs."""
         before, after = dict(case.state.snapshot.protected), dict(case.snapshot.protected)
-        kept_in = os.path.join(self._ralph_dir, "reverted", str(case.state.iteration))
         for path in sorted(before.keys() | after.keys()):
             if before.get(path) != after.get(path):
-                yield self._undo(path, before.get(path), kept_in)
+                yield self._undo(path, before.get(path), case.state.iteration)
 
-    def _undo(self, path: str, digest: str | None, kept_in: str) -> Finding:
+    def _undo(self, path: str, digest: str | None, iteration: int) -> Finding:
+        base = writable_dir(self._workspace, self._fallback)
+        kept_in = os.path.join(base, "reverted", str(iteration))
         try:
             self._protector.put_back(path, digest, kept_in)
-            done = f"The change was undone; it is kept in {kept_in}."
+            done = f"The change was undone; it is kept in {shown_path(kept_in, self._workspace)}."
         except OSError as error:
             done = f"It could not be put back: {error.strerror}."
         return Finding(self.name, f"Protected path {path} was changed. {done} Leave it alone.")

@@ -34,7 +34,10 @@ class ScmCommand:
 
     def run(self, task: str, message: str) -> tuple[bool, str]:
         """Run one task, split like shell words; `commit` gets everything and the message."""
-        words = shlex.split(task)
+        try:
+            words = shlex.split(task)
+        except ValueError as error:
+            return False, f"scm.tasks: {task}: {error}"
         if words[0] != "commit":
             return self._call(*words)
         if self._is_git:
@@ -42,6 +45,8 @@ class ScmCommand:
             ok, said = self._call("add", "-A")
             if not ok:
                 return ok, said
+            if not self.has_changes()[0]:
+                return True, message  # a run that was killed had committed already
         ok, said = self._call(*words, "-am", message)
         return ok, message if ok else said
 
@@ -55,11 +60,13 @@ class ScmCommand:
             command = Command((self.command, *arguments), self.workspace, env)
             try:
                 ended = start(command, log=output).wait(self._watch)
-            except OSError as error:
-                return False, f"{self.command}: {error.strerror}"
+            except (OSError, ValueError) as error:
+                return False, f"{self.command}: {getattr(error, 'strerror', error)}"
             output.seek(0)
             said = output.read().decode("utf-8", "replace").strip()
-        return ended.code == 0, said or f"{self.command} exited with code {ended.code}"
+        if ended.code == 0:
+            return True, said
+        return False, said or f"{self.command} exited with code {ended.code}"
 
     def _watch(self) -> Cut | None:
         at_once = self.signals().cancels >= 2

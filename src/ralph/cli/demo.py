@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import click
+
+from ralph.errors import ConfigError
 
 _PROMPT = (
     "Write greet.py with a function greet(name) that returns 'Hello, NAME!'. "
@@ -32,6 +35,8 @@ def demo(*, in_json: bool) -> int:
     not pass, so the claim is not believed; the failure goes into the next prompt, and the second
     iteration is.
     """
+    if shutil.which("git") is None:
+        raise ConfigError("ralph demo needs git", "Install it: sudo apt-get install git")
     home = tempfile.mkdtemp(prefix="ralph-demo-")
     project = os.path.join(home, "project")
     environ = _prepare(home, project)

@@ -1,12 +1,12 @@
 """`ralph explain`: the settings in force, where each came from, and the rules in order."""
 
 import json
-import os
 from collections.abc import Iterator
+from typing import cast
 
 import click
 
-from ralph.cli.params import in_directory
+from ralph.cli.params import current_directory, in_directory
 from ralph.core.case import Ladder
 from ralph.core.rules import rule_name
 from ralph.ports import Policy
@@ -26,7 +26,7 @@ def explain(*, schema: bool, in_json: bool) -> None:
     if schema:
         click.echo(json.dumps(json_schema(), indent=2))
         return
-    loaded = load(os.getcwd())
+    loaded = load(current_directory())
     if in_json:
         ladders = {p.name: {b: _names(x) for b, x in _ladders(p)} for p in _policies(loaded)}
         click.echo(json.dumps({**as_dict(loaded), "ladders": ladders}, indent=2))
@@ -49,12 +49,12 @@ def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     from ralph.profiles.reviewed import reviewed
     from ralph.profiles.session import session
     from ralph.profiles.supervise import supervise
-    from ralph.profiles.tasks import ladders_only
+    from ralph.profiles.tasks import Workbench, tasks
 
     settings = loaded.settings
     return (
         harness(limits_of(settings), patience_of(settings), wording_of(settings)),
-        ladders_only(),
+        tasks(cast("Workbench", None)),  # only its ladders are shown, nothing is settled
         supervise(),
         reviewed(),
         session(),

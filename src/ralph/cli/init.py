@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from ralph.cli.params import current_directory
 from ralph.core.verdict import Placement
 from ralph.errors import AbortedError, ConfigError
 from ralph.settings.paths import Json
@@ -29,7 +30,7 @@ def init() -> None:
     with suppress(ImportError):  # lets people edit the line, where Python was built with it
         import readline  # noqa: F401
     try:
-        _dialogue(os.getcwd())
+        _dialogue(current_directory())
     except (KeyboardInterrupt, EOFError):
         print()
         raise AbortedError("Aborted: no settings were written.") from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ralph import __version__
 from ralph.adapters.agents import Launch
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.files import make_run_dir, new_run_id
+from ralph.adapters.files import make_run_dir, new_run_id, ralph_dir_problem
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.lock import Lock
 from ralph.adapters.signals import SignalCounter
@@ -96,7 +96,7 @@ def _started(plan: Plan, run_dir: str) -> Started:
         workspace=plan.workspace,
         pid=os.getpid(),
         version=__version__,
-        settings=json.dumps(plan.loaded.merged),
+        settings=_merged(plan),
     )
 
 
@@ -160,9 +160,14 @@ class Display:
         for name in plan.loaded.files:
             console.debug(f"Loading settings from {name}")
         console.debug(f"Settings: {_merged(plan)}")
+        payer = f"; paid by {environment.payer}" if environment.payer else ""
         withheld = ", ".join(environment.removed)
         tail = f"; not passed on: {withheld}" if withheld else ""
-        console.note(f"Agent: {plan.command[0]} ({plan.kind}); paid by {environment.payer}{tail}")
+        console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
+        if not plan.settings.guardrails:
+            console.note("No guardrail is configured: only the agent's word will count.")
+        elif problem := ralph_dir_problem(plan.workspace):
+            console.note(f"{problem}. The guardrails' logs go beside the journal instead.")
 
     def on_launch(self, launch: Launch, order: Order) -> None:
         """Say how the agent is called, without the prompt, and what it is asked."""

@@ -1,15 +1,17 @@
 """One catch, one exit-code table: every way a command can end becomes a message and a code."""
 
+import errno
 import os
 import sys
 import time
-from typing import Any
+from contextlib import suppress
 
 import click
 
 from ralph.core.redact import redact
 from ralph.core.verdict import Reason
 from ralph.errors import RalphError
+from ralph.ui.channel import Channel
 
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
@@ -18,6 +20,7 @@ _COMMANDS = {
     "demo": ("ralph.cli.demo", "See Ralph at work, without any agent, key or network."),
 }
 _NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
+_CANNOT_BE_WRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class LazyGroup(click.Group):
@@ -47,12 +50,28 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from ralph import __version__
+
+        click.echo(f"ralph {__version__}")
+        context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Begin with: ralph demo. Then: ralph init, ralph run -p 'what to do'.",
 )
-@click.option("-v", "--version", is_flag=True, expose_value=False, help="Print the version.")
+@click.option(
+    "-v",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
 def ralph() -> None:
     """Run AI coding agents in a loop until the work is done, and prove that it is done.
 
@@ -62,45 +81,72 @@ def ralph() -> None:
 
 def run_command_line(arguments: list[str]) -> int:
     """Run one command; the exit code of DESIGN §2."""
+    _hold_standard_streams()
     if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
         arguments = ["run", *arguments]
     in_json = "--json" in arguments
     try:
-        code = ralph.main(arguments or ["--help"], prog_name="ralph", standalone_mode=False)
-        return code if isinstance(code, int) else 0 if arguments else 2
+        return _invoke(arguments)
     except click.ClickException as error:
-        return _usage_error(error, in_json=in_json)
-    except click.exceptions.Exit as error:
-        return error.exit_code
+        return _usage_error(error, arguments, in_json=in_json)
     except (KeyboardInterrupt, click.Abort):
         return _report("interrupted", "", Reason.INTERRUPTED, in_json=in_json)
     except RalphError as error:
         reason = Reason(error.reason)
         return _report(error.message, error.remedy, reason, in_json=in_json, run=error.run)
-    except BrokenPipeError:
-        _forget_stdout()
-        return 0
     except Exception as error:  # noqa: BLE001  the one place that catches everything
+        if isinstance(error, OSError) and error.errno in _CANNOT_BE_WRITTEN:
+            return _output_lost(error)
         return _bug(error, arguments, in_json=in_json)
-    finally:
-        _flush()
 
 
-def _usage_error(error: click.ClickException, *, in_json: bool) -> int:
+def _hold_standard_streams() -> None:
+    """A closed 0, 1 or 2 would go to the next file we open, and notices for people into it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+def _invoke(arguments: list[str]) -> int:
+    try:
+        # Not `main`: it would exit by itself when a pipe is closed.
+        with ralph.make_context("ralph", [*arguments] or ["--help"]) as context:
+            code = ralph.invoke(context)
+    except click.exceptions.Exit as error:
+        code = error.exit_code if arguments else Reason.CONFIG.exit_code
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
+def _output_lost(error: OSError) -> int:
+    """Whoever read our output has seen enough, which is fine; or a disk is full."""
+    with suppress(OSError, ValueError):
+        # What is still buffered goes nowhere, or the interpreter complains when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        return 0
+    message = f"stdout cannot be written: {error.strerror}"
+    return _report(message, "Send the output elsewhere.", Reason.CONFIG, in_json=False)
+
+
+def _usage_error(error: click.ClickException, arguments: list[str], *, in_json: bool) -> int:
     context = getattr(error, "ctx", None)
-    where = f"{context.command_path} --help" if context is not None else "ralph --help"
-    return _report(error.format_message(), f"Try: {where}", Reason.CONFIG, in_json=in_json)
+    named = [word for word in arguments[:1] if word in _COMMANDS]
+    where = context.command_path if context is not None else " ".join(("ralph", *named))
+    remedy = f"Try: {where} --help"
+    return _report(error.format_message(), remedy, Reason.CONFIG, in_json=in_json)
 
 
 def _report(
     message: str, remedy: str, reason: Reason, *, in_json: bool, run: str | None = None
 ) -> int:
-    for line in (*message.splitlines(), *remedy.splitlines()):
-        _say(f"[ralph] {redact(line)}")
+    _say([f"[ralph] {redact(line)}" for line in f"{message}\n{remedy}".splitlines() if line])
     if in_json:
         from ralph.ui.jsonlines import stop_line
 
-        print(stop_line(reason, time=time.time(), run=run))
+        line = stop_line(reason, time=time.time(), run=run)
+        Channel(sys.stdout, lambda _: None).write([line])
     return reason.exit_code
 
 
@@ -118,7 +164,7 @@ def _bug(error: Exception, arguments: list[str], *, in_json: bool) -> int:
     )
     path = _write_report(report)
     if path is None:
-        _say(report)
+        _say([report])
     where = f"Please report it with this file: {path}" if path else "Please report the above."
     return _report(f"This is a bug in ralph: {error!r}", where, Reason.BUG, in_json=in_json)
 
@@ -139,27 +185,13 @@ def _write_report(report: str) -> str | None:
 def _unknown(word: str) -> str:
     import difflib
 
+    if " " in word:
+        return "a prompt goes with -p: ralph run -p 'what to do'."
     near = difflib.get_close_matches(word, _COMMANDS, 1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return f"there is no command {word!r}.{hint}"
 
 
-def _say(line: str) -> None:
-    try:
-        print(line, file=sys.stderr)
-    except (OSError, ValueError, AttributeError):
-        pass  # stderr is closed: the exit code has to do
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            _forget_stdout()
-
-
-def _forget_stdout() -> None:
-    """Keep the interpreter from complaining about a closed pipe when it exits."""
-    quiet: Any = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for the rest of our life
-    sys.stdout = quiet
+def _say(lines: list[str]) -> None:
+    """To stderr; where it is closed the exit code has to do."""
+    Channel(sys.stderr, lambda _: None).write(lines)

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from ralph.errors import ConfigError
+
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -33,6 +35,17 @@ def dollars(value: str) -> float:
     if found is None or not math.isfinite(float(found[1])):
         raise click.BadParameter(f"{value!r} is not an amount of dollars such as 5 or 0.50.")
     return float(found[1])
+
+
+def current_directory() -> str:
+    """Where the command works."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the current directory cannot be used: {error.strerror}",
+            "Go to one that is there, or name it: -C DIR",
+        ) from error
 
 
 def in_directory(function: _Function) -> _Function:

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from ralph.cli.params import dollars, duration, in_directory, whole_number
+from ralph.cli.params import current_directory, dollars, duration, in_directory, whole_number
 
 _EPILOG = """\b
 Examples:
@@ -59,4 +59,5 @@ def run(**flags: object) -> int:
     from ralph.cli.loop import execute
     from ralph.cli.wiring import Invocation
 
-    return execute(Invocation(os.getcwd(), dict(os.environ), flags, sys.stdout, sys.stderr))
+    here = current_directory()
+    return execute(Invocation(here, dict(os.environ), flags, sys.stdout, sys.stderr))

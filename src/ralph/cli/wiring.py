@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from ralph.adapters.agent import CliAgent, Setup
-from ralph.adapters.agents import AgentModule, Launch, find_command, kind_of, module_of, split_flags
+from ralph.adapters.agents import (
+    AgentModule,
+    Launch,
+    Request,
+    find_command,
+    kind_of,
+    module_of,
+    split_flags,
+)
 from ralph.adapters.environment import Environment, agent_environment
 from ralph.adapters.files import PromptFile, PromptText, project_dir, state_root
 from ralph.adapters.guardrail import Guardrail, Place, slugs
@@ -92,14 +100,17 @@ def plan_run(invocation: Invocation) -> Plan:
         for flag, setting in _FLAGS.items()
     }
     loaded = load(invocation.workspace, overrides)
-    problem = backlog().problem
-    if problem:
-        raise ConfigError(problem, "Give a prompt with -p TEXT or -f FILE.")
+    tasks = backlog()
+    if tasks.problem:
+        raise ConfigError(tasks.problem, "Give a prompt with -p TEXT or -f FILE.")
     agent = loaded.settings.agent
     command = find_command(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     _refuse_uncounted_money(loaded.settings, module, command[0])
+    # What this agent cannot be asked is refused here, not in the first iteration.
+    prompt, flags = tasks.tasks[0].text, split_flags(agent.flags)
+    module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
     environment = agent_environment(
         invocation.environ,
         kind,
@@ -153,7 +164,7 @@ def _refuse_uncounted_money(settings: Settings, module: AgentModule, name: str) 
 def build_policy(plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource") -> Policy:
     """The harness profile as the settings want it."""
     settings = plan.settings
-    protect = ProtectGate(protector, os.path.join(plan.workspace, ".ralph"))
+    protect = ProtectGate(protector, plan.workspace, run_dir)
     return harness(
         limits_of(settings),
         patience_of(settings),

@@ -1,6 +1,7 @@
 """The prompt of a turn: what the task says, what came back, where we are."""
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from ralph.core.state import RunState
 from ralph.core.verdict import Feedback, Placement
@@ -19,6 +20,8 @@ def place(prompt: str, feedback: Iterable[Feedback]) -> str:
                 prompt = _joined(piece.text, prompt)
             case Placement.REPLACE:
                 prompt = piece.text
+            case _:
+                assert_never(piece.placement)
     return prompt
 
 

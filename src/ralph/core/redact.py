@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 _MARK = b"[redacted]"
 _KEY_SHAPED = re.compile(
-    r"""\b(?:
+    r"""(?:\b | (?<=\\[bfnrt]))  # in JSON text a line begins after the letter of \n
+    (?:
       sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}      # Anthropic, OpenAI, OpenRouter
     | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,}
     | AKIA[0-9A-Z]{16} | AIza[0-9A-Za-z_-]{30,}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
+from typing import assert_never
 
 from ralph.core.facts import (
     Began,
@@ -136,6 +137,8 @@ def _after(state: RunState, fact: Fact) -> RunState:
             )
         case Settled():
             return _settled(state, fact.verdict)
+        case _:
+            assert_never(fact)
 
 
 def _began(state: RunState, fact: Began) -> RunState:

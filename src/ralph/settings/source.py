@@ -60,6 +60,7 @@ def parse(raw: bytes, name: str) -> Json:
     except ValueError:  # Python refuses to read such a number: it would take for ever
         raise ConfigError(f"{name}: holds a number of thousands of digits.", _MEND) from None
     _refuse_oddities(document, name)
+    document.pop("$schema", None)  # for editors; it says nothing to us
     return _normalized(document)
 
 

@@ -11,7 +11,7 @@ from ralph.core.task import Backlog, Status, Task
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
 from ralph.core.verdict import Accept, Cut, Park, Verdict
 from ralph.core.world import Signals, Snapshot
-from ralph.ports import Ports, Watch
+from ralph.ports import Agent, Ports, Watch
 
 ONE_TASK = Backlog((Task("prompt", text="do it"),))
 
@@ -38,8 +38,7 @@ class FakeClock:
 
     def rest(self, until: float | None, stirred: Callable[[], bool]) -> None:
         self.rests.append(until)
-        if not stirred():
-            self.during_rest()
+        self.during_rest()
         if stirred():
             return
         assert until is not None, "this pause is never ended"
@@ -208,7 +207,7 @@ class FakeWorkbench:
 
 
 def fake_ports(
-    agent: FakeAgent,
+    agent: Agent,
     world: FakeWorld | None = None,
     journal: MemoryJournal | None = None,
     clock: FakeClock | None = None,

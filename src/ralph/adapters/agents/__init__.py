@@ -101,10 +101,23 @@ def _split_if_needed(command: str, path: str) -> tuple[str, ...]:
         words = ()
     if len(words) > 1 and shutil.which(words[0], path=path):
         return words
-    known = os.path.exists(command)
-    problem = "is not executable" if known else "was not found"
-    remedy = f"Make it executable: chmod +x {command}" if known else "Check --agent and PATH."
-    raise ConfigError(f"agent command {command!r} {problem}", remedy)
+    raise unusable(command)
+
+
+def unusable(command: str) -> ConfigError:
+    """Why the system does not run this command, and what to do about it."""
+    if os.path.isdir(command):
+        problem, remedy = "is a directory", "Name the program itself: --agent COMMAND"
+    elif not os.path.exists(command):
+        problem, remedy = "was not found", "Check --agent or agent.command, and PATH."
+    elif not os.access(command, os.X_OK):
+        problem, remedy = "is not executable", f"Make it executable: chmod +x {command}"
+    elif os.sep not in command:
+        problem, remedy = "was not found on PATH", f"It is in this directory: --agent ./{command}"
+    else:
+        problem = "is no program that this machine can run"
+        remedy = f"Check its first line: head -1 {command}"
+    return ConfigError(f"agent command {command!r} {problem}", remedy)
 
 
 def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,10 +127,15 @@ def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     arguments: list[str] = []
     for flag in flags:
         head = flag.partition("=")[0]
-        if flag.startswith("-") and any(c.isspace() for c in head):
-            arguments.extend(shlex.split(flag))
-        else:
+        if not flag.startswith("-") or not any(c.isspace() for c in head):
             arguments.append(flag)
+            continue
+        try:
+            arguments.extend(shlex.split(flag))
+        except ValueError as error:
+            raise ConfigError(
+                f"agent.flags: {flag}: {error}", "Write each word as an item of its own."
+            ) from error
     return tuple(arguments)
 
 

@@ -1,0 +1,134 @@
+"""One run a workspace (DESIGN §4.13): a live owner is named, a dead one is taken over."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ralph.adapters.lock import Lock, start_time
+from ralph.errors import LockedError, StateError
+
+HOLDER = """
+import sys
+from ralph.adapters.lock import Lock
+lock = Lock(sys.argv[1])
+lock.acquire("20260101-000000-abcd", 0.0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "project" / "run.lock"
+
+
+@pytest.fixture
+def holder(path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Another process that holds the lock until its input ends."""
+    arguments = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+
+
+def test_a_lock_says_who_holds_it(path: Path) -> None:
+    """ "flock + pid and start time"."""
+    lock = Lock(str(path))
+    lock.acquire("run", 12.5)
+    owner = json.loads(path.read_text())
+    assert owner["pid"] == os.getpid()
+    assert owner["start"] == start_time(os.getpid()) != ""
+    assert (owner["run"], owner["since"]) == ("run", 12.5)
+    lock.release()
+    assert path.read_text() == ""
+
+
+def test_a_second_holder_is_refused_and_told_whom_to_wait_for(
+    path: Path, holder: "subprocess.Popen[str]"
+) -> None:
+    """ "A live owner is named and refused (2)"."""
+    with pytest.raises(LockedError) as caught:
+        Lock(str(path)).acquire("mine", 1.0)
+    assert f"pid {holder.pid}, run 20260101-000000-abcd" in caught.value.message
+    assert caught.value.remedy == f"Wait for it, or end it: kill -INT {holder.pid}"
+    assert caught.value.exit_code == 2
+    assert json.loads(path.read_text())["pid"] == holder.pid, "the refusal changes nothing"
+
+
+def test_a_dead_owner_is_taken_over(path: Path, holder: "subprocess.Popen[str]") -> None:
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert json.loads(path.read_text())["pid"] == holder.pid
+    lock = Lock(str(path))
+    lock.acquire("mine", 1.0)
+    assert json.loads(path.read_text())["pid"] == os.getpid()
+    lock.release()
+
+
+def test_the_end_of_a_process_releases_its_lock(
+    path: Path, holder: "subprocess.Popen[str]"
+) -> None:
+    holder.communicate("")
+    Lock(str(path)).acquire("mine", 1.0)
+
+
+def test_a_released_lock_can_be_taken_again(path: Path) -> None:
+    first, second = Lock(str(path)), Lock(str(path))
+    first.acquire("one", 1.0)
+    with pytest.raises(LockedError):
+        second.acquire("two", 2.0)
+    first.release()
+    first.release()  # twice is once
+    second.acquire("two", 2.0)
+    second.release()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\xff"])
+def test_an_owner_that_has_not_written_its_name_yet_is_refused_too(
+    path: Path, content: str
+) -> None:
+    owner = Lock(str(path))
+    owner.acquire("one", 1.0)
+    path.write_text(content, "latin-1")
+    with pytest.raises(LockedError, match="just starting or ending") as caught:
+        Lock(str(path)).acquire("two", 2.0)
+    assert caught.value.remedy == "Try again in a moment."
+    owner.release()
+
+
+def test_an_agent_does_not_inherit_the_lock(path: Path) -> None:
+    """A daemon that an agent leaves behind must not hold the workspace."""
+    lock = Lock(str(path))
+    lock.acquire("one", 1.0)
+    done = subprocess.run(["ls", "-l", "/proc/self/fd"], check=True, capture_output=True)
+    assert b"run.lock" not in done.stdout
+    lock.release()
+
+
+def test_a_state_directory_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file in the way")
+    with pytest.raises(StateError, match="cannot write the state directory") as caught:
+        Lock(str(tmp_path / "state" / "project" / "run.lock")).acquire("run", 1.0)
+    assert "RALPH_STATE_DIR" in caught.value.remedy
+
+
+def test_a_full_disk_is_named_and_nothing_stays_open(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/dev/full")
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StateError, match="cannot write the state directory"):
+        Lock(str(path)).acquire("run", 1.0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_process_that_is_not_there_has_no_start_time() -> None:
+    assert start_time(2**22 + 1) == ""

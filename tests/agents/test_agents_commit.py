@@ -1,0 +1,68 @@
+"""Real agents and source control: the model's words become the commit (H §SCM Tasks)."""
+
+import pytest
+from real_agents import DONE, World
+
+pytestmark = pytest.mark.agents
+
+MESSAGE_PROMPT = "Provide a short imperative commit message for the changes."
+
+
+@pytest.fixture
+def committing(world: World) -> World:
+    """A clean repository whose settings ask for commits."""
+    guardrails = [{"command": "test -f hello.txt"}, {"command": "grep -q hello hello.txt"}]
+    world.configure(guardrails=guardrails, scm={"command": "git", "tasks": ["commit"]})
+    world.git("add", "--all")
+    world.git("commit", "--quiet", "--message", "Add settings")
+    return world
+
+
+def test_what_passed_is_committed_in_the_models_words(committing: World) -> None:
+    """DESIGN §4.9: new files too, and nothing of Ralph's own."""
+    world = committing
+    world.plays(
+        world.shell("echo hello > hello.txt; echo more >> README.md"),
+        {"text": DONE},
+        {"text": "Add a greeting"},
+    )
+    run = world.run("-m", "1")
+    assert run.code == 0, run.err
+    assert MESSAGE_PROMPT in world.asked(2)
+    assert world.git("log", "-1", "--format=%s") == "Add a greeting"
+    assert world.git("show", "--name-only", "--format=").split() == ["README.md", "hello.txt"]
+    assert world.git("ls-files", ".ralph") == ".ralph/settings.json"
+    assert world.git("status", "--porcelain") == ""
+    assert "Committed: Add a greeting" in run.err
+
+
+def test_a_clean_tree_needs_no_message(committing: World) -> None:
+    """DESIGN §4.9: a clean tree skips SCM without a message turn; H commits each iteration."""
+    world = committing
+    message = f"<response>Add a greeting</response>\nas you asked, not {DONE}"
+    world.plays(
+        world.shell("echo hello > hello.txt"),
+        {"text": "Half of it is there."},
+        {"text": message},
+        {"text": DONE},
+    )
+    run = world.run("-m", "5")
+    assert run.code == 0, run.err
+    assert run.stop["iterations"] == 2
+    assert [step["key"] for step in run.facts("step")] == ["scm:message", "scm:commit"]
+    assert len(world.model.main_calls()) == 4
+    assert world.git("log", "--format=%s").splitlines()[0] == "Add a greeting"
+
+
+def test_a_message_turn_that_fails_commits_nothing(committing: World) -> None:
+    """H §SCM Tasks: no valid message aborts them; an API error printed as text is none."""
+    world = committing
+    error = {"status": 400, "type": "invalid_request_error", "message": "no"}
+    world.plays(
+        world.shell("echo hello > hello.txt"), {"text": DONE}, {"error": error, "times": -1}
+    )
+    run = world.run("-m", "1")
+    assert run.code == 0, run.err
+    assert "No commit" in run.err
+    assert world.git("log", "-1", "--format=%s") == "Add settings"
+    assert world.git("status", "--porcelain") == "?? hello.txt"

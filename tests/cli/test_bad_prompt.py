@@ -1,0 +1,136 @@
+"""Bad input: prompts (the issue, "Bad input"). A clear message, the remedy, nothing lost."""
+
+import os
+from pathlib import Path
+
+import pytest
+from run_support import Here, assert_clear, facts, journals, prepare, program, prompts, turns
+
+from ralph.core.facts import Settled
+from ralph.core.verdict import Reason, Stop
+from ralph.testing.install import calls
+
+DONE = {"response": "DONE"}
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str]) -> Here:
+    return Here(capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-f", "missing.md"), "cannot read the prompt file missing.md: No such file or directory"),
+        (("-f", "."), "cannot read the prompt file .: Is a directory"),
+        (("-f", "binary.md"), "the prompt file binary.md is not UTF-8 text (byte 1)"),
+        (("-f", "nul.md"), "the prompt file nul.md contains a NUL byte: it is not text"),
+        (("-f", "empty.md"), "the prompt file empty.md is empty: write down what the agent should"),
+        (("-f", "blank.md"), "the prompt file blank.md is empty"),
+        (("-f", "pipe"), "pipe is a pipe: the prompt is read again before each turn"),
+        (("-f", ""), "cannot read the prompt file : No such file or directory"),
+        (("-p", ""), "the prompt is empty: write down what the agent should do"),
+        (("-p", " \n "), "the prompt is empty"),
+    ],
+)
+def test_a_prompt_that_cannot_be_used(
+    here: Here, workspace: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    """Bad input: "A missing … prompt file, empty prompt"; also binary, or a directory."""
+    (workspace / "binary.md").write_bytes(b"\x7f\xff\xd8\x00")
+    (workspace / "nul.md").write_bytes(b"a\0b")
+    (workspace / "empty.md").touch()
+    (workspace / "blank.md").write_text(" \n\t\n")
+    os.mkfifo("pipe")
+    agent = prepare(workspace, DONE)
+    assert_clear(here("run", *arguments), 2, words, "Give a prompt with -p TEXT or -f FILE.")
+    assert calls(agent) == []
+    assert journals() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("rm p.md", "cannot read the prompt file p.md: No such file or directory"),
+        ("rm p.md; mkdir p.md", "cannot read the prompt file p.md: Is a directory"),
+        ("printf '' > p.md", "the prompt file p.md is empty"),
+        ("printf '\\377' > p.md", "the prompt file p.md is not UTF-8 text"),
+    ],
+)
+def test_a_prompt_file_that_vanishes_during_the_run(
+    here: Here, workspace: Path, change: str, words: str
+) -> None:
+    """Bad input: "a vanishing prompt file"; the work and the journal of iteration 1 are there."""
+    (workspace / "p.md").write_text("do it")
+    tools = [{"name": "Bash", "run": change}]
+    agent = prepare(workspace, {"files": {"work": "done"}, "tools": tools}, DONE)
+    assert_clear(here("-f", "p.md"), 2, words, "(config). 1 iteration")
+    assert (len(calls(agent)), len(turns())) == (1, 1)
+    assert (workspace / "work").read_text() == "done"
+    last = facts()[-1]
+    assert isinstance(last, Settled)
+    assert isinstance(last.verdict, Stop)
+    assert last.verdict.reason is Reason.CONFIG
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex", "amp"])
+def test_a_prompt_of_300_kb(here: Here, workspace: Path, kind: str) -> None:
+    """Bad input: "a prompt of 300 KB"."""
+    prompt = "é" * 150_000 + "end"
+    (workspace / "p.md").write_text(prompt, "utf-8")
+    agent = prepare(workspace, DONE, kind=kind)
+    assert_clear(here("-f", "p.md"), 0)
+    assert prompts(agent) == [prompt]
+
+
+def test_a_prompt_of_300_kb_for_an_agent_that_only_takes_arguments(
+    here: Here, workspace: Path
+) -> None:
+    """DESIGN §4.20: "else 2 naming `agent.promptVia`", and before anything is begun."""
+    (workspace / "p.md").write_text("x" * 300_000)
+    agent = prepare(workspace, DONE, kind="text")
+    words = ("the prompt has 300000 bytes", "131071", "agent.promptVia", '"stdin" or "file"')
+    assert_clear(here("-f", "p.md"), 2, *words)
+    assert (calls(agent), journals()) == ([], [])
+
+
+@pytest.mark.parametrize("via", ["stdin", "file"])
+def test_the_remedy_for_a_long_prompt_helps(here: Here, workspace: Path, via: str) -> None:
+    (workspace / "p.md").write_text("x" * 300_000)
+    agent = prepare(workspace, DONE, kind="text", agent={"promptVia": via})
+    assert_clear(here("-f", "p.md"), 0)
+    (told,) = prompts(agent)
+    read = told if via == "stdin" else Path(told).read_text()
+    assert read == "x" * 300_000
+
+
+def test_a_prompt_that_grows_too_long_in_the_run_ends_it_and_keeps_the_work(
+    here: Here, workspace: Path
+) -> None:
+    """The feedback of a guardrail can push a prompt over the limit of an argument."""
+    rails = [{"command": "head -c 200000 /dev/zero | tr '\\0' x; exit 1"}]
+    agent = prepare(
+        workspace, {"files": {"work": "1"}}, kind="text", guardrails=rails, outputTruncateChars=0
+    )
+    assert_clear(here("-p", "x"), 2, "Agent could not be started", "agent.promptVia")
+    assert len(calls(agent)) == 1
+    assert (workspace / "work").exists()
+
+
+def test_a_prompt_that_is_not_utf_8_on_the_command_line_arrives_as_it_was(workspace: Path) -> None:
+    from run_support import ralph
+
+    agent = prepare(workspace, DONE)
+    assert_clear(ralph("-p", os.fsdecode(b"caf\xe9")), 0)
+    assert prompts(agent) == [os.fsdecode(b"caf\xe9")]
+
+
+def test_a_prompt_is_never_seen_by_a_shell(here: Here, workspace: Path) -> None:
+    """DESIGN §4.20: "never through a shell"."""
+    path = program(
+        workspace / "agent", 'printf "%s\n" "$1" > said; echo "<response>DONE</response>"'
+    )
+    prompt = "$(touch evil) `touch evil` ; touch evil # 'quotes' \"more\" \\n %s"
+    assert here("-p", prompt, "--agent", path).code == 0
+    assert (workspace / "said").read_text() == f"{prompt}\n"
+    assert not (workspace / "evil").exists()

@@ -1,0 +1,201 @@
+"""What people see of a run (the issue, §4 "Display"; H §Formatter, §Verbose Output)."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pexpect
+import pytest
+from run_support import RALPH, Here, assert_clear, prepare
+
+DONE = {"response": "DONE"}
+TOOL = {"tools": [{"name": "Bash", "run": "echo hello"}], "text": "I look.", **DONE}
+
+# Python 3.12 warns that forking a process with threads may hang; the child executes at once.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str]) -> Here:
+    return Here(capsys)
+
+
+def on_terminal(*arguments: str, **environ: str) -> str:
+    """What `ralph` shows on a real terminal."""
+    env = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environ}
+    shown, code = pexpect.run(
+        " ".join((*RALPH, *arguments)), env=env, timeout=30, withexitstatus=True
+    )
+    assert code == 0
+    return str(shown.decode())
+
+
+def test_without_a_terminal_the_display_is_plain(here: Here, workspace: Path) -> None:
+    """ "plain without a terminal"."""
+    prepare(workspace, TOOL)
+    done = here("-p", "x")
+    assert "\x1b" not in done.out + done.err
+    assert "[*] Bash(echo hello)\n[OK] Result <- Bash (1 line, 5 chars)" in done.out
+    assert done.out.isascii()
+
+
+def test_on_a_terminal_there_are_colours_and_emoji(workspace: Path) -> None:
+    prepare(workspace, TOOL)
+    shown = on_terminal("-p", "x")
+    assert "\x1b[36m⏺ Bash(echo hello)\x1b[0m" in shown
+    assert "✅ Result ← Bash (1 line, 5 chars)" in shown
+
+
+@pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_color_is_plain_on_a_terminal_too(workspace: Path, environ: dict[str, str]) -> None:
+    """ "plain … with `NO_COLOR`"."""
+    prepare(workspace, TOOL)
+    shown = on_terminal("-p", "x", **environ)
+    assert "\x1b" not in shown
+    assert "[OK] Result <- Bash" in shown
+
+
+@pytest.mark.parametrize(
+    ("flag", "pattern", "there"),
+    [
+        ("--emoji", "✅ Result ← Bash", True),
+        ("--no-emoji", "✅", False),
+        ("--color", "\x1b\\[32m", True),
+        ("--no-color", "\x1b", False),
+        ("--timestamps", r"(?m)^\[\d\d:\d\d:\d\d\] \[\*\] Bash", True),
+        ("--no-timestamps", r"(?m)^\[\d\d:\d\d:\d\d\]", False),
+    ],
+)
+def test_the_flags_of_the_display(
+    here: Here, workspace: Path, flag: str, pattern: str, there: bool
+) -> None:
+    """ "flags `--[no-]emoji --color --timestamps`", over the settings."""
+    opposite = not flag.startswith("--no-")
+    display = dict.fromkeys(("emoji", "color", "timestamps"), not opposite)
+    prepare(workspace, TOOL, display=display)
+    assert bool(re.search(pattern, here("-p", "x", flag).out)) is there
+
+
+def test_the_settings_of_the_display(here: Here, workspace: Path) -> None:
+    """ "settings `display {…, maxOutputLines: 3, maxOutputChars: 120}`"."""
+    tools = [{"name": "Bash", "run": "seq 5; echo; echo " + "x" * 50}]
+    display = {"maxOutputLines": 2, "maxOutputChars": 20}
+    prepare(workspace, {"tools": tools, **DONE}, display=display)
+    shown = here("-p", "x").out
+    assert "|  1\n  |  2\n  |  ... 5 more lines" in shown
+    assert "3" not in re.findall(r"\|  (\S+)", shown)
+
+
+def test_without_streaming_nothing_of_the_agent_is_shown(here: Here, workspace: Path) -> None:
+    """H: "`--no-stream-agent-output`"; it is captured for completion detection all the same."""
+    prepare(workspace, {"text": "I look.", **DONE})
+    done = here("-p", "x", "--no-stream-agent-output")
+    assert (done.code, done.out) == (0, "")
+
+
+def test_the_verbose_lines_of_the_specification(here: Here, workspace: Path) -> None:
+    """H §Verbose Output, line by line, verbatim in shape."""
+    agent = prepare(
+        workspace, DONE, agent={"flags": ["--model opus"]}, guardrails=[{"command": "true"}]
+    )
+    (workspace / ".ralph" / "settings.local.json").write_text("{}")
+    said = here("-p", "do it", "-V").err
+    lines = [
+        r"Loading settings from \.ralph/settings\.json",
+        r"Loading settings from \.ralph/settings\.local\.json",
+        rf"Agent command: {re.escape(agent)} -p --model opus .*",
+        r"Prompt: do it",
+        r"Running guardrail: true",
+        r"Guardrail exited with code 0 \(\d+\.\ds\)",
+        r"Completion check: the agent said <response>DONE</response>: believed",
+    ]
+    for line in (*lines, r"Iteration 1/10 starting"):
+        assert re.search(rf"(?m)^\[ralph\] {line}$", said), line
+
+
+def test_the_prompt_is_cut_to_200_characters_in_verbose_output(here: Here, workspace: Path) -> None:
+    """H: "Prompt being sent (truncated to first 200 chars)"."""
+    prepare(workspace, DONE)
+    said = here("-p", "x" * 300, "--verbose").err
+    assert f"[ralph] Prompt: {'x' * 200}...\n" in said
+
+
+def test_settings_in_verbose_output_are_merged_and_redacted(here: Here, workspace: Path) -> None:
+    """H: "Merged configuration (redacted if sensitive)"."""
+    prepare(workspace, DONE, agent={"env": {"set": {"MY_KEY": "very-secret"}}})
+    said = here("-p", "x", "-V", "-m", "4").err
+    (line,) = re.findall(r"\[ralph\] Settings: (.*)", said)
+    assert json.loads(line)["maximumIterations"] == 4
+    assert "very-secret" not in said
+
+
+def test_without_verbose_these_lines_are_not_there(here: Here, workspace: Path) -> None:
+    prepare(workspace, DONE)
+    said = here("-p", "x").err
+    assert not re.search("Loading settings|Agent command|Prompt:|Completion check", said)
+
+
+def test_guardrails_are_told_with_exit_status_and_fail_action(here: Here, workspace: Path) -> None:
+    """H §Guardrails: "Print guardrail start/end, exit status, and fail action used"."""
+    prepare(workspace, DONE, guardrails=[{"command": "exit 3", "failAction": "PREPEND"}])
+    said = here("-p", "x", "-m", "1").err
+    pattern = r"Running guardrail: exit 3\n\[ralph\] Guardrail exited with code 3 \(.*\): PREPEND"
+    assert re.search(pattern, said)
+    assert ".ralph/guardrail_001_exit_3.log" in said
+
+
+def test_what_was_removed_and_who_pays_is_printed(
+    here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DESIGN §4.19: "what was removed and which credential will pay is printed"."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret-one")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-two")
+    prepare(workspace, DONE)
+    said = here("-p", "x").err
+    assert "paid by ANTHROPIC_API_KEY; not passed on: OPENAI_API_KEY" in said
+    assert "secret" not in said
+
+
+def test_denied_permissions_name_the_flag_to_add(here: Here, workspace: Path) -> None:
+    """DESIGN §4.21: "when a stream reports denied permissions the flag to add is named"."""
+    prepare(workspace, {"tools": [{"name": "Write", "denied": True}], **DONE})
+    words = 'Permission denied: Write. Add "--dangerously-skip-permissions"'
+    assert_clear(here("-p", "x"), 0, words)
+
+
+SENTENCE = "When everything is done, and only then, end your answer with <response>DONE</response>."
+
+
+def test_the_last_line_says_what_to_add_when_no_response_was_ever_seen(
+    here: Here, workspace: Path
+) -> None:
+    """ "the last line says which sentence to add to the prompt"."""
+    prepare(workspace, {"text": "busy"})
+    last = here("-p", "x", "-m", "2").err.splitlines()[-1]
+    assert "Nothing said <response>DONE</response>" in last
+    assert SENTENCE in last
+    assert "--tell-completion" in last
+
+
+@pytest.mark.parametrize(
+    ("turn", "arguments"),
+    [
+        ({"text": "busy"}, ("--tell-completion",)),
+        ({"response": "NOT YET"}, ()),
+    ],
+)
+def test_that_hint_is_absent_where_it_would_not_help(
+    here: Here, workspace: Path, turn: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    prepare(workspace, turn)
+    done = here("-p", "x", "-m", "2", *arguments)
+    assert_clear(done, 1, "2 iterations used up")
+    assert "Nothing said" not in done.err
+
+
+def test_the_display_survives_what_an_agent_says(here: Here, workspace: Path) -> None:
+    """Escape codes of an agent must not reach the terminal."""
+    prepare(workspace, {"text": "\x1b]0;title\x07 red \x1b[31m \r over \x08 \x00", **DONE})
+    shown = here("-p", "x").out
+    assert not set(shown) & set("\x1b\x07\x08\x00\r")

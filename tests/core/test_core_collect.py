@@ -1,0 +1,155 @@
+"""From events to a turn: what is counted, what is heard, what is forgotten."""
+
+import tracemalloc
+
+import pytest
+
+from ralph.core.claims import Claim
+from ralph.core.collect import Collector, Tail
+from ralph.core.events import (
+    AgentEvent,
+    Failure,
+    Progress,
+    Question,
+    RateLimited,
+    Result,
+    Retry,
+    Speaker,
+    Text,
+    Thinking,
+    Todo,
+    ToolEnd,
+    ToolStart,
+    Unknown,
+    Usage,
+)
+from ralph.core.turn import Turn
+
+DONE = "<response>DONE</response>"
+KIB = 1024
+
+
+def collected(*events: AgentEvent, has_result: bool = False) -> Turn:
+    collector = Collector()
+    collector.add(events)
+    return collector.turn(has_result=has_result)
+
+
+def test_counts_and_the_result_make_a_turn() -> None:
+    turn = collected(
+        Progress("session 1"),
+        Todo(()),
+        ToolStart("1", "Bash"),
+        Retry(1),
+        ToolEnd("1", "no such file", is_error=True),
+        ToolStart("2", "Read", subagent=True),
+        ToolEnd("2", "x"),
+        Unknown("???"),
+        Text("So it is."),
+        Result("So it is.", cost_usd=0.5, usage=Usage(10, 2), denied=("Write",)),
+        has_result=True,
+    )
+    assert turn == Turn(
+        text="So it is.",
+        tools=2,
+        tool_errors=1,
+        unknown=1,
+        denied=("Write",),
+        cost_usd=0.5,
+        usage=Usage(10, 2),
+    )
+    assert not turn.failed
+
+
+def test_blocks_of_text_are_joined_by_newlines() -> None:
+    """Issue 2, §4: "text blocks are joined by newlines", so a tag may span them."""
+    turn = collected(Text("<response>"), Text(""), Text("DONE\n"), Text("</response>"))
+    assert turn.text == "<response>\nDONE\n</response>"
+    assert turn.claims == (Claim("<response>\nDONE\n</response>"),)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ToolEnd("1", DONE),
+        Thinking(DONE),
+        Text(DONE, Speaker.SUBAGENT),
+        Text(DONE, Speaker.PROMPT),
+        Text(DONE, Speaker.HOOK),
+        Text(DONE, Speaker.HOST),
+    ],
+)
+def test_only_the_assistant_may_claim(event: AgentEvent) -> None:
+    """DESIGN §4.2: "Only assistant text of this turn"; the rest is overheard."""
+    turn = collected(event, Text("I read it."))
+    assert (turn.text, turn.claims, turn.overheard) == ("I read it.", (), (Claim(DONE),))
+
+
+def test_a_few_overheard_tags_are_enough() -> None:
+    turn = collected(*[ToolEnd("1", DONE * 5)] * 5)
+    assert len(turn.overheard) == 8
+
+
+@pytest.mark.parametrize(
+    ("events", "question"),
+    [
+        ([Question("Which port?")], "Which port?"),
+        ([Question("Which port?"), Text("I asked.")], "Which port?"),
+        ([Question("Which port?"), ToolStart("2", "Bash")], None),
+        ([Question("Which port?"), Text(f"I took 80. {DONE}")], None),
+        ([Question("a?"), ToolStart("2", "Bash"), Question("b?")], "b?"),
+    ],
+)
+def test_a_question_stands_until_the_agent_goes_on(
+    events: list[AgentEvent], question: str | None
+) -> None:
+    assert collected(*events).question == question
+
+
+LIMITED = RateLimited("the five hour limit is used up", 5000.0)
+FAILED = Failure("API error", 500)
+
+
+@pytest.mark.parametrize(
+    ("events", "has_result", "failure"),
+    [
+        ([], False, None),
+        ([], True, Failure("the stream ended without a final result")),
+        ([LIMITED], True, Failure(LIMITED.why, 429, resets_at=5000.0)),
+        ([LIMITED], False, None),
+        ([LIMITED, Result()], True, None),
+        ([Result(failure=FAILED)], True, FAILED),
+        ([Result(failure=FAILED), Result()], True, None),
+    ],
+)
+def test_what_makes_a_turn_fail(
+    events: list[AgentEvent], has_result: bool, failure: Failure | None
+) -> None:
+    """DESIGN §4.3: "a stream whose dialect has a final result and did not send one"."""
+    assert collected(*events, has_result=has_result).failure == failure
+
+
+@pytest.mark.parametrize("size", [1, KIB, 1000 * KIB])
+def test_the_tail_is_the_end_of_the_text(size: int) -> None:
+    pieces = [chr(ord("a") + n % 26) * size for n in range(40 if size > 1 else 3000)]
+    tail = Tail(500)
+    for piece in pieces:
+        tail.add(piece)
+        assert len(tail.text()) <= 500
+    assert tail.text() == "".join(pieces)[-500:]
+
+
+@pytest.mark.parametrize(("pieces", "size"), [(100, 1000 * KIB), (10_000, 10 * KIB)])
+def test_a_hundred_megabytes_of_text_are_a_small_turn(pieces: int, size: int) -> None:
+    """DESIGN §3: a Turn holds "the last 64 KiB of text ..., so memory stays flat"."""
+    collector, block = Collector(), Text("x" * size)
+    tracemalloc.start()
+    try:
+        collector.add([Text(f"{DONE} or rather <promise>")])
+        collector.add(block for _ in range(pieces))
+        turn = collector.turn(has_result=False)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(turn.text), turn.claims) == (64 * KIB, (Claim(DONE),))
+    assert peak < 8_000 * KIB

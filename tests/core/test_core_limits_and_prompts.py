@@ -1,0 +1,96 @@
+"""Limits and what is left of them; how a prompt is put together (H §Prompt Construction)."""
+
+import pytest
+
+from ralph.core.events import Usage
+from ralph.core.limits import Limits, Prices, Spent, cost_of, exceeded, least, left
+from ralph.core.prompt import completion_sentence, count_line, cut_off, cut_off_notice, place
+from ralph.core.state import NEW, RunState
+from ralph.core.verdict import Feedback, Placement
+
+APPEND, PREPEND, REPLACE = Placement.APPEND, Placement.PREPEND, Placement.REPLACE
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent", "why"),
+    [
+        (Limits(), Spent(10**6, 1e9, 1e6), None),
+        (Limits(3, 60.0, 5.0), Spent(2, 59.9, 4.99), None),
+        (Limits(iterations=3), Spent(3), "3 iterations used up"),
+        (Limits(iterations=1), Spent(2), "1 iteration used up"),
+        (Limits(iterations=0), Spent(), "0 iterations used up"),
+        (Limits(seconds=90.0), Spent(1, 90.0), "90 s of time used up"),
+        (Limits(dollars=2.5), Spent(1, 1.0, 2.617), "$2.5 used up (spent $2.62)"),
+        (Limits(1, 1.0, 1.0), Spent(1, 1.0, 1.0), "1 iteration used up"),
+    ],
+)
+def test_a_limit_is_used_up_when_it_is_reached(
+    limits: Limits, spent: Spent, why: str | None
+) -> None:
+    assert exceeded(limits, spent) == why
+
+
+def test_what_is_left_and_what_is_least() -> None:
+    assert (left(None, 3.0), left(5.0, 3.0), left(5.0, 7.0)) == (None, 2.0, 0.0)
+    assert (least(), least(None), least(None, 4.0, 3.0)) == (None, None, 3.0)
+
+
+def test_tokens_have_prices_by_the_million() -> None:
+    """DESIGN §4.21: `agent.prices`, for agents that report no cost."""
+    usage = Usage(input=2_000_000, output=100_000, cache_read=500_000, cache_write=40_000)
+    assert cost_of(usage, Prices(1.0, 10.0, 0.1, 1.25)) == pytest.approx(3.1)
+
+
+def test_usage_adds_up() -> None:
+    assert Usage(1, 2, 3, 4) + Usage(10, 20, 30, 40) == Usage(11, 22, 33, 44)
+
+
+@pytest.mark.parametrize(
+    ("feedback", "prompt"),
+    [
+        ([], "base"),
+        ([("a", APPEND)], "base\n\na"),
+        ([("a", PREPEND)], "a\n\nbase"),
+        ([("a", REPLACE)], "a"),
+        ([("a", APPEND), ("b", APPEND)], "base\n\na\n\nb"),
+        ([("a", PREPEND), ("b", PREPEND)], "b\n\na\n\nbase"),
+        ([("a", APPEND), ("b", PREPEND)], "b\n\nbase\n\na"),
+        ([("a", APPEND), ("b", REPLACE)], "b"),
+        ([("a", REPLACE), ("b", APPEND), ("c", PREPEND)], "c\n\na\n\nb"),
+        ([("a", REPLACE), ("b", REPLACE)], "b"),
+        ([("", APPEND)], "base"),
+    ],
+)
+def test_feedback_is_applied_in_order(feedback: list[tuple[str, Placement]], prompt: str) -> None:
+    """Issue 2, §4: "each to the prompt the previous one produced", "a later REPLACE wipes"."""
+    assert place("base", [Feedback(text, where) for text, where in feedback]) == prompt
+
+
+def test_an_empty_prompt_gets_no_blank_lines() -> None:
+    assert place("", [Feedback("a"), Feedback("b", PREPEND)]) == "b\n\na"
+
+
+@pytest.mark.parametrize(
+    ("iteration", "of", "line"),
+    [
+        (1, 10, "Iteration 1 of 10, 9 remaining."),
+        (10, 10, "Iteration 10 of 10, 0 remaining."),
+        (11, 10, "Iteration 11 of 10, 0 remaining."),
+    ],
+)
+def test_the_count_line(iteration: int, of: int, line: str) -> None:
+    """H §Loop Behavior 3: `Iteration X of Y, Z remaining.`"""
+    assert count_line(iteration, of) == line
+
+
+def test_the_completion_sentence_names_the_words_to_say() -> None:
+    marker = "<response>DONE</response>"
+    assert completion_sentence(marker).endswith(f"end your answer with {marker}.")
+
+
+def test_a_turn_taken_again_after_a_crash_is_told_so() -> None:
+    """DESIGN §4.18: "on resume the agent is told that iteration n was cut off"."""
+    assert cut_off(NEW) == ()
+    [notice] = cut_off(RunState(iteration=7, cut_off=True))
+    assert notice == Feedback(cut_off_notice(7), PREPEND)
+    assert "Iteration 7 was cut off" in notice.text

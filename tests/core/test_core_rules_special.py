@@ -1,0 +1,224 @@
+"""Rules that only one way of working has: backlog, markers, stories, session."""
+
+from dataclasses import replace
+
+import pytest
+from core_cases import CRASHED, FINDING, NOW, UNDER_WORK, closing, opening, said
+
+from ralph.core.case import Case
+from ralph.core.claims import CompleteClaim, PromiseTag
+from ralph.core.limits import Limits, Spent
+from ralph.core.rules_marks import Waiting, marked_done
+from ralph.core.rules_session import ULTRAWORK, Disbelieved, Remind
+from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SilentRetry
+from ralph.core.rules_tasks import TaskLimit, TasksLimit, proven
+from ralph.core.state import RunState
+from ralph.core.task import ReviewStatus, Task
+from ralph.core.turn import Turn
+from ralph.core.verdict import (
+    Accept,
+    Answer,
+    Boundary,
+    Continue,
+    Feedback,
+    Park,
+    Reason,
+    Release,
+    Stop,
+    Wait,
+)
+from ralph.core.world import Signals
+
+# ------------------------------------------------------------------ B, tasks
+
+
+def test_only_so_many_tasks_are_taken_up() -> None:
+    """B §Global Limits: max tasks per run."""
+    state = RunState(done=frozenset({"a"}), parked=(("b", "why"),))
+    assert TasksLimit(2)(opening(state=state)) == Stop(Reason.LIMIT, "limit of tasks used up (2)")
+    assert TasksLimit(3)(opening(state=state)) is None
+
+
+CHECKED = Task("prompt", check="npm test")
+
+
+@pytest.mark.parametrize(
+    ("case", "answer"),
+    [
+        (
+            closing(tasks=(CHECKED,), passed=("lint", "npm test")),
+            Accept(("passed: npm test", "passed: lint")),
+        ),
+        (closing(tasks=(CHECKED,), passed=("lint",)), None),
+        (closing(CRASHED, tasks=(CHECKED,), passed=("npm test",)), None),
+        (closing(tasks=(CHECKED,), passed=("npm test",), findings=(FINDING,)), None),
+        (closing(tasks=(CHECKED,), passed=("npm test",), checked=False), None),
+        (closing(passed=("lint",)), None),
+    ],
+    ids=["passed", "did not run", "crashed", "another objects", "another did not run", "no check"],
+)
+def test_a_check_of_the_task_proves_it_done(case: Case, answer: Answer | None) -> None:
+    """B §Completion Detection: tests, an artifact or a script complete a task without a word."""
+    assert proven(case) == answer
+
+
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        (Limits(), "3 iterations used up"),
+        (Limits(iterations=4, seconds=50.0), "50 s of time used up"),
+        (Limits(iterations=4, seconds=51.0, dollars=1.5), "$1.5 used up (spent $1.50)"),
+        (Limits(iterations=4, seconds=51.0, dollars=2.0), None),
+    ],
+)
+def test_a_task_has_limits_of_its_own(own: Limits, why: str | None) -> None:
+    """B §Per-Task Limits; on limit reached the task is blocked with its reason."""
+    spent, before = Spent(13, 150.0, 3.5), Spent(10, 100.0, 2.0)
+    state = replace(UNDER_WORK, spent=spent, spent_before_task=before)
+    case = closing(tasks=(Task("prompt", limits=own),), state=state)
+    answer = TaskLimit(Limits(iterations=3, seconds=60.0, dollars=5.0))(case)
+    assert answer == (Park(f"task limit: {why}") if why else None)
+
+
+# ------------------------------------------------------------------ S, markers
+
+
+def test_only_the_done_file_completes() -> None:
+    """S §Exit Conditions: "Exit code 0 by itself is NOT a stop condition"."""
+    done = Stop(Reason.COMPLETED, "DONE marker present", ("DONE marker present",))
+    assert marked_done(closing(signals=Signals(done_at=NOW))) == done
+    assert marked_done(closing(said("<promise>DONE</promise>"))) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "signals", "why"),
+    [
+        (42, Signals(), "waiting without restart: exit code 42"),
+        (0, Signals(wait="a webhook"), "waiting without restart: a webhook"),
+        (42, Signals(wait="a webhook"), "waiting without restart: a webhook"),
+        (0, Signals(), None),
+        (None, Signals(), None),
+    ],
+)
+def test_waiting_without_restart(code: int | None, signals: Signals, why: str | None) -> None:
+    """S §Wait-Without-Restart: exit code, bus message or marker file."""
+    answer = Waiting()(closing(Turn(exit_code=code), signals=signals))
+    assert answer == (Stop(Reason.BLOCKED, why) if why else None)
+
+
+# ------------------------------------------------------------------ R, stories
+
+GOOD = Task("US-1", review=ReviewStatus.APPROVED, passes=True)
+OPEN = Task("US-2", review=ReviewStatus.NEEDS_REVIEW)
+ODD = Task("US-3", passes=True)
+
+
+@pytest.mark.parametrize(
+    ("stories", "skip_review", "word"),
+    [
+        ((GOOD,), False, "is approved"),
+        ((GOOD, OPEN), False, None),
+        ((ODD,), False, None),
+        ((replace(OPEN, review=ReviewStatus.APPROVED),), False, None),
+        ((), False, None),
+        ((ODD,), True, "passes"),
+        ((ODD, OPEN), True, None),
+        ((), True, None),
+    ],
+)
+def test_the_list_itself_must_show_every_story_approved(
+    stories: tuple[Task, ...], skip_review: bool, word: str | None
+) -> None:
+    """DESIGN §4.3: "An empty story list is not complete"."""
+    evidence = tuple(f"{story.id} {word}" for story in stories)
+    done = Stop(Reason.COMPLETED, f"every story {word}", evidence)
+    rule = AllApproved(skip_review)
+    assert rule(opening(*stories)) == (done if word else None)
+    assert rule(closing(tasks=stories, findings=(FINDING,))) is None
+
+
+@pytest.mark.parametrize(
+    ("turn", "waits", "again"),
+    [
+        (Turn(), 0, True),
+        (Turn(text=" \n"), 2, True),
+        (Turn(), 3, False),
+        (Turn(text="hello"), 0, False),
+        (Turn(tools=1), 0, False),
+        (Turn(exit_code=1), 0, False),
+    ],
+)
+def test_an_empty_answer_is_taken_again(turn: Turn, waits: int, again: bool) -> None:
+    """R §3: transient empty responses are retried, "with a cap on retries"."""
+    answer = SilentRetry()(closing(turn, state=replace(UNDER_WORK, waits=waits)))
+    assert answer == (Wait(0, "the agent said nothing") if again else None)
+
+
+def test_a_false_claim_is_told_which_stories_are_left() -> None:
+    """R §3: the promise, then the list: "Dual check prevents false completion signals"."""
+    rule, turn = FalseClaim(CompleteClaim()), said("<promise>COMPLETE</promise>")
+    told = "You said <promise>COMPLETE</promise>, but these are not approved: US-2."
+    found = Feedback("the tests fail")
+    case = closing(turn, tasks=(GOOD, OPEN), findings=(FINDING,))
+    assert rule(case) == Continue((found, Feedback(told)))
+    assert rule(closing(turn, tasks=(GOOD,), findings=(FINDING,))) is None
+    assert rule(closing(said("not yet"), tasks=(OPEN,))) is None
+
+
+def test_a_session_is_held_back_only_so_often() -> None:
+    held = replace(UNDER_WORK, holds=5)
+    at = Boundary.STOPPING
+    assert HoldLimit()(closing(state=held, boundary=at)) == Release("held back 5 times")
+    assert HoldLimit(6)(closing(state=held, boundary=at)) is None
+
+
+# ------------------------------------------------------------------ P, session
+
+PROMISE = PromiseTag("SHIPPED")
+CLAIM = "<promise>SHIPPED</promise>"
+
+
+def spoken(answer: Answer | None) -> str:
+    assert isinstance(answer, Continue)
+    [feedback] = answer.feedback
+    return feedback.text
+
+
+def test_a_promise_without_work_is_rejected_in_the_specs_words() -> None:
+    """P §Bypass prevention."""
+    rule = Disbelieved(PROMISE)
+    assert spoken(rule(closing(said(CLAIM)))) == (
+        "Promise detected, but no tool calls/work were performed; you must actually complete "
+        "the task before emitting the promise.\n\nOriginal task: do it"
+    )
+    assert rule(closing(said("no promise"))) is None
+
+
+def test_a_promise_that_a_gate_objects_to_is_rejected_with_its_words() -> None:
+    rule, turn = Disbelieved(PROMISE), said(CLAIM, tools=1)
+    told = spoken(rule(closing(turn, findings=(FINDING, replace(FINDING, text="so does lint")))))
+    assert told.startswith("the tests fail\n\nso does lint\n\nOriginal task:")
+    assert spoken(rule(closing(turn, checked=False))).startswith("The promise was not accepted.")
+
+
+def test_who_forgets_the_promise_gets_the_task_again() -> None:
+    """P §Continuation message format."""
+    told = spoken(Remind(PROMISE)(closing(said("I am done."))))
+    assert told == (
+        f"You attempted to end the loop, but you did not output the completion promise {CLAIM}. "
+        "Continue working on the original task below. Only output the promise when the task is "
+        "fully complete.\n\nOriginal task: do it"
+    )
+    near = spoken(Remind(PROMISE)(closing(said("<promise>shipped</promise>"))))
+    assert f"complete. <promise>shipped</promise> is not exactly {CLAIM}.\n\nOriginal" in near
+
+
+def test_the_ultrawork_loop_says_so_every_time() -> None:
+    """P §ULW-loop: "identical ... except it prepends an ultrawork mode instruction"."""
+    for rule in (Remind(PROMISE, ultrawork=True), Disbelieved(PROMISE, ultrawork=True)):
+        assert spoken(rule(closing(said(CLAIM)))).startswith(f"{ULTRAWORK}\n\n")
+
+
+def test_a_task_that_is_gone_from_the_backlog_still_has_its_name() -> None:
+    case = closing(tasks=(), state=UNDER_WORK)
+    assert case.task == Task("prompt", "")

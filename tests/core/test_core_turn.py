@@ -1,0 +1,24 @@
+"""What a turn amounts to, before any rule judges it."""
+
+import pytest
+from core_cases import CRASHED, CUT, MISSING, failed
+
+from ralph.core.turn import Ending, Turn
+
+
+@pytest.mark.parametrize(
+    ("turn", "is_failed", "by_itself"),
+    [
+        (Turn(), False, True),
+        (Turn(exit_code=None), False, True),
+        (CRASHED, True, True),
+        (Turn(exit_code=-9), True, True),
+        (failed(), True, False),
+        (CUT, True, False),
+        (Turn(Ending.CUT, exit_code=0), True, False),
+        (MISSING, True, False),
+    ],
+)
+def test_how_a_turn_ended(turn: Turn, is_failed: bool, by_itself: bool) -> None:
+    """DESIGN §4.3: "A failed turn (non-zero exit, `is_error`, ...) is not believed"."""
+    assert (turn.failed, turn.by_itself) == (is_failed, by_itself)

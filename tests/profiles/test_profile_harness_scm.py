@@ -1,0 +1,174 @@
+"""H §SCM Tasks: when Ralph commits, with which words, and what happens if it cannot."""
+
+from dataclasses import replace
+
+import pytest
+from histories import CRASH, CUT, DONE, WORK, Played, erred, limited, play, said
+
+from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Step
+from ralph.core.limits import Limits
+from ralph.core.state import replay
+from ralph.core.task import Assignment
+from ralph.core.turn import Ending, Order, Role, Turn
+from ralph.core.verdict import Boundary, Continue
+from ralph.profiles.harness import MESSAGE_PROMPT, commit_message, harness
+from ralph.testing.fakes import FakeAgent, FakeGate, FakeScm
+
+ONE, TWO = Limits(iterations=1), Limits(iterations=2)
+
+
+def committed(
+    scm: FakeScm, *turns: Turn, message: Turn = Turn(text="Fix it"), gate: FakeGate = FakeGate()
+) -> Played:
+    """A run in which every turn of work leaves the tree dirty."""
+    agent = FakeAgent(turns, message)
+
+    def make_changes(order: Order) -> None:
+        scm.dirty = scm.dirty or order.role is Role.WORK
+
+    agent.during = make_changes
+    limits = Limits(iterations=len(turns))
+    return play(harness(limits, gates=(gate,), scm=scm), agent)
+
+
+def roles(result: Played) -> list[Role]:
+    return [order.role for order in result.agent.orders]
+
+
+def test_every_iteration_whose_gates_pass_is_committed() -> None:
+    """DESIGN §4.9: "H commits after each iteration whose gates pass"."""
+    scm = FakeScm(("commit", "push"))
+    result = committed(scm, WORK, DONE)
+    assert scm.ran == [("commit", "Fix it"), ("push", "Fix it")] * 2
+    assert result.exit_code == 0
+    assert roles(result) == [Role.WORK, Role.MESSAGE] * 2
+    message = result.agent.orders[1]
+    assert (message.prompt, message.iteration) == (MESSAGE_PROMPT, 1)
+
+
+@pytest.mark.parametrize("turn", [CUT, erred(500), limited(), Turn(Ending.UNSTARTABLE, None)])
+def test_a_turn_that_did_not_end_by_itself_is_not_committed(turn: Turn) -> None:
+    """Issue 2, §4: "SCM only if the turn ended by itself and every gate ran and passed"."""
+    scm = FakeScm()
+    agent = FakeAgent([(turn, erred(401))])
+    result = play(harness(ONE, scm=scm), agent)
+    assert (scm.ran, result.steps) == ([], [])
+
+
+def test_an_exit_code_does_not_stand_against_a_commit_but_a_gate_does() -> None:
+    scm = FakeScm()
+    gate = FakeGate(fails_in=frozenset({2}))
+    committed(scm, CRASH, WORK, gate=gate)
+    assert scm.ran == [("commit", "Fix it")]
+
+
+def test_a_clean_tree_is_committed_without_a_message_turn() -> None:
+    """DESIGN §4.9: "A clean tree skips SCM without a message turn"."""
+    result = play(harness(ONE, scm=FakeScm(dirty=False)), [DONE])
+    assert (roles(result), result.steps, result.exit_code) == ([Role.WORK], [], 0)
+
+
+def test_a_tree_that_cannot_be_looked_at_is_reported() -> None:
+    scm = FakeScm(dirty=False, problem="not a git repository")
+    result = play(harness(ONE, scm=scm), [DONE])
+    assert result.steps == [("scm:changes", False, "not a git repository")]
+    assert (roles(result), result.exit_code) == ([Role.WORK], 0)
+
+
+def test_a_failing_task_is_reported_and_the_run_goes_on() -> None:
+    """Issue 2, §4: "Failure is reported, the run goes on"."""
+    scm = FakeScm(("commit", "push", "tag"), fails=frozenset({"push"}))
+    result = committed(scm, WORK, DONE)
+    assert result.steps[:3] == [
+        ("scm:message", True, "Fix it"),
+        ("scm:commit", True, "Fix it"),
+        ("scm:push", False, "push failed"),
+    ]
+    assert ("tag", "Fix it") not in scm.ran
+    assert (result.names, result.exit_code) == ("Continue Accept", 0)
+
+
+def test_without_a_message_there_is_no_commit() -> None:
+    """H §SCM Tasks 2: "If no valid message is extracted, abort SCM tasks with an error"."""
+    scm = FakeScm()
+    result = committed(scm, DONE, message=Turn(text='{"type":"result"}'))
+    why = "the agent gave no commit message, so nothing is committed"
+    assert (scm.ran, result.steps) == ([], [("scm:message", False, why)])
+    assert result.exit_code == 0
+
+
+def test_the_message_turn_costs_money() -> None:
+    message = Turn(text="Fix it", cost_usd=0.5)
+    result = committed(FakeScm(), said("working", cost=1.0), message=message)
+    assert result.state.spent.dollars == 1.5
+    assert result.state.spent.iterations == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Fix the parser", "Fix the parser"),
+        ("\n\n  Fix the parser  \nand more", "Fix the parser"),
+        ("```\nFix the parser\n```", "Fix the parser"),
+        ("```text\n\nFix the parser\n```", "Fix the parser"),
+        ("[core] Fix the parser", "[core] Fix the parser"),
+        ("Here: <response>Fix the parser</response>", "Fix the parser"),
+        ("<response>Fix it</response> <response>Break it</response>", "Fix it"),
+        ("<response>\nFix it\n\nIt was broken.\n</response>", "Fix it\n\nIt was broken."),
+        ("<response>```\nFix it\n```</response>", "Fix it"),
+        ("<response>  </response>\nFix it", None),
+        ('<response>{"message":"Fix it"}</response>', None),
+        ('{"type":"assistant","message":"Fix it"}', None),
+        ('[{"type":"text"}]', None),
+        ('["Fix it"]', None),
+        ("<response>Fix it", None),
+        ("", None),
+        ("\n ```\n``` \n", None),
+    ],
+)
+def test_how_a_message_is_found(text: str, message: str | None) -> None:
+    """H §SCM Tasks 2, issue 2 §4: the tag's content, else the first line; never JSON."""
+    assert commit_message(said(text)) == message
+    assert commit_message(Turn(text=text)) == message, "also where only the text came"
+
+
+@pytest.mark.parametrize("turn", [CRASH, CUT, erred(500)])
+def test_a_message_turn_that_failed_gives_none(turn: Turn) -> None:
+    assert commit_message(replace(turn, text="Fix it")) is None
+
+
+def interrupted_after(*steps: Step) -> list[Fact]:
+    """A journal that ends in the middle of settling iteration 1."""
+    return [
+        Began(900.0, 1, Assignment("prompt")),
+        Ended(910.0, WORK),
+        Decided(910.0, Boundary.CLOSING, Continue(), checked=True),
+        *steps,
+        Resumed(950.0, 8),
+    ]
+
+
+MESSAGE, COMMIT = Step(911.0, "scm:message", detail="Fix it"), Step(912.0, "scm:commit")
+
+
+@pytest.mark.parametrize(
+    ("steps", "orders", "ran"),
+    [
+        ([], [Role.MESSAGE], ["commit", "push"]),
+        ([MESSAGE], [], ["commit", "push"]),
+        ([MESSAGE, COMMIT], [], ["push"]),
+        ([MESSAGE, COMMIT, Step(913.0, "scm:push")], [], []),
+        ([MESSAGE, replace(COMMIT, ok=False)], [], []),
+        ([replace(MESSAGE, ok=False)], [], []),
+    ],
+    ids=["nothing yet", "message", "commit", "push", "refused commit", "no message"],
+)
+def test_settling_goes_on_where_it_was_cut_off(
+    steps: list[Step], orders: list[Role], ran: list[str]
+) -> None:
+    """DESIGN §3: "Settle steps are facts with a key": the message is not asked for twice."""
+    scm, agent = FakeScm(("commit", "push")), FakeAgent([WORK])
+    state = replay(interrupted_after(*steps))
+    result = play(harness(ONE, scm=scm), agent, state=state)
+    assert (roles(result), [task for task, _ in scm.ran]) == (orders, ran)
+    assert result.exit_code == 1

@@ -1,0 +1,236 @@
+"""R, reviewed stories: the list is the law, the promise only a hint."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+from histories import (
+    BLOCKED,
+    COMPLETE,
+    CRASH,
+    CUT,
+    MISSING,
+    WORK,
+    Played,
+    erred,
+    limited,
+    play,
+    said,
+)
+
+from ralph.core.facts import Began, Fact, Resumed
+from ralph.core.gates import Finding
+from ralph.core.limits import Limits
+from ralph.core.state import RunState, replay
+from ralph.core.task import Assignment, Backlog, Mode, ReviewStatus, Task
+from ralph.core.turn import Order, Role, Turn
+from ralph.core.verdict import Boundary, Continue, Feedback, Release
+from ralph.engine import stop_hook
+from ralph.profiles.harness import Patience
+from ralph.profiles.reviewed import reviewed
+from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, fake_ports
+
+NEEDS, CHANGES, APPROVED = ReviewStatus
+ONE = Task("US-1", "one", "make one", priority=1)
+TWO = Task("US-2", "two", "make two", priority=2)
+GOOD = replace(ONE, review=APPROVED, passes=True)
+SILENT = Turn()
+# What each turn does to the list: id, and the fields it changes.
+Change = tuple[str, Mapping[str, object]]
+SUBMIT, REJECT = {"review": NEEDS}, {"review": CHANGES}
+APPROVE = {"review": APPROVED, "passes": True}
+
+
+@dataclass(frozen=True)
+class History:
+    """One row: list, turns and what they change in; modes, verdicts and exit code out."""
+
+    name: str
+    stories: tuple[Task, ...]
+    turns: tuple[Turn | tuple[Turn, ...], ...]
+    modes: str
+    verdicts: str
+    exit_code: int
+    changes: dict[int, Change] = field(default_factory=dict)  # by iteration
+    limits: Limits = Limits(iterations=15)
+    skip_review: bool = False
+
+
+CYCLE: dict[int, Change] = {
+    1: ("US-1", SUBMIT),
+    2: ("US-1", REJECT),
+    3: ("US-1", SUBMIT),
+    4: ("US-1", APPROVE),
+}
+HISTORIES = [
+    History("all approved at the start", (GOOD,), (), "", "", 0),
+    History("an empty list is not complete", (), (), "", "", 3),
+    History("implement, review, fix, review", (ONE,), (WORK,),
+            "implement review review-fix review", "Continue Continue Continue Stop", 0,
+            changes=CYCLE),
+    History("a fix before a review before new work",
+            (ONE, replace(TWO, review=NEEDS), Task("US-3", review=CHANGES)), (WORK,),
+            "review-fix review review implement", "Continue Continue Continue Stop", 1,
+            changes={1: ("US-3", SUBMIT), 2: ("US-2", APPROVE), 3: ("US-3", APPROVE)},
+            limits=Limits(iterations=4)),
+    History("a false claim", (ONE,), (COMPLETE, WORK, WORK), "implement implement review",
+            "Continue Continue Stop", 0, changes={2: ("US-1", SUBMIT), 3: ("US-1", APPROVE)}),
+    History("complete without a word", (replace(ONE, review=NEEDS),), (WORK,), "review", "Stop", 0,
+            changes={1: ("US-1", APPROVE)}),
+    History("approved by a turn that crashed", (replace(ONE, review=NEEDS),), (CRASH,), "review",
+            "Stop", 0, changes={1: ("US-1", APPROVE)}),
+    History("approved at the limit", (replace(ONE, review=NEEDS),), (WORK,), "review", "Stop", 0,
+            changes={1: ("US-1", APPROVE)}, limits=Limits(iterations=1)),
+    History("the limit", (ONE,), (WORK,), "implement implement", "Continue Stop", 1,
+            limits=Limits(iterations=2)),
+    History("no story can be started", (replace(ONE, blocked_by=("US-2",)),
+            replace(TWO, blocked_by=("US-1",))), (), "", "", 3),
+    History("a list that contradicts itself", (Task("US-9", passes=True),), (), "", "", 3),
+    History("silence is taken again three times", (ONE,), (SILENT,),
+            "implement implement implement implement", "Wait Wait Wait Stop", 1,
+            limits=Limits(iterations=1)),
+    History("silence, then work", (ONE,), ((SILENT, WORK),), "implement implement", "Wait Stop", 1,
+            limits=Limits(iterations=1)),
+    History("three failures", (ONE,), (CRASH,), "implement implement implement",
+            "Continue Continue Stop", 5),
+    History("stalled", (ONE,), (WORK,), "implement implement implement", "Continue Continue Stop",
+            4),
+    History("BLOCKED", (ONE,), (BLOCKED,), "implement", "Stop", 3),
+    History("unstartable", (ONE,), (MISSING,), "implement", "Stop", 2),
+    History("401", (ONE,), (erred(401),), "implement", "Stop", 2),
+    History("429", (ONE,), ((limited(), BLOCKED),), "implement implement", "Wait Stop", 3),
+    History("without reviews", (ONE, TWO), (WORK,), "implement implement", "Continue Stop", 0,
+            changes={1: ("US-1", {"passes": True}), 2: ("US-2", {"passes": True})},
+            skip_review=True),
+    History("without reviews, after some", (replace(ONE, review=NEEDS),), (WORK,), "implement",
+            "Stop", 0, changes={1: ("US-1", {"passes": True})}, skip_review=True),
+]  # fmt: skip
+
+
+def editing(world: FakeWorld, changes: dict[int, Change]) -> Callable[[Order], None]:
+    """The agent's hand in the list."""
+
+    def edit(order: Order) -> None:
+        if order.iteration in changes:
+            story, fields = changes[order.iteration]
+            world.update(story, **fields)
+
+    return edit
+
+
+def played(history: History) -> Played:
+    world = FakeWorld(Backlog(history.stories))
+    tree = iter(range(99))
+    if history.name != "stalled":
+        world.tree = lambda: str(next(tree))
+    agent = FakeAgent(history.turns, during=editing(world, history.changes))
+    return play(reviewed(history.limits, skip_review=history.skip_review), agent, world)
+
+
+def modes(result: Played) -> str:
+    return " ".join(f.assignment.mode for f in result.facts if isinstance(f, Began))
+
+
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.name)
+def test_history(history: History) -> None:
+    result = played(history)
+    assert (modes(result), result.names) == (history.modes, history.verdicts)
+    assert result.exit_code == history.exit_code
+
+
+def test_a_false_claim_is_told_which_stories_are_left() -> None:
+    result = played(next(h for h in HISTORIES if h.name == "a false claim"))
+    why = "You said <promise>COMPLETE</promise>, but these are not approved: US-1."
+    assert result.agent.prompts()[1].endswith(why)
+
+
+def test_a_review_is_another_role() -> None:
+    """DESIGN §3: "role WORK | REVIEW | MESSAGE (wiring maps a role to agent, model ...)"."""
+    result = played(HISTORIES[2])
+    roles = [order.role for order in result.agent.orders]
+    assert roles == [Role.WORK, Role.REVIEW, Role.WORK, Role.REVIEW]
+
+
+def test_the_prompt_names_mode_and_story() -> None:
+    result = played(HISTORIES[2])
+    assert result.agent.prompts()[:2] == [
+        "Mode: implement\nStory: US-1\n\nmake one",
+        "Mode: review\nStory: US-1\n\nmake one",
+    ]
+
+
+def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
+    """DESIGN §4.18: R works in place; "on resume the agent is told"."""
+    began = Began(900.0, 2, Assignment("US-1", mode=Mode.REVIEW_FIX))
+    facts: list[Fact] = [began, Resumed(950.0, 8)]
+    result = play(reviewed(), [BLOCKED], FakeWorld(Backlog((ONE,))), state=replay(facts))
+    [prompt] = result.agent.prompts()
+    assert prompt.startswith("Iteration 2 was cut off")
+    assert prompt.endswith("Mode: review-fix\nStory: US-1\n\nmake one")
+
+
+TAMPERED = Finding("transitions", "Implement iterations cannot set passes=true.")
+LAW = FakeGate("transitions", always=True, fails_in=frozenset({1}), finding=TAMPERED)
+
+
+def tampering(turn: Turn) -> tuple[Played, list[int]]:
+    """The first turn approves its own story; the law puts the list back."""
+    world, corrected = FakeWorld(Backlog((ONE,))), []
+
+    def correct(state: RunState) -> str:
+        corrected.append(state.iteration)
+        world.tasks = Backlog((ONE,))
+        return "US-1: passes true → false"
+
+    agent = FakeAgent([(turn, BLOCKED), BLOCKED], during=editing(world, {1: ("US-1", APPROVE)}))
+    policy = reviewed(patience=Patience(fail_after=2), law=(LAW,), correct=correct)
+    return play(policy, agent, world), corrected
+
+
+@pytest.mark.parametrize(
+    "turn", [WORK, COMPLETE, CRASH, CUT, erred(500), limited(), SILENT, BLOCKED]
+)
+def test_what_the_agent_may_not_touch_is_put_back_under_every_verdict(turn: Turn) -> None:
+    """DESIGN §4.10: "reverted ..., the correction is committed ... and fed back"."""
+    result, corrected = tampering(turn)
+    assert corrected[0] == 1
+    assert result.steps[0] == ("correct", True, "US-1: passes true → false")
+    assert result.exit_code == 3, "nobody approves his own work"
+    assert all(TAMPERED.text in prompt for prompt in result.agent.prompts()[1:])
+
+
+def test_the_correction_is_made_once() -> None:
+    result, corrected = tampering(WORK)
+    assert (corrected, result.names) == ([1], "Continue Stop")
+
+
+def hold(state: RunState, *findings: Finding) -> tuple[object, RunState]:
+    gates = tuple(FakeGate(f.gate, fails_in=frozenset(range(9)), finding=f) for f in findings)
+    policy = reviewed(courtesy=gates)
+    ports = fake_ports(FakeAgent([]), FakeWorld(Backlog((ONE,))))
+    return stop_hook(policy, ports, state, said("I stop here"))
+
+
+def test_the_stop_hook_holds_a_session_back_five_times() -> None:
+    """R §5b: "All must pass or the stop is blocked"; DESIGN §3: hold_limit."""
+    state = replay([Began(900.0, 1, Assignment("US-1"))])
+    dirty = Finding("clean tree", "Commit ALL changes.")
+    for _ in range(5):
+        verdict, state = hold(state, dirty)
+        assert verdict == Continue((Feedback("Commit ALL changes."),))
+    assert hold(state, dirty)[0] == Release("held back 5 times")
+
+
+def test_the_stop_hook_lets_go_when_nothing_is_wrong() -> None:
+    state = replay([Began(900.0, 1, Assignment("US-1"))])
+    verdict, after = hold(state)
+    assert verdict == Release()
+    assert (after.iteration, after.holds) == (1, 0)
+
+
+def test_the_courtesy_of_the_hook_is_not_the_law_of_the_host() -> None:
+    courtesy = FakeGate("courtesy", fails_in=frozenset({1}))
+    policy = reviewed(law=(LAW,), courtesy=(courtesy,))
+    result = play(policy, [BLOCKED], FakeWorld(Backlog((ONE,))))
+    assert result.gates == ["transitions"]
+    assert policy.gates[Boundary.STOPPING] == (courtesy,)

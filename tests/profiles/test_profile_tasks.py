@@ -1,0 +1,274 @@
+"""B, the backlog: histories of several tasks, each proven, committed and recorded."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from histories import (
+    BLOCKED,
+    COMPLETE,
+    CRASH,
+    CUT,
+    DECIDE,
+    DONE,
+    MISSING,
+    QUESTION,
+    WORK,
+    Played,
+    erred,
+    limited,
+    play,
+    said,
+)
+
+from ralph.core.claims import find_claims
+from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Settled, Step
+from ralph.core.gates import Finding
+from ralph.core.limits import Limits
+from ralph.core.state import replay
+from ralph.core.task import Assignment, Backlog, Status, Task
+from ralph.core.turn import Pulse, Turn
+from ralph.core.verdict import Accept, Boundary, Reason
+from ralph.core.world import Signals
+from ralph.profiles.harness import Patience
+from ralph.profiles.tasks import DISCARDED, tasks
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorkbench, FakeWorld
+
+A, B, C = Task("a", "first", "do a"), Task("b", "second", "do b"), Task("c", "third", "do c")
+RESULT = said('<result>{"status":"complete","artifacts":["x"]}</result>')
+FAILED = said('<result>{"status":"failed","error":"tests hang"}</result>')
+
+
+@dataclass(frozen=True)
+class History:
+    """One row: backlog and turns in, who was worked on and the exit code out."""
+
+    name: str
+    backlog: tuple[Task, ...]
+    turns: tuple[Turn | tuple[Turn, ...], ...]
+    worked_on: str  # the task of each turn
+    verdicts: str
+    exit_code: int
+    most_tasks: int = 50
+    task_limits: Limits = Limits(iterations=10)
+    run_limits: Limits = Limits()
+    patience: Patience = Patience()
+    refusals: dict[int, str] = field(default_factory=dict)
+
+
+HISTORIES = [
+    History("one after the other", (A, B), (COMPLETE,), "a b", "Accept Accept", 0),
+    History("until it is complete", (A, B), (WORK, WORK, COMPLETE, COMPLETE), "a a a b",
+            "Continue Continue Accept Accept", 0),
+    History("in progress first", (A, replace(B, status=Status.IN_PROGRESS)), (COMPLETE,), "b a",
+            "Accept Accept", 0),
+    History("a blocker first", (replace(A, blocked_by=("b",)), B), (COMPLETE,), "b a",
+            "Accept Accept", 0),
+    History("B's result object", (A,), (RESULT,), "a", "Accept", 0),
+    History("H's tag says nothing here", (A,), (DONE, COMPLETE), "a a", "Continue Accept", 0),
+    History("nothing to do", (), (), "", "", 0),
+    History("BLOCKED parks and goes on", (A, B), (BLOCKED, COMPLETE), "a b", "Park Accept", 3),
+    History("DECIDE parks", (A,), (DECIDE,), "a", "Park", 3),
+    History("a question parks", (A,), (QUESTION,), "a", "Park", 3),
+    History("only parked tasks are left", (A, B), (BLOCKED,), "a b", "Park Park", 3),
+    History("a parked blocker", (A, replace(B, blocked_by=("a",))), (BLOCKED,), "a", "Park", 3),
+    History("a circle", (replace(A, blocked_by=("b",)), replace(B, blocked_by=("a",))), (), "",
+            "", 3),
+    History("the task's limit parks it", (A, B), (WORK, WORK, COMPLETE), "a a b",
+            "Continue Park Accept", 3, task_limits=Limits(iterations=2)),
+    History("its own limit counts", (replace(A, limits=Limits(iterations=1)), B),
+            (WORK, COMPLETE), "a b", "Park Accept", 3),
+    History("the limit counts each task anew", (A, B), (WORK, COMPLETE, WORK, COMPLETE),
+            "a a b b", "Continue Accept Continue Accept", 0, task_limits=Limits(iterations=2)),
+    History("complete at the limit", (A,), (WORK, COMPLETE), "a a", "Continue Accept", 0,
+            task_limits=Limits(iterations=2)),
+    History("a failed turn at the limit", (A, B), (CRASH, COMPLETE), "a b", "Park Accept", 3,
+            task_limits=Limits(iterations=1)),
+    History("money of the task", (A, B), (said("x", cost=6.0), COMPLETE), "a b", "Park Accept", 3,
+            task_limits=Limits(dollars=5.0)),
+    History("failures without end", (A,), (CRASH,), "a a a", "Continue Continue Park", 3,
+            task_limits=Limits(iterations=3), patience=Patience(fail_after=0)),
+    History("so many tasks", (A, B, C), (COMPLETE,), "a b", "Accept Accept", 1, most_tasks=2),
+    History("parked ones count", (A, B, C), (BLOCKED, COMPLETE), "a b", "Park Accept", 1,
+            most_tasks=2),
+    History("money of the run", (A, B), (said("x", cost=3.0),), "a a", "Continue Stop", 1,
+            run_limits=Limits(dollars=5.0)),
+    History("three failures", (A, B), (CRASH,), "a a a", "Continue Continue Stop", 5),
+    History("unstartable", (A,), (MISSING,), "a", "Stop", 2),
+    History("401", (A,), (erred(401),), "a", "Stop", 2),
+    History("429", (A,), ((limited(), COMPLETE),), "a a", "Wait Accept", 0),
+    History("stalled tasks are parked one by one", (A, B), (WORK,), "a a b b",
+            "Continue Park Continue Park", 3, patience=Patience(stall_after=2)),
+    History("a refused commit is an objection", (A,), (COMPLETE,), "a a", "Accept Accept", 0,
+            refusals={1: "lint: 1 error"}),
+    History("refused for ever", (A, B), (COMPLETE,), "a a b", "Accept Accept Accept", 3,
+            task_limits=Limits(iterations=2), refusals={1: "no", 2: "no"}),
+]  # fmt: skip
+
+
+def played(history: History) -> tuple[Played, FakeWorkbench]:
+    world = FakeWorld(Backlog(history.backlog))
+    bench = FakeWorkbench(world, history.refusals)
+    policy = tasks(
+        bench,
+        task_limits=history.task_limits,
+        run_limits=history.run_limits,
+        most_tasks=history.most_tasks,
+        patience=history.patience,
+    )
+    return play(policy, FakeAgent(history.turns), world), bench
+
+
+@pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.name)
+def test_history(history: History) -> None:
+    result, _ = played(history)
+    assert " ".join(result.tasks) == history.worked_on
+    assert (result.names, result.exit_code) == (history.verdicts, history.exit_code)
+
+
+def test_an_accepted_task_is_recorded_committed_and_synced_in_this_order() -> None:
+    """DESIGN §4.17: "Records ... are written before the task's commit, sync after"."""
+    result, bench = played(HISTORIES[0])
+    assert [key for key, _, _ in result.steps] == ["record", "commit", "sync"] * 2
+    assert bench.done == {
+        (1, "a", "record"): Status.DONE,
+        (1, "a", "commit"): "",
+        (1, "a", "sync"): "",
+        (2, "b", "record"): Status.DONE,
+        (2, "b", "commit"): "",
+        (2, "b", "sync"): "",
+    }
+    assert result.stop.why == "nothing is left to do"
+
+
+def test_a_parked_task_is_rolled_back_and_marked_blocked() -> None:
+    """B §Rollback: "Rollback to last good commit", "Mark task as `blocked`"."""
+    world = FakeWorld(Backlog((A, B)))
+    bench = FakeWorkbench(world)
+    result = play(tasks(bench), [BLOCKED, COMPLETE], world)
+    assert [key for key, _, _ in result.steps] == ["restore", "record", "record", "commit", "sync"]
+    assert bench.done[1, "a", "restore"] == "whole task"
+    assert world.tasks.get("a") == replace(A, status=Status.BLOCKED)
+    assert result.stop.why == "only parked tasks are left: a: BLOCKED: no network"
+
+
+def test_a_refused_commit_opens_the_task_again_and_tells_why() -> None:
+    """DESIGN §3: "a commit refused by the user's own git hook is a Continue with that output"."""
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world, {1: "lint: 1 error"})
+    result = play(tasks(bench), [COMPLETE], world)
+    assert [key for key, _, _ in result.steps][:3] == ["record", "commit", "reopen"]
+    assert result.agent.prompts()[1].endswith("The commit was refused:\nlint: 1 error")
+    assert (bench.done[1, "a", "record"], bench.done[2, "a", "record"]) == ("in_progress", "done")
+
+
+def test_a_commit_refused_at_the_tasks_limit_parks_it() -> None:
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world, {1: "no"})
+    result = play(tasks(bench, task_limits=Limits(iterations=1)), [COMPLETE], world)
+    assert bench.done[1, "a", "restore"] == "whole task"
+    assert bench.done[1, "a", "record"] == Status.BLOCKED
+    assert (result.exit_code, result.turns) == (3, 1)
+
+
+@pytest.mark.parametrize("turn", [CRASH, CUT, erred(500), FAILED])
+def test_a_failed_iteration_is_discarded_and_the_feedback_says_so(turn: Turn) -> None:
+    """DESIGN §4.18: "crashed, timed out or said `failed`: its changes are discarded"."""
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world)
+    result = play(tasks(bench), [turn, COMPLETE], world)
+    assert bench.done[1, "a", "restore"] == "turn"
+    assert result.agent.prompts()[1].endswith(DISCARDED)
+
+
+@pytest.mark.parametrize("fails_in", [frozenset({1}), frozenset[int]()])
+def test_an_objection_or_unfinished_work_discards_nothing(fails_in: frozenset[int]) -> None:
+    """DESIGN §4.18: "A gate's objection, an unmet completion check or a Wait discards nothing"."""
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world)
+    policy = tasks(bench, gates=(FakeGate(fails_in=fails_in),))
+    result = play(policy, [WORK, (limited(), COMPLETE)], world)
+    assert (result.names, result.exit_code) == ("Continue Wait Accept", 0)
+    assert not any(what == "restore" for _, _, what in bench.done)
+
+
+def test_stopping_while_a_rate_limit_is_waited_for_discards_nothing() -> None:
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world)
+
+    def press() -> None:
+        world.asked = Signals(1, 1000.0)
+
+    result = play(tasks(bench), [limited()], world, FakeClock(during_rest=press))
+    assert (result.exit_code, bench.done) == (130, {})
+
+
+def test_a_check_of_the_task_completes_it_without_a_word() -> None:
+    """B §Completion Detection 2 to 4."""
+    gate = FakeGate("npm test", fails_in=frozenset({1}), finding=Finding("npm test", "1 failed"))
+    world = FakeWorld(Backlog((replace(A, check="npm test"),)))
+    bench = FakeWorkbench(world)
+    result = play(tasks(bench, gates=(gate,)), [COMPLETE, WORK], world)
+    assert (result.names, result.stop.evidence) == ("Continue Accept", ("passed: npm test",))
+    assert "It is complete when this check passes: npm test" in result.agent.prompts()[0]
+    assert result.agent.prompts()[1].endswith("1 failed")
+
+
+def test_what_the_agent_is_told() -> None:
+    world = FakeWorld(Backlog((A,)))
+    result = play(tasks(FakeWorkbench(world)), [COMPLETE], world)
+    assert result.agent.prompts() == [
+        (
+            "Task a: first\n\ndo a\n\n"
+            "When it is complete, and only then, say <promise>COMPLETE</promise>. "
+            "If you need a person, say <promise>BLOCKED: why</promise>."
+        )
+    ]
+
+
+def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
+    world = FakeWorld(Backlog((A,)))
+    state = replay([Began(900.0, 4, Assignment("a")), Resumed(950.0, 8)])
+    result = play(tasks(FakeWorkbench(world)), [COMPLETE], world, state=state)
+    assert result.agent.prompts()[0].startswith("Iteration 4 was cut off")
+
+
+def test_the_tasks_time_and_money_bound_its_turn() -> None:
+    """DESIGN §3: the allowance is "the least of turn, task, run and day limits"."""
+    world = FakeWorld(Backlog((A, B)))
+    run, task = Limits(seconds=100.0, dollars=9.0), Limits(seconds=60.0, dollars=5.0)
+    policy = tasks(FakeWorkbench(world), task_limits=task, run_limits=run)
+    costly = replace(COMPLETE, cost_usd=2.0)
+    agent = FakeAgent([said("x", cost=3.0), costly, replace(COMPLETE, cost_usd=1.0)])
+    result = play(policy, agent, world)
+    money = [order.allowance.dollars for order in result.agent.orders]
+    assert (money, result.agent.orders[0].allowance.seconds) == ([5.0, 2.0, 4.0], 60.0)
+
+
+def test_a_turn_that_uses_up_the_tasks_time_is_cut_and_the_task_parked() -> None:
+    """B §Per-Task Limits: max time, 30 min."""
+    world = FakeWorld(Backlog((A,)))
+    policy = tasks(FakeWorkbench(world), task_limits=Limits(seconds=3.0))
+    agent = FakeAgent([WORK], pulses=[Pulse(1.0, 0.0)] * 9)
+    result = play(policy, agent, world, FakeClock(tick=1.0))
+    assert [cut.why for cut in agent.cuts] == ["the task's 3 s are used up"]
+    assert (result.names, result.stop.reason) == ("Park", Reason.BLOCKED)
+
+
+def test_a_commit_refused_before_a_crash_is_still_refused_after_it() -> None:
+    """A resumed settling must not take a refused commit for a step that is done."""
+    world = FakeWorld(Backlog((A,)))
+    turn = Turn(claims=find_claims("<promise>COMPLETE</promise>"))
+    facts: list[Fact] = [
+        Began(900.0, 1, Assignment("a")),
+        Ended(910.0, turn),
+        Decided(910.0, Boundary.CLOSING, Accept(("claimed",)), checked=True),
+        Step(911.0, "record"),
+        Step(912.0, "commit", ok=False, detail="lint: 1 error"),
+        Resumed(950.0, 8),
+    ]
+    bench = FakeWorkbench(world)
+    result = play(tasks(bench), [COMPLETE], world, state=replay(facts))
+    assert result.steps[0][0] == "reopen"
+    settled = [fact for fact in result.facts if isinstance(fact, Settled)]
+    assert type(settled[0].verdict).__name__ == "Continue"
+    assert (1, "a", "sync") not in bench.done
