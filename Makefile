@@ -57,7 +57,7 @@ cover: venv ## branch coverage of core and streams; less than 100 % fails
 
 test-agents: venv ## run the real claude and codex against a scripted model
 	@bin=$$(tools/agents) || exit; \
-	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -m agents tests/agents
+	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 2 -m agents tests/agents
 
 clean: ## remove what the other words made, except .venv
 	@rm -rf dist build htmlcov .coverage* .mypy_cache .ruff_cache .hypothesis

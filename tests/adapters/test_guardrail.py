@@ -194,6 +194,12 @@ def test_the_exit_code_of_a_command_that_ends_badly(
     assert found(command, workspace).code == code
 
 
+def test_a_guardrail_that_removes_its_own_log_is_heard_all_the_same(workspace: Path) -> None:
+    """`git clean -dfx` takes `.ralph/*.log` along."""
+    finding = found("echo before; rm -r .ralph; exit 1", workspace)
+    assert output_of(finding) == "before\n"
+
+
 def test_a_guardrail_that_reads_its_input_finds_none(workspace: Path) -> None:
     assert list(guardrail('test -z "$(cat)"', workspace).check(closing())) == []
 

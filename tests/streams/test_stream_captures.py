@@ -27,6 +27,7 @@ FAILURES = {
     ("claude", "max-budget"): (None, "Reached maximum budget ($0.5)"),
     ("claude", "max-turns"): (None, "Reached maximum number of turns (2)"),
     ("claude", "stream-cut-nofallback"): (None, "API Error: Stream ended without"),
+    ("claude", "rate-limit-rejected"): (429, "You've hit your session limit"),
     ("codex", "api-400-context"): (None, '{"error": {"message": "Your input exceeds'),
     ("codex", "api-401"): (401, "unexpected status 401 Unauthorized"),
     ("codex", "api-429-quota"): (None, "Quota exceeded. Check your plan"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
+from typing import IO
 
 from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.process import Command, Exit, start
@@ -47,19 +48,23 @@ class Guardrail:
         name = f"guardrail_{case.state.iteration:03d}_{self.slug}.log"
         log = os.path.join(writable_dir(self.place.workspace, self.place.fallback), name)
         try:
-            ended = self._run(log)
+            # It stays open: a command such as `git clean` may remove the log.
+            with open(log, "w+b") as file:
+                ended = self._run(file)
+                output = self._output(file) if ended.code or ended.cut else ""
+                full = os.fstatvfs(file.fileno()).f_bavail == 0
         except (OSError, ValueError) as error:
             yield self._finding(NOT_RUN, log, f"It could not be run: {error}")
             return
-        if ended.code or ended.cut:
-            code = TIMED_OUT if ended.cut else ended.code
-            yield self._finding(code, log, self._output(log), ended.cut)
+        if ended.cut:
+            yield self._finding(TIMED_OUT, log, output, ended.cut.why)
+        elif ended.code:
+            yield self._finding(ended.code, log, output, "the disk is full" if full else "")
 
-    def _run(self, log: str) -> Exit:
+    def _run(self, log: IO[bytes]) -> Exit:
         argv = ("sh", "-c", self.name)
-        with open(log, "wb") as file:
-            child = start(Command(argv, self.place.workspace, self.place.env), log=file)
-            return child.wait(lambda: self._watch(child.seconds()))
+        child = start(Command(argv, self.place.workspace, self.place.env), log=log)
+        return child.wait(lambda: self._watch(child.seconds()))
 
     def _watch(self, seconds: float) -> Cut | None:
         if self.place.signals().cancels >= 2:
@@ -68,20 +73,20 @@ class Guardrail:
             return Cut(f"timed out after {self.timeout:g} s", grace=1.0)
         return None
 
-    def _output(self, log: str) -> str:
+    def _output(self, log: IO[bytes]) -> str:
         """The first characters; NUL and invalid UTF-8 become U+FFFD."""
         most = self.place.truncate
-        with open(log, "rb") as file:
-            data = file.read(4 * most + 4 if most else -1)
+        log.seek(0)
+        data = log.read(4 * most + 4 if most else -1)
         text = data.decode("utf-8", "replace").replace("\0", "\ufffd")
         if not most or len(text) <= most:
             return text
         return f"{text[:most]}... [truncated]"
 
-    def _finding(self, code: int, log: str, output: str, cut: Cut | None = None) -> Finding:
+    def _finding(self, code: int, log: str, output: str, why: str = "") -> Finding:
         shown = shown_path(log, self.place.workspace)
-        why = f" ({cut.why})" if cut else ""
-        lines = [f'Guardrail "{self.name}" failed with exit code {code}{why}.']
+        also = f" ({why})" if why else ""
+        lines = [f'Guardrail "{self.name}" failed with exit code {code}{also}.']
         if self.hint:
             lines.append(f"Hint: {self.hint}")
         lines += [f"Output file: {shown}", "Output (truncated):", output]

@@ -14,12 +14,24 @@ _KEY_SHAPED = re.compile(
     )""",
     re.VERBOSE,
 )
+_BEGINNINGS = (
+    "sk-",
+    "_pat_",
+    "AKIA",
+    "AIza",
+    "xox",
+    "glpat-",
+    "hf_",
+    *(f"gh{c}_" for c in "pousr"),
+)
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 _SHORTEST_SECRET = 8  # shorter values are words that would be cut out of innocent text
 
 
 def redact(text: str) -> str:
     """The text without values shaped like keys."""
+    if not any(beginning in text for beginning in _BEGINNINGS):  # ten times as fast
+        return text
     return _KEY_SHAPED.sub(_MARK.decode(), text)
 
 

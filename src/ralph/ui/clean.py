@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 def clean(text: str) -> str:
     """The text without escape sequences and control characters; every line ends with a newline."""
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _CONTROL.sub("", _LINE_END.sub("\n", _ESCAPE_SEQUENCE.sub("", text)))
 

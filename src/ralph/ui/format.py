@@ -25,7 +25,7 @@ from ralph.ui.marks import EMOJI, TEXT
 from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time, coming_time, counted, duration, money, number
 
-_PREVIEWED = 64 * 1024  # a preview never needs more of a tool's output than this
+_ROOM_FOR_ESCAPES = 1024  # what a line of output may hold beside the characters that are shown
 _NARROWEST = 20
 _SPEAKERS = {
     Speaker.SUBAGENT: "[sub-agent] ",
@@ -138,11 +138,14 @@ class Formatter:
     def _preview(self, output: str) -> list[_Row]:
         """The first lines of a tool's output, and how many more there are."""
         most = self._style.max_output_lines
-        head, rest = output[:_PREVIEWED], output[_PREVIEWED:].rstrip()
-        lines = self._tidy(head).rstrip().split("\n")
-        more = len(lines) + rest.count("\n") - most
-        if not most or lines == [""]:
+        whole = output.rstrip()
+        if not most or not whole:
             return []
+        # Only what may be seen is made fit to be seen: outputs are long and many.
+        room = 4 * self._style.max_output_chars + _ROOM_FOR_ESCAPES
+        seen = "\n".join(line[:room] for line in whole.split("\n", most)[:most])
+        lines = self._tidy(seen).rstrip().split("\n")
+        more = whole.count("\n") + 1 - most
         corner = f"  {self._marks.output}  "
         rows = [_Row(corner, one_line(line), tone=Tone.FAINT) for line in lines[:most]]
         if more > 0:
