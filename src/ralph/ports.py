@@ -1,7 +1,7 @@
 """Ports: what the engine asks of the world. One to three methods each; the fakes are in testing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder, decide
@@ -10,6 +10,7 @@ from ralph.core.gates import Finding
 from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog
 from ralph.core.turn import Allowance, Order, Pulse, Turn
+from ralph.core.value import value
 from ralph.core.verdict import Boundary, Cut, Verdict
 from ralph.core.world import Signals, Snapshot
 
@@ -68,7 +69,7 @@ class Gate(Protocol):
         """What it objects to; nothing means passed."""
 
 
-@dataclass(frozen=True)
+@value
 class Ports:
     """The engine's whole world."""
 
@@ -109,7 +110,7 @@ def _no_allowance(case: Case) -> Allowance:
     return Allowance()
 
 
-@dataclass(frozen=True)
+@value
 class Policy:
     """A profile: a value that holds everything in which one way of working differs."""
 

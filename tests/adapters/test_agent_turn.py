@@ -1,5 +1,6 @@
 """One turn of a command-line agent: launched, read, watched, summed up; the agent is scripted."""
 
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -122,6 +123,15 @@ def test_noise_is_survived_and_counted(stage: Stage, kind: str) -> None:
     assert turn.unknown == (3 if kind == "claude" else 2)
 
 
+@pytest.mark.parametrize("kind", ["claude", "text"])
+def test_a_last_line_without_its_end_is_heard(stage: Stage, kind: str) -> None:
+    said = "<response>DONE</response>"
+    content = [{"type": "text", "text": said}]
+    line = json.dumps({"type": "assistant", "message": {"content": content}})
+    turn = stage.play(kind, {"frame": False, "raw": line if kind == "claude" else said})
+    assert [c.content for c in turn.claims] == ["DONE"]
+
+
 def test_a_silent_agent_is_a_silent_turn(stage: Stage) -> None:
     assert stage.play("text", {}).silent
 
@@ -222,6 +232,12 @@ def test_codex_in_text_mode_is_read_from_its_answer_file_which_is_then_removed(
     turn = stage.take(replace(setup, stream=False))
     assert (turn.text, turn.claims) == ("No", ())
     assert not list(stage.run_dir.glob("*.answer"))
+
+
+def test_codex_in_text_mode_without_an_answer_has_said_nothing(stage: Stage) -> None:
+    setup = stage.setup("codex", {"error": {"status": 500}})
+    turn = stage.take(replace(setup, stream=False))
+    assert (turn.text, turn.exit_code) == ("", 1)
 
 
 def test_codex_in_text_mode_completes_by_its_answer(stage: Stage) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph.adapters import journal as journal_module
 from ralph.adapters.journal import FileJournal, read_journal
 from ralph.core.claims import Claim
 from ralph.core.events import Failure, Usage
@@ -162,6 +163,15 @@ def test_an_edit_is_detected_and_its_line_named(journal: Path, edit: str) -> Non
         read_journal(str(journal))
     assert caught.value.message.startswith(f"{journal}:4: this line was changed")
     assert caught.value.remedy
+
+
+def test_a_fact_of_a_newer_ralph_is_named(tmp_path: Path) -> None:
+    body = '{"type":"dreamt","time":1.0}'
+    digest = journal_module._hash(body, journal_module._SEED)
+    path = tmp_path / "journal.jsonl"
+    path.write_text(f'{body[:-1]},"hash":"{digest}"}}\n')
+    with pytest.raises(StateError, match=":1: not a fact: 'dreamt'"):
+        read_journal(str(path))
 
 
 def test_the_first_line_cannot_be_removed_unseen(journal: Path) -> None:

@@ -94,6 +94,19 @@ def test_what_a_child_says_last_is_not_lost() -> None:
     assert len(heard.output) == 60000
 
 
+def test_all_of_a_full_pipe_is_read_after_the_end() -> None:
+    """A pipe may hold 1 MB, more than one read takes."""
+    script = (
+        "import fcntl, os; size = fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 2**20); "
+        "os.write(1, b'x' * size)"
+    )
+    heard = Heard()
+    child = heard.start(Command((sys.executable, "-I", "-S", "-c", script), ".", os.environ))
+    await_that(lambda: not is_alive(child.process.pid))
+    assert child.wait(let_it_be).code == 0
+    assert len(heard.output) == 2**20
+
+
 def test_a_grandchild_that_keeps_stdout_open_does_not_hold_up_the_turn(tmp_path: Path) -> None:
     """DESIGN §5: "A child that keeps stdout open after the result never blocks the loop"."""
     heard = Heard()

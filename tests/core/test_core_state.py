@@ -103,7 +103,9 @@ def test_waiting_spends_money_and_patience_but_no_time_and_no_iteration() -> Non
     assert asleep.spent_at(400.0).seconds == asleep.spent.seconds == 19.5
     state = replay([Decided(500.0, OPENING, Continue()), began(500.0)], asleep)
     assert (state.spent, state.waited) == (Spent(1, 19.5, 0.5), 480.0)
-    assert (state.again, state.wake) == (False, None)
+    assert (state.again, state.wake, state.waits) == (False, None, 1)
+    judged = replay([Ended(510.0, Turn()), Decided(510.0, CLOSING, Continue())], state)
+    assert judged.waits == 0
 
 
 def test_a_pause_spends_nothing_at_all_and_forgets_no_wake_time() -> None:
@@ -181,6 +183,7 @@ def test_the_verdict_that_stands_is_the_settled_one() -> None:
     facts = [*history(Accept(("claimed",)))[:-1], Settled(20.0, refused)]
     state = replay(facts)
     assert (state.done, state.feedback) == (frozenset(), refused.feedback)
+    assert state.verdict == refused
 
 
 def test_what_a_task_spends_counts_from_its_first_turn() -> None:

@@ -211,13 +211,18 @@ class Agents:
         (directory / ".venv" / "bin" / "python").symlink_to(sys.executable)
         (directory / "bin").mkdir()
         shutil.copy(ROOT / "tools" / "agents", directory / "tools")
-        for name in ("sh", "dirname", "mkdir", "mv", "rm"):
+        for name in ("sh", "dirname", "mkdir", "mv", "rm", "env", "chmod"):
             (directory / "bin" / name).symlink_to(str(shutil.which(name)))
 
     def npm(self, ending: str) -> None:
         path = self.directory / "bin" / "npm"
         log = self.directory / "npm.log"
-        path.write_text(f'#!/bin/sh\necho "$@" >>{log}\nmkdir -p $3/node_modules/.bin\n{ending}\n')
+        path.write_text(
+            f'#!/bin/sh\necho "$@" >>{log}\nmkdir -p $3/node_modules/.bin\n'
+            "for agent in claude codex; do\n"
+            "  echo 'echo 1.0' >$3/node_modules/.bin/$agent\n"
+            f"  chmod +x $3/node_modules/.bin/$agent\ndone\n{ending}\n"
+        )
         path.chmod(0o755)
 
     def run(self, **more: str) -> subprocess.CompletedProcess[str]:
@@ -252,6 +257,13 @@ def test_real_agents_are_installed_once_at_pinned_versions(agents: Agents) -> No
     asked = (agents.directory / "npm.log").read_text().splitlines()
     assert len(asked) == 1
     assert "@anthropic-ai/claude-code@2.1.197 @openai/codex@0.166.0" in asked[0]
+
+
+def test_an_install_whose_agents_do_not_start_is_not_kept(agents: Agents) -> None:
+    agents.npm("rm $3/node_modules/.bin/codex")
+    assert agents.run().returncode != 0
+    agents.npm("exit 0")
+    assert agents.run().returncode == 0
 
 
 def test_an_interrupted_install_is_begun_anew(agents: Agents) -> None:

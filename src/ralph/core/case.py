@@ -1,18 +1,18 @@
 """The case: everything a rule may know, frozen at one boundary."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.state import RunState
 from ralph.core.task import Backlog, Task
 from ralph.core.turn import Pulse, Turn
+from ralph.core.value import value
 from ralph.core.verdict import LEGAL, Answer, Boundary
 from ralph.core.world import Signals, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Case:
     """The world as surveyed at a boundary."""
 

@@ -8,8 +8,9 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from ralph.core.value import value
 
 if TYPE_CHECKING:
     from ralph.core.turn import Turn
@@ -19,7 +20,7 @@ _LONGEST_TAG = len("</response>")
 _LONGEST_CLAIM = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Claim:
     """A tag as it was written: `<promise>DONE</promise>`."""
 
@@ -120,7 +121,7 @@ class Contract(Protocol):
         """Sentences about what came close but does not count, for the feedback and the log."""
 
 
-@dataclass(frozen=True)
+@value
 class ResponseTag:
     """H: the first `<response>` tag equals the word, blanks around it and case aside."""
 
@@ -157,7 +158,7 @@ class ResponseTag:
         return self._is_said_by(claim)
 
 
-@dataclass(frozen=True)
+@value
 class PromiseTag:
     """P: exactly `<promise>TOKEN</promise>`, case-sensitive, nothing inside but the token."""
 
@@ -181,7 +182,7 @@ class PromiseTag:
         )
 
 
-@dataclass(frozen=True)
+@value
 class CompleteClaim:
     """B and R: the last promise or result of the turn says that the task is complete."""
 

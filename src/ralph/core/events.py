@@ -4,8 +4,9 @@ Events are values without time: whoever receives one knows when it came. Who spo
 the event, because only the assistant's own words may complete anything.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from ralph.core.value import value
 
 
 class Speaker(StrEnum):
@@ -18,7 +19,7 @@ class Speaker(StrEnum):
     HOST = "host"  # the CLI itself speaking in the assistant's place, such as an API error
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Text:
     """Words for people. Consecutive texts are separate blocks, joined by newlines."""
 
@@ -26,14 +27,14 @@ class Text:
     speaker: Speaker = Speaker.ASSISTANT
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Thinking:
     """Reasoning shown before an answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolStart:
     """A tool call began. `summary` is the one argument that tells people what it does."""
 
@@ -43,7 +44,7 @@ class ToolStart:
     subagent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolEnd:
     """A tool call ended with its output; `id` is the ToolStart's."""
 
@@ -61,7 +62,7 @@ class TodoStatus(StrEnum):
     DONE = "completed"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TodoItem:
     """One item of the agent's own list."""
 
@@ -69,14 +70,14 @@ class TodoItem:
     status: TodoStatus = TodoStatus.PENDING
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Todo:
     """The agent's own task list, whole, after a change."""
 
     items: tuple[TodoItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Failure:
     """Why a turn failed, from the failure's own fields: never from text, tools or stderr."""
 
@@ -96,7 +97,7 @@ class Failure:
         return self.status in (401, 403)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """Tokens as the CLI counts them; `input` excludes what was read from the cache."""
 
@@ -114,7 +115,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Result:
     """The stream's last word. A turn without one, in a dialect that has one, failed."""
 
@@ -125,7 +126,7 @@ class Result:
     denied: tuple[str, ...] = ()  # tools whose permission was denied
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Progress:
     """A status line: the session began, a hook ran, the model changed."""
 
@@ -133,7 +134,7 @@ class Progress:
     session: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Retry:
     """The CLI tries an API call again by itself."""
 
@@ -143,7 +144,7 @@ class Retry:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RateLimited:
     """The provider says that the account's limit is used up."""
 
@@ -151,14 +152,14 @@ class RateLimited:
     resets_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Question:
     """The agent asks a person something and cannot get an answer here."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unknown:
     """A line that is not understood: kept, counted, never an error."""
 

@@ -1,15 +1,14 @@
 """Facts: what happened, in order. The journal is a list of these, and nothing else is stored."""
 
-from dataclasses import dataclass
-
 from ralph.core.gates import Finding
 from ralph.core.task import Assignment
 from ralph.core.turn import Turn
+from ralph.core.value import value
 from ralph.core.verdict import Boundary, Verdict
 from ralph.core.world import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Started:
     """A run began. `settings` are those in force, read once (DESIGN §4.16)."""
 
@@ -22,7 +21,7 @@ class Started:
     settings: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resumed:
     """A cut-off run goes on in another process; the time between does not count."""
 
@@ -30,7 +29,7 @@ class Resumed:
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Began:
     """A turn is about to start."""
 
@@ -41,7 +40,7 @@ class Began:
     checkpoint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ended:
     """A turn is over."""
 
@@ -49,7 +48,7 @@ class Ended:
     turn: Turn
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Checking:
     """A gate is about to run."""
 
@@ -57,7 +56,7 @@ class Checking:
     gate: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Checked:
     """A gate ran."""
 
@@ -67,7 +66,7 @@ class Checked:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Decided:
     """A ladder answered. `checked` and `progressed` are part of the reasons."""
 
@@ -80,7 +79,7 @@ class Decided:
     notes: tuple[str, ...] = ()  # near misses and other words for people
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Step:
     """One idempotent step of settling; its key is not taken twice for one iteration."""
 
@@ -91,7 +90,7 @@ class Step:
     cost_usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settled:
     """The verdict's consequences are in place. The verdict that stands may differ from the
     decided one: an Accept whose commit was refused is a Continue."""

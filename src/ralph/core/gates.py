@@ -1,11 +1,10 @@
 """Findings: what a gate objects to."""
 
-from dataclasses import dataclass
-
+from ralph.core.value import value
 from ralph.core.verdict import Feedback, Placement
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finding:
     """An objection of the host, with the words that go back to the agent."""
 

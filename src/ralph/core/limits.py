@@ -1,11 +1,10 @@
 """Limits, and what has been spent against them."""
 
-from dataclasses import dataclass
-
 from ralph.core.events import Usage
+from ralph.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Limits:
     """How much a run may use; None is no limit."""
 
@@ -14,7 +13,7 @@ class Limits:
     dollars: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Spent:
     """What a run has used. Time asleep is not counted, money always is."""
 
@@ -50,7 +49,7 @@ def _plural(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Prices:
     """Dollars per million tokens, for agents that report tokens only."""
 

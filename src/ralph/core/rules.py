@@ -7,13 +7,14 @@ A rule with parameters is a frozen dataclass, so that it prints, compares and ex
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 
 from ralph.core.case import Case, Rule
 from ralph.core.claims import Contract, asked
 from ralph.core.limits import Limits, Spent, exceeded
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending
+from ralph.core.value import value
 from ralph.core.verdict import (
     Accept,
     Answer,
@@ -61,7 +62,7 @@ def unreadable(case: Case) -> Answer | None:
     return Stop(Reason.CONFIG, problem) if problem else None
 
 
-@dataclass(frozen=True)
+@value
 class Stuck:
     """Something is left to do, and no task can be selected."""
 
@@ -84,7 +85,7 @@ def nothing_left(case: Case) -> Answer | None:
     return Stop(Reason.COMPLETED, "nothing is left to do", case.state.evidence)
 
 
-@dataclass(frozen=True)
+@value
 class RunLimit:
     """The run's iterations, time or money are used up."""
 
@@ -100,7 +101,7 @@ def carry_on(case: Case) -> Answer | None:
     return Continue()
 
 
-@dataclass(frozen=True)
+@value
 class CarryOn:
     """S: another attempt, after a delay."""
 
@@ -113,7 +114,7 @@ class CarryOn:
 # ------------------------------------------------------------------ watching
 
 
-@dataclass(frozen=True)
+@value
 class Timeouts:
     """A turn takes too long, or says nothing for too long."""
 
@@ -130,7 +131,7 @@ class Timeouts:
         return None
 
 
-@dataclass(frozen=True)
+@value
 class ResultGrace:
     """The final result is said and the process does not exit (DESIGN §4.7)."""
 
@@ -144,7 +145,7 @@ class ResultGrace:
         return Cut(f"still running {self.seconds:g} s after its result", finished=True)
 
 
-@dataclass(frozen=True)
+@value
 class TimeLeft:
     """The run's time is used up while the agent works."""
 
@@ -156,7 +157,7 @@ class TimeLeft:
         return Cut(f"the run's {self.seconds:g} s are used up", finished=case.finished)
 
 
-@dataclass(frozen=True)
+@value
 class SecondSignal:
     """Asked to end twice, or once and not ended within the grace (DESIGN §4.8)."""
 
@@ -173,7 +174,7 @@ class SecondSignal:
         return Cut(f"did not end within {self.stop_grace:g} s of being asked to stop")
 
 
-@dataclass(frozen=True)
+@value
 class DoneGrace:
     """S: DONE appeared while the agent works, and it does not end (DESIGN §4.6)."""
 
@@ -209,7 +210,7 @@ def refused(case: Case) -> Answer | None:
     return Stop(Reason.CONFIG, f"the agent's credential was refused: {failure.message}")
 
 
-@dataclass(frozen=True)
+@value
 class RateLimit:
     """Wait for the stated reset, else 30 s doubling to 15 min, then take the iteration again."""
 
@@ -235,7 +236,7 @@ def _doubling(first: float, times: int) -> float:
     return min(900.0, first * 2.0 ** min(times, 10))
 
 
-@dataclass(frozen=True)
+@value
 class Failing:
     """So many agent failures in a row end the run; fewer are fed back. 0 is off."""
 
@@ -260,7 +261,7 @@ def describe_failure(case: Case) -> str:
     return ": ".join((f"exit code {turn.exit_code}", *last))
 
 
-@dataclass(frozen=True)
+@value
 class Asks:
     """The agent needs a person: BLOCKED, DECIDE or a question."""
 
@@ -273,7 +274,7 @@ class Asks:
         return Park(question) if self.park else Stop(Reason.BLOCKED, question)
 
 
-@dataclass(frozen=True)
+@value
 class Believed:
     """The claim is made, the turn did not fail, and every gate ran and passed (DESIGN §4.3)."""
 
@@ -290,7 +291,7 @@ class Believed:
         return Accept((f"claimed: {claim.raw}", *(gates or ("no gate is configured",))))
 
 
-@dataclass(frozen=True)
+@value
 class Stalled:
     """So many turns in a row changed nothing. 0 is off."""
 
@@ -305,7 +306,7 @@ class Stalled:
         return Park(why) if self.park else Stop(Reason.STALLED, why)
 
 
-@dataclass(frozen=True)
+@value
 class Objections:
     """A failure, findings and near misses go back to the agent."""
 

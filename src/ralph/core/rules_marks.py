@@ -1,8 +1,7 @@
 """Rules of the restart supervisor (S): markers on disk and exit codes, never words."""
 
-from dataclasses import dataclass
-
 from ralph.core.case import Case
+from ralph.core.value import value
 from ralph.core.verdict import Answer, Reason, Stop
 
 
@@ -13,7 +12,7 @@ def marked_done(case: Case) -> Answer | None:
     return Stop(Reason.COMPLETED, "DONE marker present", ("DONE marker present",))
 
 
-@dataclass(frozen=True)
+@value
 class Waiting:
     """S §Wait-Without-Restart: exit code 42, a bus message or a marker file."""
 

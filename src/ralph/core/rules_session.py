@@ -1,15 +1,14 @@
 """Rules of the loop inside one session (P)."""
 
-from dataclasses import dataclass
-
 from ralph.core.case import Case
 from ralph.core.claims import PromiseTag
+from ralph.core.value import value
 from ralph.core.verdict import Answer, Continue, Feedback
 
 ULTRAWORK = "ultrawork mode: work in parallel where you can, verify everything, leave nothing out."
 
 
-@dataclass(frozen=True)
+@value
 class Disbelieved:
     """The promise was made without work, or a gate objects: it is spent (DESIGN §4.2)."""
 
@@ -30,7 +29,7 @@ class Disbelieved:
         return Continue((Feedback(_spoken(case, why, ultrawork=self.ultrawork)),))
 
 
-@dataclass(frozen=True)
+@value
 class Remind:
     """P §Continuation message: no promise, so the task goes back in."""
 

@@ -1,15 +1,14 @@
 """Rules of reviewed stories (R)."""
 
-from dataclasses import dataclass
-
 from ralph.core.case import Case
 from ralph.core.claims import Contract
 from ralph.core.rules import objections
 from ralph.core.task import ReviewStatus, Task
+from ralph.core.value import value
 from ralph.core.verdict import Answer, Continue, Feedback, Reason, Release, Stop, Wait
 
 
-@dataclass(frozen=True)
+@value
 class AllApproved:
     """The list itself shows every story approved. An empty list is not complete."""
 
@@ -26,7 +25,7 @@ class AllApproved:
         return story.passes and (self.skip_review or story.review is ReviewStatus.APPROVED)
 
 
-@dataclass(frozen=True)
+@value
 class SilentRetry:
     """An answer without words and tools is taken again, a few times (R §3)."""
 
@@ -38,7 +37,7 @@ class SilentRetry:
         return Wait(0, "the agent said nothing")
 
 
-@dataclass(frozen=True)
+@value
 class FalseClaim:
     """COMPLETE was claimed, and the list says otherwise."""
 
@@ -52,7 +51,7 @@ class FalseClaim:
         return Continue((*objections(case), Feedback(told)))
 
 
-@dataclass(frozen=True)
+@value
 class HoldLimit:
     """A session is held back only so often; then the closing boundary judges it."""
 

@@ -1,13 +1,12 @@
 """Rules of the backlog (B): each task has limits of its own, and may name its own proof."""
 
-from dataclasses import dataclass
-
 from ralph.core.case import Case
 from ralph.core.limits import Limits, Spent, exceeded, left
+from ralph.core.value import value
 from ralph.core.verdict import Accept, Answer, Cut, Park, Reason, Stop
 
 
-@dataclass(frozen=True)
+@value
 class TasksLimit:
     """So many tasks were taken up in this run."""
 
@@ -27,7 +26,7 @@ def proven(case: Case) -> Answer | None:
     return Accept((f"passed: {check}", *(f"passed: {n}" for n in case.passed if n != check)))
 
 
-@dataclass(frozen=True)
+@value
 class TaskLimit:
     """The task's own iterations, time or money are used up: a person must look."""
 
@@ -38,7 +37,7 @@ class TaskLimit:
         return Park(f"task limit: {why}") if why else None
 
 
-@dataclass(frozen=True)
+@value
 class TaskTimeLeft:
     """The task's time is used up while the agent works."""
 

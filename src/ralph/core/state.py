@@ -1,6 +1,6 @@
 """The state of a run: a fold over its facts. Nothing here is stored; resume folds again."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from typing import assert_never
@@ -21,6 +21,7 @@ from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.task import Assignment
 from ralph.core.turn import Turn
+from ralph.core.value import value
 from ralph.core.verdict import (
     Accept,
     Boundary,
@@ -44,7 +45,7 @@ class Phase(Enum):
     SETTLING = "settling"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RunState:
     """Everything a run knows about itself."""
 
@@ -229,12 +230,9 @@ def _judged(state: RunState, fact: Decided) -> RunState:
         findings=fact.findings,
         checked=fact.checked,
     )
-    match fact.verdict:
-        case Continue(feedback=feedback, after=after):
-            wake = fact.time + after if after else None
-            return replace(state, feedback=feedback, wake=wake)
-        case _:
-            return state
+    if isinstance(fact.verdict, Continue) and fact.verdict.after:
+        return replace(state, wake=fact.time + fact.verdict.after)
+    return state
 
 
 def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:

@@ -1,9 +1,9 @@
 """Tasks and backlogs. A plain prompt is a backlog of one task."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ralph.core.limits import Limits
+from ralph.core.value import value
 
 
 class Mode(StrEnum):
@@ -33,7 +33,7 @@ class ReviewStatus(StrEnum):
     APPROVED = "approved"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Task:
     """A piece of work."""
 
@@ -55,7 +55,7 @@ class Task:
         return self.status in (Status.PENDING, Status.IN_PROGRESS)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Backlog:
     """All tasks, or the reason why they cannot be read."""
 
@@ -67,7 +67,7 @@ class Backlog:
         return next((t for t in self.tasks if t.id == task_id), None)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Assignment:
     """A task, and what this turn does to it."""
 

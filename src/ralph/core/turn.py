@@ -1,10 +1,10 @@
 """One turn of an agent: what is ordered, what is seen while it runs, what came of it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ralph.core.claims import Claim
 from ralph.core.events import Failure, Usage
+from ralph.core.value import value
 
 
 class Role(StrEnum):
@@ -15,7 +15,7 @@ class Role(StrEnum):
     MESSAGE = "message"  # a commit message, in text mode
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Allowance:
     """What a turn may use up: the least of the turn's, task's, run's and day's limits."""
 
@@ -24,7 +24,7 @@ class Allowance:
     dollars: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Order:
     """A turn to take."""
 
@@ -34,7 +34,7 @@ class Order:
     allowance: Allowance = Allowance()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pulse:
     """How a running turn looks now, in seconds."""
 
@@ -51,7 +51,7 @@ class Ending(StrEnum):
     UNSTARTABLE = "unstartable"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Turn:
     """What came of a turn. Small whatever the agent printed: the stream itself is on disk."""
 

@@ -1,7 +1,8 @@
 """What may be decided, where it is legal, and why a run ends."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from ralph.core.value import value
 
 
 class Boundary(StrEnum):
@@ -21,7 +22,7 @@ class Placement(StrEnum):
     REPLACE = "REPLACE"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Feedback:
     """Text for the next prompt, and its place there."""
 
@@ -59,7 +60,7 @@ _EXIT_CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Continue:
     """Take another turn, with this feedback, after so many seconds."""
 
@@ -67,28 +68,28 @@ class Continue:
     after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Release:
     """Let the agent end its session; the closing boundary will judge."""
 
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Accept:
     """Believe that the task is done, because of this evidence."""
 
     evidence: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Park:
     """Leave this task to a person and go on with the next."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wait:
     """Take the same iteration again at `until` (Unix time); 0 is at once, None when resumed."""
 
@@ -96,7 +97,7 @@ class Wait:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stop:
     """End the run."""
 
@@ -105,7 +106,7 @@ class Stop:
     evidence: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cut:
     """End the turn that is under way. `grace` bounds each step of ending it, in seconds.
 

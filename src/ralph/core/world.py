@@ -1,9 +1,9 @@
 """What a survey finds outside the run: signals and the state of the workspace."""
 
-from dataclasses import dataclass
+from ralph.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Signals:
     """What people and agents ask for while a run goes on; read anew at every survey."""
 
@@ -15,7 +15,7 @@ class Signals:
     problem: str | None = None  # a signal that cannot be read, such as a DONE directory
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Snapshot:
     """The workspace before a turn: enough to see progress, and tampering with protected paths."""
 

@@ -1,7 +1,6 @@
 """H: the prompt loop. One prompt, guardrails, completion by a `<response>` tag, SCM tasks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -35,6 +34,7 @@ from ralph.core.rules import (
 from ralph.core.select import first_open
 from ralph.core.state import RunState
 from ralph.core.turn import Allowance, Order, Role, Turn
+from ralph.core.value import value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.ports import Gate, Policy, Ports, survey, watcher
 
@@ -45,7 +45,7 @@ MESSAGE_PROMPT = (
 )
 
 
-@dataclass(frozen=True)
+@value
 class Patience:
     """How long a run bears with an agent; shared by all profiles that start one."""
 
@@ -58,7 +58,7 @@ class Patience:
     stall_after: int = 0
 
 
-@dataclass(frozen=True)
+@value
 class Wording:
     """How the prompt is put together."""
 
@@ -158,7 +158,7 @@ def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]
     return allow
 
 
-@dataclass(frozen=True)
+@value
 class Compose:
     """H §Prompt Construction."""
 
@@ -175,7 +175,7 @@ class Compose:
         return place(case.task.text, (*state.feedback, *extra))
 
 
-@dataclass(frozen=True)
+@value
 class Settle:
     """H §SCM Tasks: after each iteration that ended by itself and whose gates all passed."""
 

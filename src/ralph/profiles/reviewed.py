@@ -1,7 +1,6 @@
 """R: stories that must survive a fresh review. The list is the law, the promise only a hint."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ralph.core.case import Case, Ladder
 from ralph.core.claims import CompleteClaim
@@ -28,6 +27,7 @@ from ralph.core.rules import (
 from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SilentRetry
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import RunState
+from ralph.core.value import value
 from ralph.core.verdict import Boundary, Verdict
 from ralph.ports import Gate, Policy, Ports
 from ralph.profiles.harness import Patience, allowance, watching
@@ -98,7 +98,7 @@ def compose(case: Case) -> str:
     return place(f"{head}\n\n{case.task.text}", (*case.state.feedback, *cut_off(case.state)))
 
 
-@dataclass(frozen=True)
+@value
 class Settle:
     """Under every verdict, what the agent may not touch is put back and committed."""
 

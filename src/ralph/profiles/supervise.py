@@ -1,7 +1,6 @@
 """S: restart an agent until it writes DONE. Words and exit codes complete nothing."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ralph.core.case import Case
 from ralph.core.facts import Fact, Step
@@ -24,6 +23,7 @@ from ralph.core.rules import (
 from ralph.core.rules_marks import Waiting, marked_done
 from ralph.core.select import first_open
 from ralph.core.state import RunState
+from ralph.core.value import value
 from ralph.core.verdict import Feedback, Placement, Reason, Stop, Verdict
 from ralph.ports import Policy, Ports
 from ralph.profiles.harness import Patience, allowance
@@ -70,7 +70,7 @@ def compose(case: Case) -> str:
     return place(case.task.text, (*again, *cut_off(case.state)))
 
 
-@dataclass(frozen=True)
+@value
 class Settle:
     """Completed: wait for the children, then say so (S §DONE File Detection)."""
 

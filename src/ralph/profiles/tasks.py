@@ -1,7 +1,7 @@
 """B: work through a backlog, one task at a time, each proven complete, committed and recorded."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -39,6 +39,7 @@ from ralph.core.rules_tasks import (
 from ralph.core.select import next_task
 from ralph.core.state import RunState
 from ralph.core.turn import Allowance
+from ralph.core.value import value
 from ralph.core.verdict import (
     Accept,
     Boundary,
@@ -153,7 +154,7 @@ def compose(case: Case) -> str:
     return place(text, (*case.state.feedback, *cut_off(case.state)))
 
 
-@dataclass(frozen=True)
+@value
 class Settle:
     """Accept: record, commit, sync. Park: restore, record. A failed turn: discard."""
 
