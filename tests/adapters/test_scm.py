@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from adapter_support import nobody_asks
 
-from ralph.adapters.scm import ScmCommand
+from ralph.adapters.scm import ScmCommand, task_words
 from ralph.core.world import Signals
+from ralph.errors import ConfigError
 
 RECORDER = """#!/bin/sh
 printf '<%s>' "$@" >> "$RECORD"; echo >> "$RECORD"; echo recorded
@@ -124,9 +125,9 @@ def test_a_commit_may_have_flags_of_its_own(repo: Path) -> None:
     assert git("log", "-1", "--format=%an") == "A B"
 
 
-def test_a_task_with_half_a_quote_is_a_failure(repo: Path) -> None:
-    ok, said = scm(repo).run("tag 'half", "x")
-    assert (ok, said) == (False, "scm.tasks: tag 'half: No closing quotation")
+def test_a_task_with_half_a_quote_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"scm\.tasks: tag 'half: No closing quotation"):
+        task_words("tag 'half")
 
 
 def test_another_command_than_git_gets_exactly_commit_am_and_the_message(

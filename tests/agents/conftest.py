@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_agents import CLIS, World
 
+from agents.real_agents import CLIS, World
 from ralph.testing.scripted_model import ScriptedModel
 
 NODE = shutil.which("node")  # asked before the guard makes PATH quiet

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_agents import CLIS, PATIENCE, Json, World
 
+from agents.real_agents import CLIS, PATIENCE, Json, World
 from ralph.streams import parser_for
 from ralph.testing.model_script import Script
 

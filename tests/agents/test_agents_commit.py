@@ -1,7 +1,8 @@
 """Real agents and source control: the model's words become the commit (H §SCM Tasks)."""
 
 import pytest
-from real_agents import DONE, World
+
+from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 

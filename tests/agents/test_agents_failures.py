@@ -4,7 +4,8 @@ import signal
 import time
 
 import pytest
-from real_agents import DONE, Json, World
+
+from agents.real_agents import DONE, Json, World
 
 pytestmark = pytest.mark.agents
 

@@ -10,7 +10,8 @@ SIGINT and SIGTERM, and codex if it called setsid.
 import signal
 
 import pytest
-from real_agents import DONE, World
+
+from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 

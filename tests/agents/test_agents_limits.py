@@ -3,7 +3,8 @@
 import shlex
 
 import pytest
-from real_agents import DONE, World
+
+from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 

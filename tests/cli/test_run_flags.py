@@ -233,6 +233,14 @@ def test_what_an_agent_cannot_be_asked_is_refused_before_the_run(
     assert "Iteration" not in done.err
 
 
+def test_an_scm_task_that_cannot_be_split_is_refused_before_the_run(
+    here: Here, workspace: Path
+) -> None:
+    agent = prepare(workspace, DONE, scm={"tasks": ["commit", "tag 'half"]})
+    assert_clear(here("-p", "x"), 2, "scm.tasks: tag 'half: No closing quotation")
+    assert calls(agent) == []
+
+
 # ------------------------------------------------------------------ --dry-run
 
 

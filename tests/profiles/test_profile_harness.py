@@ -21,7 +21,6 @@ from histories import (
 
 from ralph.core.facts import Checked
 from ralph.core.limits import Limits
-from ralph.core.rules import rule_name
 from ralph.core.turn import Turn
 from ralph.core.verdict import Accept, Boundary, Continue, Reason
 from ralph.profiles.harness import Patience, harness
@@ -181,21 +180,3 @@ def test_the_same_again_without_an_objection() -> None:
     result = play(harness(FIVE), [WORK, DONE])
     assert result.verdicts[0] == Continue()
     assert result.agent.prompts() == ["do it", "do it"]
-
-
-def names(rules: tuple[object, ...]) -> list[str]:
-    return [rule_name(rule).partition("(")[0] for rule in rules]  # type: ignore[arg-type]
-
-
-def test_the_ladders_are_those_of_the_design() -> None:
-    """DESIGN §3, the table's first row; `ralph explain` prints these."""
-    policy = harness(FIVE)
-    assert names(policy.opening) == [
-        "cancelled", "paused", "unreadable", "nothing_left", "Stuck", "RunLimit", "carry_on"
-    ]  # fmt: skip
-    assert names(policy.watching) == ["Timeouts", "ResultGrace", "TimeLeft", "SecondSignal"]
-    assert names(policy.stopping) == ["release"]
-    assert names(policy.closing) == [
-        "interrupted", "unstartable", "refused", "RateLimit", "Failing", "Asks", "Believed",
-        "RunLimit", "Stalled", "Objections", "carry_on",
-    ]  # fmt: skip

@@ -10,7 +10,7 @@ from ralph.core.limits import Limits
 from ralph.core.state import replay
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Order, Role, Turn
-from ralph.core.verdict import Boundary, Continue
+from ralph.core.verdict import Boundary, Continue, Reason, Stop, Verdict
 from ralph.profiles.harness import MESSAGE_PROMPT, commit_message, harness
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeScm
 
@@ -112,6 +112,7 @@ def test_the_message_turn_costs_money() -> None:
         ("```\nFix the parser\n```", "Fix the parser"),
         ("```text\n\nFix the parser\n```", "Fix the parser"),
         ("[core] Fix the parser", "[core] Fix the parser"),
+        ("Parse <promise>x</promise>", "Parse <promise>x</promise>"),
         ("Here: <response>Fix the parser</response>", "Fix the parser"),
         ("<response>Fix it</response> <response>Break it</response>", "Fix it"),
         ("<response>\nFix it\n\nIt was broken.\n</response>", "Fix it\n\nIt was broken."),
@@ -137,12 +138,12 @@ def test_a_message_turn_that_failed_gives_none(turn: Turn) -> None:
     assert commit_message(replace(turn, text="Fix it")) is None
 
 
-def interrupted_after(*steps: Step) -> list[Fact]:
+def interrupted_after(*steps: Step, verdict: Verdict = Continue()) -> list[Fact]:
     """A journal that ends in the middle of settling iteration 1."""
     return [
         Began(900.0, 1, Assignment("prompt")),
         Ended(910.0, WORK),
-        Decided(910.0, Boundary.CLOSING, Continue(), checked=True),
+        Decided(910.0, Boundary.CLOSING, verdict, checked=True),
         *steps,
         Resumed(950.0, 8),
     ]
@@ -172,3 +173,10 @@ def test_settling_goes_on_where_it_was_cut_off(
     result = play(harness(ONE, scm=scm), agent, state=state)
     assert (roles(result), [task for task, _ in scm.ran]) == (orders, ran)
     assert result.exit_code == 1
+
+
+def test_an_interrupted_iteration_is_not_committed_by_the_resumed_run_either() -> None:
+    scm = FakeScm()
+    state = replay(interrupted_after(verdict=Stop(Reason.INTERRUPTED, "asked to stop")))
+    result = play(harness(ONE, scm=scm), [WORK], state=state)
+    assert (result.exit_code, scm.ran, result.agent.orders) == (130, [], [])

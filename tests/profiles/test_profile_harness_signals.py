@@ -61,6 +61,9 @@ def test_a_signal_during_a_gate_lets_it_finish_and_no_other_begins() -> None:
     gates = (FakeGate("first", during=press), FakeGate("second"))
     result = play(harness(FIVE, gates=gates, scm=scm), [DONE], world)
     assert (result.exit_code, result.gates, scm.ran) == (130, ["first"], [])
+    world.asked = Signals()
+    last = play(harness(FIVE, gates=gates[:1], scm=scm), [DONE], world)
+    assert (last.names, last.exit_code, scm.ran) == ("Stop", 130, [])
 
 
 def test_a_signal_during_a_wait_stops_at_once() -> None:
@@ -191,6 +194,17 @@ def test_the_runs_time_ends_the_turn_under_way() -> None:
     result = watched(Patience(), Pulse(9.0, 0.0), WORK, Limits(seconds=2.0))
     assert [cut.why for cut in result.agent.cuts] == ["the run's 2 s are used up"]
     assert (result.exit_code, result.stop.why) == (1, "2 s of time used up")
+
+
+def test_the_time_that_gates_take_counts() -> None:
+    clock = FakeClock()
+
+    def take_time(case: Case) -> None:
+        clock.time += 60.0
+
+    policy = harness(Limits(seconds=50.0), gates=(FakeGate(during=take_time),))
+    result = play(policy, [WORK], clock=clock)
+    assert (result.names, result.stop.why) == ("Stop", "50 s of time used up")
 
 
 def test_a_turn_is_told_what_it_may_use() -> None:

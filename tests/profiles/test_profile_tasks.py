@@ -180,6 +180,7 @@ def test_a_failed_iteration_is_discarded_and_the_feedback_says_so(turn: Turn) ->
     result = play(tasks(bench), [turn, COMPLETE], world)
     assert bench.done[1, "a", "restore"] == "turn"
     assert result.agent.prompts()[1].endswith(DISCARDED)
+    assert ("The previous iteration failed: " in result.agent.prompts()[1]) is turn.failed
 
 
 @pytest.mark.parametrize("fails_in", [frozenset({1}), frozenset[int]()])

@@ -204,7 +204,7 @@ def _ended(turn: Turn, ended: Exit) -> Turn:
     if ended.cut is None:
         return replace(turn, exit_code=ended.code)
     if ended.cut.finished:
-        # It had said its result and only would not exit: the success it was (DESIGN §4.7).
+        # It had said its result and only would not exit: the success it was (ADR 6).
         return replace(turn, exit_code=0, why=ended.cut.why)
     return replace(turn, ending=Ending.CUT, exit_code=ended.code, why=ended.cut.why)
 

@@ -1,4 +1,4 @@
-"""The environment an agent gets, and which credential will pay (DESIGN §4.19)."""
+"""The environment an agent gets, and which credential will pay (ADR 13)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

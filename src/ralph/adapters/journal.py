@@ -1,4 +1,4 @@
-"""The journal: one line a fact, appended in one write, chained by hashes (DESIGN §4.12)."""
+"""The journal: one line a fact, appended in one write, chained by hashes (ADR 9)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One run a workspace (DESIGN §4.13): flock, with the owner's pid and start time to name it."""
+"""One run a workspace (ADR 10): flock, with the owner's pid and start time to name it."""
 
 import fcntl
 import json

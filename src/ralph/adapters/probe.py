@@ -1,4 +1,4 @@
-"""What an agent's binary can do, from its own help; asked once per binary (DESIGN §4.21)."""
+"""What an agent's binary can do, from its own help; asked once per binary (ADR 15)."""
 
 import json
 import os

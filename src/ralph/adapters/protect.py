@@ -1,4 +1,4 @@
-"""Tamper-evident paths (DESIGN §4.16): hashed before a turn, put back after it."""
+"""Tamper-evident paths (ADR 12): hashed before a turn, put back after it."""
 
 import errno
 import glob

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ralph.adapters.process import Command, start
 from ralph.core.verdict import Cut
 from ralph.core.world import Signals
+from ralph.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,11 @@ class ScmCommand:
 
     def run(self, task: str, message: str) -> tuple[bool, str]:
         """Run one task, split like shell words; `commit` gets everything and the message."""
-        try:
-            words = shlex.split(task)
-        except ValueError as error:
-            return False, f"scm.tasks: {task}: {error}"
+        words = task_words(task)
         if words[0] != "commit":
             return self._call(*words)
         if self._is_git:
-            # `-am` alone silently leaves new files out (DESIGN §4.9).
+            # `-am` alone silently leaves new files out (ADR 8).
             ok, said = self._call("add", "-A")
             if not ok:
                 return ok, said
@@ -71,3 +69,11 @@ class ScmCommand:
     def _watch(self) -> Cut | None:
         at_once = self.signals().cancels >= 2
         return Cut("asked to stop at once", grace=0.3) if at_once else None
+
+
+def task_words(task: str) -> list[str]:
+    """A task as words; a ConfigError where it cannot be split."""
+    try:
+        return shlex.split(task)
+    except ValueError as error:
+        raise ConfigError(f"scm.tasks: {task}: {error}", "Close the quote.") from error

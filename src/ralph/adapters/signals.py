@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP, counted (DESIGN §4.8)."""
+"""SIGINT, SIGTERM and SIGHUP, counted (ADR 7)."""
 
 import os
 import signal

@@ -155,7 +155,7 @@ class Display:
         return cls(console, lines, (lines, console))
 
     def introduce(self, plan: Plan) -> None:
-        """What people want to know before the first turn (DESIGN §4.19, H §Verbose Output)."""
+        """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
         for name in plan.loaded.files:
             console.debug(f"Loading settings from {name}")

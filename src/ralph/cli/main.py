@@ -80,7 +80,7 @@ def ralph() -> None:
 
 
 def run_command_line(arguments: list[str]) -> int:
-    """Run one command; the exit code of DESIGN §2."""
+    """Run one command; the exit code of README §Exit codes."""
     _hold_standard_streams()
     if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
         arguments = ["run", *arguments]

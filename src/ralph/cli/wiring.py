@@ -20,7 +20,7 @@ from ralph.adapters.files import PromptFile, PromptText, project_dir, state_root
 from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.probe import Probe
 from ralph.adapters.protect import ProtectGate, Protector
-from ralph.adapters.scm import ScmCommand
+from ralph.adapters.scm import ScmCommand, task_words
 from ralph.adapters.world import Workspace
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
@@ -108,9 +108,7 @@ def plan_run(invocation: Invocation) -> Plan:
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     _refuse_uncounted_money(loaded.settings, module, command[0])
-    # What this agent cannot be asked is refused here, not in the first iteration.
-    prompt, flags = tasks.tasks[0].text, split_flags(agent.flags)
-    module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
+    _refuse_what_cannot_work(loaded.settings, module, command, tasks.tasks[0].text)
     environment = agent_environment(
         invocation.environ,
         kind,
@@ -144,7 +142,7 @@ def _backlog(flags: Mapping[str, Any]) -> Callable[[], Backlog]:
 
 
 def _refuse_uncounted_money(settings: Settings, module: AgentModule, name: str) -> None:
-    """A limit that nobody counts against would be a lie (DESIGN §4.21)."""
+    """A limit that nobody counts against would be a lie (ADR 15)."""
     if settings.max_cost is None:
         return
     counts = module.REPORTS == "cost" or (module.REPORTS == "tokens" and settings.agent.prices)
@@ -159,6 +157,16 @@ def _refuse_uncounted_money(settings: Settings, module: AgentModule, name: str) 
     if module.REPORTS == "tokens":
         remedy = 'Set agent.prices, for example {"input": 1.25, "output": 10}, or use --max-time.'
     raise ConfigError(f"--max-cost: {name} reports no cost", remedy)
+
+
+def _refuse_what_cannot_work(
+    settings: Settings, module: AgentModule, command: tuple[str, ...], prompt: str
+) -> None:
+    """What would fail in every iteration is refused before the first."""
+    agent, flags = settings.agent, split_flags(settings.agent.flags)
+    module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
+    for task in settings.scm.tasks if settings.scm else ():
+        task_words(task)
 
 
 def build_policy(plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource") -> Policy:

@@ -58,7 +58,7 @@ class Case:
 
     @property
     def progressed(self) -> bool:
-        """A commit, a changed tree or a changed set of findings (DESIGN §3)."""
+        """A commit, a changed tree or a changed set of findings (ADR 1)."""
         before = {f.identity for f in self.state.findings}
         return (
             self.snapshot.tree != self.state.snapshot.tree

@@ -1,4 +1,4 @@
-"""Which words count: claims in an agent's text, and the contracts they must meet (DESIGN §4.2).
+"""Which words count: claims in an agent's text, and the contracts they must meet (ADR 3).
 
 A claim is a tag the assistant wrote. Whether it completes anything is for a contract to say, and
 whether it is believed is for the rules.

@@ -10,7 +10,7 @@ from ralph.core.world import Snapshot
 
 @value
 class Started:
-    """A run began. `settings` are those in force, read once (DESIGN §4.16)."""
+    """A run began. `settings` are those in force, read once (ADR 12)."""
 
     time: float
     run: str

@@ -1,4 +1,4 @@
-"""Keeping secrets out of what people read and out of saved streams (DESIGN §4.19)."""
+"""Keeping secrets out of what people read and out of saved streams (ADR 13)."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -133,7 +133,7 @@ class Timeouts:
 
 @value
 class ResultGrace:
-    """The final result is said and the process does not exit (DESIGN §4.7)."""
+    """The final result is said and the process does not exit (ADR 6)."""
 
     seconds: float = 10.0
 
@@ -159,7 +159,7 @@ class TimeLeft:
 
 @value
 class SecondSignal:
-    """Asked to end twice, or once and not ended within the grace (DESIGN §4.8)."""
+    """Asked to end twice, or once and not ended within the grace (ADR 7)."""
 
     stop_grace: float | None = None
 
@@ -176,7 +176,7 @@ class SecondSignal:
 
 @value
 class DoneGrace:
-    """S: DONE appeared while the agent works, and it does not end (DESIGN §4.6)."""
+    """S: DONE appeared while the agent works, and it does not end (ADR 19)."""
 
     seconds: float = 300.0
 
@@ -191,12 +191,12 @@ class DoneGrace:
 
 
 def interrupted(case: Case) -> Answer | None:
-    """After a signal the answer is 130, whatever was claimed (DESIGN §4.1)."""
+    """After a signal the answer is 130, whatever was claimed (ADR 2)."""
     return Stop(Reason.INTERRUPTED, "asked to stop") if case.signals.cancels else None
 
 
 def unstartable(case: Case) -> Answer | None:
-    """Not found or not executable: no restart will help (DESIGN §4.4)."""
+    """Not found or not executable: no restart will help (ADR 5)."""
     if case.turn.ending is not Ending.UNSTARTABLE:
         return None
     return Stop(Reason.CONFIG, case.turn.why)
@@ -276,7 +276,7 @@ class Asks:
 
 @value
 class Believed:
-    """The claim is made, the turn did not fail, and every gate ran and passed (DESIGN §4.3)."""
+    """The claim is made, the turn did not fail, and every gate ran and passed (ADR 4)."""
 
     contract: Contract
     min_tools: int = 0

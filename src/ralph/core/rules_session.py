@@ -10,7 +10,7 @@ ULTRAWORK = "ultrawork mode: work in parallel where you can, verify everything, 
 
 @value
 class Disbelieved:
-    """The promise was made without work, or a gate objects: it is spent (DESIGN §4.2)."""
+    """The promise was made without work, or a gate objects: it is spent (ADR 3)."""
 
     contract: PromiseTag
     min_tools: int = 1

@@ -44,7 +44,7 @@ def next_unreviewed(case: Case) -> Assignment | None:
 
 
 def _blocked(task: Task, case: Case) -> bool:
-    """A blocker that is done, cancelled or unknown does not block (DESIGN §4.17)."""
+    """A blocker that is done, cancelled or unknown does not block (ADR 21)."""
     return any(_blocks(case.backlog.get(b), case) for b in task.blocked_by)
 
 

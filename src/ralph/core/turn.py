@@ -75,7 +75,7 @@ class Turn:
 
     @property
     def failed(self) -> bool:
-        """A failed turn is never believed, whatever it said (DESIGN §4.3)."""
+        """A failed turn is never believed, whatever it said (ADR 4)."""
         return self.ending is not Ending.EXITED or bool(self.exit_code) or self.failure is not None
 
     @property

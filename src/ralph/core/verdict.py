@@ -44,7 +44,7 @@ class Reason(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """The one exit-code table of every run (DESIGN §2)."""
+        """The one exit-code table of every run (README §Exit codes)."""
         return _EXIT_CODES[self]
 
 

@@ -44,7 +44,7 @@ def reviewed(
 ) -> Policy:
     """The policy of `ralph prd run`: the law after every turn, the courtesy at the stop hook.
 
-    `correct` reverts what the agent may not touch and says what it corrected (DESIGN §4.10).
+    `correct` reverts what the agent may not touch and says what it corrected (ADR 20).
     """
     approved = AllApproved(skip_review)
     select = next_unreviewed if skip_review else next_story

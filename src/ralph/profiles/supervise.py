@@ -38,7 +38,7 @@ def supervise(
     patience: Patience = Patience(fail_after=0),
     wait_for_children: Callable[[float], str] = lambda _: "no active children",
 ) -> Policy:
-    """The policy of `ralph supervise`; `max_restarts` is the number of runs (DESIGN §4.5)."""
+    """The policy of `ralph supervise`; `max_restarts` is the number of runs (ADR 19)."""
     limits = Limits(iterations=max_restarts)
     return Policy(
         name="supervise",

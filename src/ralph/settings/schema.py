@@ -42,7 +42,7 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 
 class EnvironmentSettings(Group, frozen=True):
-    """The agent's environment: everything passes, except what Ralph removes (DESIGN §4.19)."""
+    """The agent's environment: everything passes, except what Ralph removes (ADR 13)."""
 
     keep: Annotated[
         tuple[VariableName, ...],

@@ -68,7 +68,7 @@ class ClaudeParser(MessageParser):
             yield self._tasks.todo()
 
     def system(self, line: System) -> Iterator[AgentEvent]:
-        """Of the many subtypes, those that people want to know of (FACTS §2)."""
+        """Of the many subtypes, those that people want to know of (docs/facts.md §2)."""
         yield from super().system(line)
         match line.subtype:
             case "api_retry":
@@ -82,7 +82,7 @@ class ClaudeParser(MessageParser):
                 yield Progress(one_line(next(filter(None, words), line.subtype)))
 
     def rate_limit(self, line: RateLimit) -> Iterator[AgentEvent]:
-        """Rejected is a limit; a warning is only told (DESIGN §4.15)."""
+        """Rejected is a limit; a warning is only told (ADR 11)."""
         info = line.rate_limit_info
         kind = as_text(field(info, "rateLimitType")).replace("_", " ") or "rate"
         status = field(info, "status")

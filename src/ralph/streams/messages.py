@@ -216,7 +216,7 @@ class MessageParser(NdjsonParser[Line]):
         )
 
     def failure(self, line: Final) -> Failure | None:
-        """Judged by `is_error`: an API failure has the subtype "success" (FACTS §2)."""
+        """Judged by `is_error`: an API failure has the subtype "success" (docs/facts.md §2)."""
         if not line.is_error:
             return None
         errors = "; ".join(filter(None, map(as_text, as_list(line.errors))))

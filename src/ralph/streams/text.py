@@ -1,4 +1,4 @@
-"""Plain text: every word is the assistant's, except a verbatim echo of the prompt (DESIGN §4.2)."""
+"""Plain text: every word is the assistant's, except a verbatim echo of the prompt (ADR 3)."""
 
 import re
 import sys

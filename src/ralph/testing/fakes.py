@@ -83,7 +83,7 @@ class FakeAgent:
 
 
 def cut_short(turn: Turn, cut: Cut) -> Turn:
-    """The turn as an agent must report it when its process was ended for it (DESIGN §4.7)."""
+    """The turn as an agent must report it when its process was ended for it (ADR 6)."""
     if cut.finished:
         return replace(turn, exit_code=0, why=cut.why)
     return replace(turn, ending=Ending.CUT, exit_code=None, why=cut.why)

@@ -121,7 +121,7 @@ def unusable(command: str) -> ConfigError:
 
 
 def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """H writes `"--model opus"` as one item; such an item becomes two arguments (DESIGN §4.20)."""
+    """H writes `"--model opus"` as one item; such an item becomes two arguments (ADR 14)."""
     import shlex
 
     arguments: list[str] = []

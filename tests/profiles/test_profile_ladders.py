@@ -1,0 +1,106 @@
+"""The ladders of every profile, in order, and the numbers in them (DESIGN §3, the table)."""
+
+import pytest
+from histories import WORK, play
+
+from ralph.core.case import Ladder
+from ralph.core.limits import Limits
+from ralph.core.rules import (
+    CarryOn,
+    DoneGrace,
+    Failing,
+    RateLimit,
+    ResultGrace,
+    RunLimit,
+    Stalled,
+    Timeouts,
+    rule_name,
+)
+from ralph.core.rules_marks import Waiting
+from ralph.core.rules_stories import HoldLimit, SilentRetry
+from ralph.core.rules_tasks import TaskLimit, TasksLimit, TaskTimeLeft
+from ralph.core.task import Backlog, Task
+from ralph.core.turn import Order
+from ralph.core.world import Signals
+from ralph.ports import Policy
+from ralph.profiles.harness import harness
+from ralph.profiles.reviewed import reviewed
+from ralph.profiles.session import session
+from ralph.profiles.supervise import supervise
+from ralph.profiles.tasks import tasks
+from ralph.testing.fakes import FakeAgent, FakeWorkbench, FakeWorld
+
+HARNESS = harness(Limits(iterations=10))
+TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), reviewed()
+BEGIN = "interrupted unstartable refused"
+FAIL = f"{BEGIN} RateLimit Failing Asks"
+END = "Stalled Objections carry_on"
+WATCH = "Timeouts ResultGrace TimeLeft SecondSignal"
+
+
+def names(ladder: Ladder) -> str:
+    return " ".join(rule_name(rule).partition("(")[0] for rule in ladder)
+
+
+@pytest.mark.parametrize(
+    ("ladder", "order"),
+    [
+        (HARNESS.opening, "cancelled paused unreadable nothing_left Stuck RunLimit carry_on"),
+        (HARNESS.watching, WATCH),
+        (HARNESS.stopping, "release"),
+        (HARNESS.closing, f"{FAIL} Believed RunLimit {END}"),
+        (
+            TASKS.opening,
+            "cancelled paused unreadable nothing_left Stuck TasksLimit RunLimit carry_on",
+        ),
+        (TASKS.watching, f"{WATCH} TaskTimeLeft"),
+        (TASKS.stopping, "release"),
+        (TASKS.closing, f"{FAIL} proven Believed TaskLimit RunLimit {END}"),
+        (SUPERVISE.opening, "cancelled unreadable marked_done RunLimit carry_on"),
+        (SUPERVISE.watching, "Timeouts DoneGrace SecondSignal"),
+        (SUPERVISE.stopping, "release"),
+        (SUPERVISE.closing, f"{BEGIN} marked_done Waiting CarryOn"),
+        (REVIEWED.opening, "cancelled paused unreadable AllApproved Stuck RunLimit carry_on"),
+        (REVIEWED.watching, WATCH),
+        (REVIEWED.stopping, "HoldLimit Objections release"),
+        (REVIEWED.closing, f"{FAIL} SilentRetry AllApproved FalseClaim RunLimit {END}"),
+        (session().stopping, "cancelled Believed RunLimit Disbelieved Remind"),
+    ],
+)
+def test_the_order_of_the_rules(ladder: Ladder, order: str) -> None:
+    """STYLE §3: "Order is data"; `ralph explain` prints these."""
+    assert names(ladder) == order
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules"),
+    [
+        (HARNESS, [Failing(3), Stalled(0), RateLimit(86_400.0), ResultGrace(10.0), Timeouts()]),
+        (TASKS, [Failing(3), Stalled(3, park=True), TasksLimit(50)]),
+        (TASKS, [TaskLimit(Limits(10, 1800.0, 5.0)), TaskTimeLeft(Limits(10, 1800.0, 5.0))]),
+        (TASKS, [RunLimit(Limits(None, 14_400.0, 50.0))]),
+        (SUPERVISE, [RunLimit(Limits(iterations=100)), CarryOn(1.0), DoneGrace(300.0), Timeouts()]),
+        (SUPERVISE, [Waiting(42)]),
+        (REVIEWED, [RunLimit(Limits(iterations=15)), Failing(3), Stalled(3)]),
+        (REVIEWED, [SilentRetry(3), HoldLimit(5)]),
+        (session(), [RunLimit(Limits(iterations=50))]),
+    ],
+)
+def test_the_numbers_in_them(policy: Policy, rules: list[object]) -> None:
+    """The defaults of the specifications, where the design does not say otherwise."""
+    ladders = (*policy.opening, *policy.watching, *policy.stopping, *policy.closing)
+    assert [rule for rule in rules if rule not in ladders] == []
+
+
+@pytest.mark.parametrize("policy", [HARNESS, TASKS, SUPERVISE, REVIEWED], ids=lambda p: p.name)
+def test_a_signal_ends_every_way_of_working(policy: Policy) -> None:
+    """DESIGN §2: "130 interrupted: SIGINT or SIGTERM"."""
+    world = FakeWorld(Backlog((Task("a"),)), Signals(1, 1000.0))
+    assert play(policy, [WORK], world).turns == 0
+    world.asked = Signals()
+
+    def press(order: Order) -> None:
+        world.asked = Signals(1, 1000.0)
+
+    result = play(policy, FakeAgent([WORK], during=press), world)
+    assert (result.names, result.turns, result.exit_code) == ("Stop", 1, 130)
