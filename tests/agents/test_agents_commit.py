@@ -20,7 +20,7 @@ def committing(world: World) -> World:
 
 
 def test_what_passed_is_committed_in_the_models_words(committing: World) -> None:
-    """DESIGN §4.9: new files too, and nothing of Ralph's own."""
+    """ADR 8: new files too, and nothing of Ralph's own."""
     world = committing
     world.plays(
         world.shell("echo hello > hello.txt; echo more >> README.md"),
@@ -38,7 +38,7 @@ def test_what_passed_is_committed_in_the_models_words(committing: World) -> None
 
 
 def test_a_clean_tree_needs_no_message(committing: World) -> None:
-    """DESIGN §4.9: a clean tree skips SCM without a message turn; H commits each iteration."""
+    """ADR 8: a clean tree skips SCM without a message turn; H commits each iteration."""
     world = committing
     message = f"<response>Add a greeting</response>\nas you asked, not {DONE}"
     world.plays(

@@ -15,7 +15,7 @@ REFUSED = {"error": {"status": 401, "type": "authentication_error", "message": "
 
 
 def test_a_model_that_always_fails_ends_the_run(world: World) -> None:
-    """DESIGN §4.4: failures are fed back and counted; §3: `failAfter` 3."""
+    """ADR 5: failures are fed back and counted; §3: `failAfter` 3."""
     world.plays({**BROKEN, "times": -1})
     run = world.run("-m", "9")
     assert run.code == 5, run.err
@@ -27,7 +27,7 @@ def test_a_model_that_always_fails_ends_the_run(world: World) -> None:
 
 
 def test_a_model_that_failed_once_is_forgiven(world: World) -> None:
-    """DESIGN §4.4: a failed turn is fed back, and the next one may succeed."""
+    """ADR 5: a failed turn is fed back, and the next one may succeed."""
     world.plays({**BROKEN, "times": world.cli.tries}, {"text": DONE})
     run = world.run("-m", "9")
     assert run.code == 0, run.err
@@ -36,7 +36,7 @@ def test_a_model_that_failed_once_is_forgiven(world: World) -> None:
 
 
 def test_a_rate_limit_is_waited_for(world: World) -> None:
-    """DESIGN §4.15: 30 s where no reset is stated; §4.8: a signal during a wait stops at once."""
+    """ADR 11: 30 s where no reset is stated; §4.8: a signal during a wait stops at once."""
     world.plays({**LIMITED, "times": -1})
     process = world.start("-m", "1")
     world.until(lambda: "Rate limited" in world.said(), "it waits")
@@ -50,7 +50,7 @@ def test_a_rate_limit_is_waited_for(world: World) -> None:
 
 
 def test_patience_with_rate_limits_is_bounded(world: World) -> None:
-    """DESIGN §3: `--max-wait` bounds it; exit 1, waiting used up."""
+    """ADR 1: `--max-wait` bounds it; exit 1, waiting used up."""
     world.plays({**LIMITED, "times": -1})
     run = world.run("-m", "9", "--max-wait", "1s")
     assert run.code == 1, run.err
@@ -59,7 +59,7 @@ def test_patience_with_rate_limits_is_bounded(world: World) -> None:
 
 
 def test_a_stated_reset_is_waited_for_and_the_iteration_is_taken_again(world: World) -> None:
-    """DESIGN §4.15: to the stated reset; a Wait counts no iteration, so one is enough here."""
+    """ADR 11: to the stated reset; a Wait counts no iteration, so one is enough here."""
     reset = int(time.time()) + 6
     world.configure(agent={"env": {"set": subscription(world)}})
     world.plays(limited_until(world.kind, reset), {"text": DONE})
@@ -91,7 +91,7 @@ def limited_until(kind: str, reset: int) -> Json:
 
 
 def test_a_refused_credential_ends_the_run(world: World) -> None:
-    """DESIGN §3: a structured 401 ends the run (2)."""
+    """ADR 1: a structured 401 ends the run (2)."""
     world.plays({**REFUSED, "times": -1})
     run = world.run("-m", "9")
     assert run.code == 2, run.err

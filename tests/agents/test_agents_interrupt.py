@@ -31,13 +31,13 @@ def test_the_first_signal_lets_the_turn_finish(world: World) -> None:
     (turn,) = run.turns
     assert (turn["ending"], turn["exit_code"], turn["failure"]) == ("exited", 0, None)
     assert [claim["raw"] for claim in turn["claims"]] == [DONE]
-    # DESIGN §4.1: after a signal the answer is 130 whatever was claimed: gates no longer run.
+    # ADR 2: after a signal the answer is 130 whatever was claimed: gates no longer run.
     assert run.verdicts == ["stop"]
     assert not (world.repo / "checked").exists()
 
 
 def test_the_second_signal_ends_the_agent(world: World) -> None:
-    """DESIGN §4.8: second: end the tree now."""
+    """ADR 7: second: end the tree now."""
     world.plays({"text": "Let me think about it for ever.", "hang": 300})
     process = world.start("-m", "3")
     world.until(world.model.main_calls, "the model is asked")
@@ -51,7 +51,7 @@ def test_the_second_signal_ends_the_agent(world: World) -> None:
 
 
 def test_a_running_tool_command_ends_with_its_agent(world: World) -> None:
-    """DESIGN §4.8: `--stop-grace S` bounds the first; INT, 5 s, TERM, 5 s, KILL."""
+    """ADR 7: `--stop-grace S` bounds the first; INT, 5 s, TERM, 5 s, KILL."""
     world.plays(world.shell("touch started; sleep 300"), {"text": DONE})
     process = world.start("-m", "3", "--stop-grace", "1s")
     world.until((world.repo / "started").exists, "the command runs")
@@ -66,7 +66,7 @@ def test_a_running_tool_command_ends_with_its_agent(world: World) -> None:
     strict=True, raises=AssertionError, reason="until the keeper exists nobody finds it"
 )
 def test_a_command_that_left_the_agents_session_ends_with_the_turn(world: World) -> None:
-    """DESIGN §5: after a turn everything ends."""
+    """ADR 7: after a turn everything ends."""
     world.plays(world.shell("setsid sleep 300 < /dev/null > /dev/null 2>&1 &"), {"text": DONE})
     run = world.run("-m", "1")
     if run.code != 0:

@@ -20,7 +20,7 @@ def agents_command(said: str) -> list[str]:
 
 @claude
 def test_claude_is_given_its_budget(world: World) -> None:
-    """DESIGN §4.21: `--max-budget-usd` where the CLI has it; exit 1 when it is used up."""
+    """ADR 15: `--max-budget-usd` where the CLI has it; exit 1 when it is used up."""
     dear = {"input": 2_000_000, "output": 100_000}
     world.plays(world.shell("true", usage=dear), {"text": "Not yet.", "usage": dear})
     run = world.run("-m", "5", "--max-cost", "2.50", "--verbose")
@@ -34,7 +34,7 @@ def test_claude_is_given_its_budget(world: World) -> None:
 
 @claude
 def test_a_denied_permission_is_reported_with_the_flag_to_add(world: World) -> None:
-    """DESIGN §4.21: Ralph adds no permission flag; the flag to add is named."""
+    """ADR 15: Ralph adds no permission flag; the flag to add is named."""
     world.configure(free=False)
     path = str(world.repo / "hello.txt")
     write = {"name": "Write", "input": {"file_path": path, "content": "hello\n"}}
@@ -57,7 +57,7 @@ def test_text_mode_completes_too(world: World) -> None:
 
 @codex
 def test_codex_accepts_the_sandbox_that_was_chosen_for_it(world: World) -> None:
-    """DESIGN §4.21: codex without `--full-auto`: `-s workspace-write`."""
+    """ADR 15: codex without `--full-auto`: `-s workspace-write`."""
     world.configure(free=False)
     world.plays({"text": DONE})
     run = world.run("-m", "1", "--verbose")
@@ -69,7 +69,7 @@ def test_codex_accepts_the_sandbox_that_was_chosen_for_it(world: World) -> None:
 
 @codex
 def test_a_limit_of_money_that_nobody_counts_is_refused(world: World) -> None:
-    """DESIGN §4.21: an agent that reports no cost, with no `agent.prices`, is refused (2)."""
+    """ADR 15: an agent that reports no cost, with no `agent.prices`, is refused (2)."""
     run = world.run("-m", "1", "--max-cost", "1")
     assert run.code == 2, run.err
     assert run.stop["run"] is None
@@ -79,7 +79,7 @@ def test_a_limit_of_money_that_nobody_counts_is_refused(world: World) -> None:
 
 @codex
 def test_codex_is_paid_by_the_prices_in_the_settings(world: World) -> None:
-    """DESIGN §4.21, §3: money is counted from tokens, and limits the run (1)."""
+    """ADR 15, §3: money is counted from tokens, and limits the run (1)."""
     world.configure(agent={"prices": {"input": 1.0, "output": 10.0, "cacheRead": 0.1}})
     usage = {"input": 1_000_000, "cache_read": 500_000, "output": 20_000}
     world.plays({"text": "Not yet.", "usage": usage})

@@ -32,7 +32,7 @@ def test_tool_work_is_believed_when_the_guardrail_passes(world: World) -> None:
 
 
 def test_a_tag_in_tool_output_only_does_not_complete(world: World) -> None:
-    """DESIGN §4.2: only assistant text counts; a near miss is named."""
+    """ADR 3: only assistant text counts; a near miss is named."""
     world.plays(world.shell(f"echo '{DONE}'"), {"text": "The command has spoken."})
     run = world.run("-m", "1")
     assert run.code == 1, run.err
@@ -46,7 +46,7 @@ def test_a_tag_in_tool_output_only_does_not_complete(world: World) -> None:
 
 
 def test_a_claim_too_early_is_answered_with_what_the_guardrail_found(world: World) -> None:
-    """H §Guardrails: the message sent to the agent; DESIGN §4.3: not believed until they pass."""
+    """H §Guardrails: the message sent to the agent; ADR 4: not believed until they pass."""
     guardrail = {"command": "cat hello.txt", "hint": "It must exist."}
     world.configure(guardrails=[guardrail])
     world.plays(
@@ -70,7 +70,7 @@ def test_a_claim_too_early_is_answered_with_what_the_guardrail_found(world: Worl
     ],
 )
 def test_a_prompt_arrives_whole(world: World, tmp_path: Path, prompt: str) -> None:
-    """DESIGN §4.20: by standard input where it cannot be an argument; never through a shell."""
+    """ADR 14: by standard input where it cannot be an argument; never through a shell."""
     file = tmp_path / "PROMPT.md"
     file.write_text(prompt)
     world.plays({"text": DONE})

@@ -61,7 +61,7 @@ def test_nothing_an_agent_writes_raises(pieces: list[str]) -> None:
     ],
 )
 def test_what_is_found(text: str, claims: list[str]) -> None:
-    """DESIGN §4.2: "`<response>` may span lines"; a mention without an end swallows nothing."""
+    """ADR 3: "`<response>` may span lines"; a mention without an end swallows nothing."""
     assert [claim.raw for claim in find_claims(text)] == claims
 
 

@@ -1,4 +1,4 @@
-"""Which words count (DESIGN §4.2), and which come close but do not."""
+"""Which words count (ADR 3), and which come close but do not."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def result(status: str, more: str = "") -> str:
     ],
 )
 def test_these_words_complete(contract: Contract, text: str) -> None:
-    """DESIGN §4.2: H trimmed and in any case, P to the letter, B and R the last one."""
+    """ADR 3: H trimmed and in any case, P to the letter, B and R the last one."""
     turn = said(text)
     assert contract.met_by(turn) is not None
     assert contract.near_misses(turn) == ()
@@ -84,7 +84,7 @@ def test_these_words_complete(contract: Contract, text: str) -> None:
     ],
 )
 def test_near_misses_never_complete_and_are_named(contract: Contract, text: str, why: str) -> None:
-    """DESIGN §4.2: "wrong case, blanks inside, bare token ... named in the feedback"."""
+    """ADR 3: "wrong case, blanks inside, bare token ... named in the feedback"."""
     turn = said(text)
     assert contract.met_by(turn) is None
     assert why in " ".join(contract.near_misses(turn))
@@ -92,7 +92,7 @@ def test_near_misses_never_complete_and_are_named(contract: Contract, text: str,
 
 @pytest.mark.parametrize("contract", [H, P, B])
 def test_a_tag_only_in_tool_output_is_named(contract: Contract) -> None:
-    """DESIGN §4.2: never tool output, thinking, hook feedback or a sub-agent's text."""
+    """ADR 3: never tool output, thinking, hook feedback or a sub-agent's text."""
     turn = said("The log is clean.", overheard=f"$ cat x\n{contract.marker}")
     assert contract.met_by(turn) is None
     assert contract.near_misses(turn) == (
@@ -148,7 +148,7 @@ def test_a_long_near_miss_is_shortened() -> None:
     ],
 )
 def test_what_the_agent_needs_from_a_person(text: str, need: str | None) -> None:
-    """DESIGN §4.2: BLOCKED and DECIDE are understood in every profile; the last word counts."""
+    """ADR 3: BLOCKED and DECIDE are understood in every profile; the last word counts."""
     assert asked(said(text)) == need
 
 

@@ -1,4 +1,4 @@
-"""Facts to JSON and back: the journal is the interface (DESIGN §3)."""
+"""Facts to JSON and back: the journal is the interface (ADR 1)."""
 
 import json
 from typing import Any

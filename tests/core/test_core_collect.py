@@ -80,7 +80,7 @@ def test_blocks_of_text_are_joined_by_newlines() -> None:
     ],
 )
 def test_only_the_assistant_may_claim(event: AgentEvent) -> None:
-    """DESIGN §4.2: "Only assistant text of this turn"; the rest is overheard."""
+    """ADR 3: "Only assistant text of this turn"; the rest is overheard."""
     turn = collected(event, Text("I read it."))
     assert (turn.text, turn.claims, turn.overheard) == ("I read it.", (), (Claim(DONE),))
 
@@ -125,7 +125,7 @@ FAILED = Failure("API error", 500)
 def test_what_makes_a_turn_fail(
     events: list[AgentEvent], has_result: bool, failure: Failure | None
 ) -> None:
-    """DESIGN §4.3: "a stream whose dialect has a final result and did not send one"."""
+    """ADR 4: "a stream whose dialect has a final result and did not send one"."""
     assert collected(*events, has_result=has_result).failure == failure
 
 
@@ -141,7 +141,7 @@ def test_the_tail_is_the_end_of_the_text(size: int) -> None:
 
 @pytest.mark.parametrize(("pieces", "size"), [(100, 1000 * KIB), (10_000, 10 * KIB)])
 def test_a_hundred_megabytes_of_text_are_a_small_turn(pieces: int, size: int) -> None:
-    """DESIGN §3: a Turn holds "the last 64 KiB of text ..., so memory stays flat"."""
+    """ADR 1: a Turn holds "the last 64 KiB of text ..., so memory stays flat"."""
     collector, block = Collector(), Text("x" * size)
     tracemalloc.start()
     try:

@@ -36,7 +36,7 @@ def test_what_is_left_and_what_is_least() -> None:
 
 
 def test_tokens_have_prices_by_the_million() -> None:
-    """DESIGN §4.21: `agent.prices`, for agents that report no cost."""
+    """ADR 15: `agent.prices`, for agents that report no cost."""
     usage = Usage(input=2_000_000, output=100_000, cache_read=500_000, cache_write=40_000)
     assert cost_of(usage, Prices(1.0, 10.0, 0.1, 1.25)) == pytest.approx(3.1)
 
@@ -89,7 +89,7 @@ def test_the_completion_sentence_names_the_words_to_say() -> None:
 
 
 def test_a_turn_taken_again_after_a_crash_is_told_so() -> None:
-    """DESIGN §4.18: "on resume the agent is told that iteration n was cut off"."""
+    """ADR 21: "on resume the agent is told that iteration n was cut off"."""
     assert cut_off(NEW) == ()
     [notice] = cut_off(RunState(iteration=7, cut_off=True))
     assert notice == Feedback(cut_off_notice(7), PREPEND)

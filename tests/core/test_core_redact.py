@@ -1,4 +1,4 @@
-"""Secrets stay out of what people read and out of saved streams (DESIGN §4.19)."""
+"""Secrets stay out of what people read and out of saved streams (ADR 13)."""
 
 import json
 
@@ -74,7 +74,7 @@ def test_only_as_much_is_held_back_as_a_secret_could_need() -> None:
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("frame", ["{}", "key={} ", "'{}'", "a\n{}\nb", "Bearer {}"])
 def test_what_is_shaped_like_a_key_is_removed(key: str, frame: str) -> None:
-    """DESIGN §4.19: "key-shaped values from everything people read", the journal's JSON too."""
+    """ADR 13: "key-shaped values from everything people read", the journal's JSON too."""
     text = frame.format(key)
     assert redact(text) == frame.format("[redacted]")
     assert json.loads(redact(json.dumps(text))) == redact(text)

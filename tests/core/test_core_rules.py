@@ -76,7 +76,7 @@ def cuts(case: Case) -> Answer | None:
 
 
 def test_the_first_rule_that_answers_wins() -> None:
-    """DESIGN §3: "A ladder is an ordered tuple of small rules; the first answer wins"."""
+    """ADR 1: "A ladder is an ordered tuple of small rules; the first answer wins"."""
     assert decide(opening(), (silent, carry_on, cancelled)) == Continue()
     assert decide(opening(), (silent, silent)) is None
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_read_ends_the_run() -> None:
 
 
 def test_stuck_names_the_tasks_that_cannot_be_started() -> None:
-    """DESIGN §3: "tasks are open and none can be selected → blocked, naming them"."""
+    """ADR 1: "tasks are open and none can be selected → blocked, naming them"."""
     circle = (Task("a", blocked_by=("b",)), Task("b", blocked_by=("a",)))
     why = "no open task can be started: a, b"
     assert Stuck(next_task)(opening(*circle)) == Stop(Reason.BLOCKED, why)
@@ -136,7 +136,7 @@ def test_nothing_left_is_complete_unless_something_is_parked() -> None:
 
 
 def test_the_run_limit_counts_an_iteration_that_is_taken_again_only_once() -> None:
-    """DESIGN §3: "`Wait` never counts an iteration"."""
+    """ADR 1: "`Wait` never counts an iteration"."""
     rule, state = RunLimit(Limits(iterations=1)), RunState(spent=Spent(iterations=1))
     assert rule(opening(state=state)) == Stop(Reason.LIMIT, "1 iteration used up")
     assert rule(opening(state=replace(state, again=True))) is None
@@ -152,7 +152,7 @@ def test_the_last_rungs() -> None:
 
 
 def test_after_a_signal_the_answer_is_130_whatever_was_claimed() -> None:
-    """DESIGN §4.1."""
+    """ADR 2."""
     done = said("<response>DONE</response>")
     answer = interrupted(closing(done, signals=ASKED))
     assert isinstance(answer, Stop)
@@ -161,7 +161,7 @@ def test_after_a_signal_the_answer_is_130_whatever_was_claimed() -> None:
 
 
 def test_an_agent_that_cannot_be_started_ends_the_run() -> None:
-    """DESIGN §4.4: "Not found / not executable ends the run (2)"."""
+    """ADR 5: "Not found / not executable ends the run (2)"."""
     assert unstartable(closing(MISSING)) == Stop(Reason.CONFIG, MISSING.why)
     assert unstartable(closing(CRASHED)) is None
 
@@ -170,7 +170,7 @@ def test_an_agent_that_cannot_be_started_ends_the_run() -> None:
     ("status", "ends"), [(401, True), (403, True), (429, False), (None, False)]
 )
 def test_a_refused_credential_ends_the_run(status: int | None, ends: bool) -> None:
-    """DESIGN §3: "a structured 401/403 ends the run (2)"."""
+    """ADR 1: "a structured 401/403 ends the run (2)"."""
     answer = refused(closing(failed("invalid key", status)))
     told = Stop(Reason.CONFIG, "the agent's credential was refused: invalid key")
     assert answer == (told if ends else None)
@@ -195,13 +195,13 @@ def test_a_refused_credential_ends_the_run(status: int | None, ends: bool) -> No
     ],
 )
 def test_a_rate_limit_waits(turn: Turn, waits: int, seconds: float) -> None:
-    """DESIGN §4.15: "to the stated reset, else 30 s doubling to 15 min"."""
+    """ADR 11: "to the stated reset, else 30 s doubling to 15 min"."""
     case = closing(turn, state=replace(UNDER_WORK, waits=waits))
     assert RateLimit()(case) == Wait(NOW + seconds, "API error")
 
 
 def test_waiting_is_bounded() -> None:
-    """DESIGN §3: "`--max-wait` (24 h) bounds it"."""
+    """ADR 1: "`--max-wait` (24 h) bounds it"."""
     case = closing(failed("quota", 429), state=replace(UNDER_WORK, waited=71.0))
     assert RateLimit(max_wait=101.0)(case) == Wait(NOW + 30.0, "quota")
     used_up = Stop(Reason.LIMIT, "waiting used up (100 s): quota")
@@ -212,7 +212,7 @@ def test_waiting_is_bounded() -> None:
 
 @pytest.mark.parametrize("turn", [Turn(), CRASHED, failed(status=500), said("rate limit, 429")])
 def test_other_failures_and_mere_words_do_not_wait(turn: Turn) -> None:
-    """DESIGN §4.15: "never from assistant text, tool output, guardrails or stderr"."""
+    """ADR 11: "never from assistant text, tool output, guardrails or stderr"."""
     assert RateLimit()(closing(turn)) is None
 
 
@@ -249,7 +249,7 @@ def test_why_a_turn_failed_in_one_line(turn: Turn, why: str) -> None:
 
 
 def test_who_asks_is_parked_or_blocks_the_run() -> None:
-    """DESIGN §3: "`asks`: BLOCKED/DECIDE/question → Park in tasks, else blocked"."""
+    """ADR 1: "`asks`: BLOCKED/DECIDE/question → Park in tasks, else blocked"."""
     case = closing(said("<promise>DECIDE: red or blue?</promise>"))
     assert Asks()(case) == Stop(Reason.BLOCKED, "DECIDE: red or blue?")
     assert Asks(park=True)(case) == Park("DECIDE: red or blue?")
@@ -282,7 +282,7 @@ def test_a_claim_is_believed_with_its_evidence() -> None:
     ids=["no claim", "exit code", "is_error", "cut", "gates did not run", "finding", "no work"],
 )
 def test_a_claim_without_evidence_is_not_believed(case: Case) -> None:
-    """DESIGN §4.3: "A failed turn is not believed"; H believes after all guardrails pass."""
+    """ADR 4: "A failed turn is not believed"; H believes after all guardrails pass."""
     assert Believed(ResponseTag(), min_tools=1)(case) is None
     assert Believed(PromiseTag())(case) is None
 
@@ -299,7 +299,7 @@ def test_a_claim_without_evidence_is_not_believed(case: Case) -> None:
 def test_turns_without_progress_end_the_run(
     after: int, stalls: int, tree: str, answer: Answer | None
 ) -> None:
-    """DESIGN §3: "Progress = a commit, a changed tree or a changed set of findings"."""
+    """ADR 1: "Progress = a commit, a changed tree or a changed set of findings"."""
     state = replace(UNDER_WORK, stalls=stalls, snapshot=Snapshot("same"))
     case = replace(closing(state=state), snapshot=Snapshot(tree))
     assert Stalled(after)(case) == answer

@@ -129,7 +129,7 @@ ODD = Task("US-3", passes=True)
 def test_the_list_itself_must_show_every_story_approved(
     stories: tuple[Task, ...], skip_review: bool, word: str | None
 ) -> None:
-    """DESIGN §4.3: "An empty story list is not complete"."""
+    """ADR 4: "An empty story list is not complete"."""
     evidence = tuple(f"{story.id} {word}" for story in stories)
     done = Stop(Reason.COMPLETED, f"every story {word}", evidence)
     rule = AllApproved(skip_review)

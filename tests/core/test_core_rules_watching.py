@@ -1,4 +1,4 @@
-"""Rules while the agent works: Cut, or nothing (DESIGN §4.6 to §4.8)."""
+"""Rules while the agent works: Cut, or nothing (ADR 19 to §4.8)."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ BOTH = Timeouts(turn=60.0, idle=20.0)
     ],
 )
 def test_clocks_of_one_turn(rule: Rule, pulse: Pulse, cut: Cut | None) -> None:
-    """DESIGN §4.7: a turn that had said its result "counts as the success it was"."""
+    """ADR 6: a turn that had said its result "counts as the success it was"."""
     assert rule(watching(pulse)) == cut
 
 
@@ -47,7 +47,7 @@ def test_clocks_of_one_turn(rule: Rule, pulse: Pulse, cut: Cut | None) -> None:
     ],
 )
 def test_the_time_of_run_and_task_ends_a_turn(rule: Rule, why: str) -> None:
-    """DESIGN §3: a turn may use "the least of turn, task, run and day limits"."""
+    """ADR 1: a turn may use "the least of turn, task, run and day limits"."""
     before = Spent(seconds=30.0)
     state = replace(UNDER_WORK, spent=Spent(seconds=90.0), spent_before_task=before, time=NOW - 9)
     assert rule(watching(Pulse(9.0, 0.0), state=state)) is None
@@ -78,7 +78,7 @@ def test_no_limit_of_time_cuts_nothing() -> None:
 def test_the_first_signal_lets_the_agent_finish_the_second_does_not(
     grace: float | None, signals: Signals, cut: Cut | None
 ) -> None:
-    """DESIGN §4.8: "Second ...: end the tree now. `--stop-grace S` bounds the first"."""
+    """ADR 7: "Second ...: end the tree now. `--stop-grace S` bounds the first"."""
     assert SecondSignal(grace)(watching(Pulse(5.0, 0.0), signals)) == cut
 
 
@@ -91,5 +91,5 @@ def test_the_first_signal_lets_the_agent_finish_the_second_does_not(
     ],
 )
 def test_an_agent_that_goes_on_after_done_is_ended(done_at: float | None, cut: Cut | None) -> None:
-    """DESIGN §4.6: `--wait-timeout` (300 s) bounds the agent "when DONE appears while it works"."""
+    """ADR 19: `--wait-timeout` (300 s) bounds the agent "when DONE appears while it works"."""
     assert DoneGrace()(watching(Pulse(900.0, 0.0), Signals(done_at=done_at))) == cut

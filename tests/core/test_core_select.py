@@ -23,7 +23,7 @@ A, B = Task("a"), Task("b")
         ([Task("a", status=DOING), Task("b", status=DOING, priority=1)], "b"),
         ([Task("a", status=DOING), Task("b", status=DOING)], "a"),
         ([A, Task("b", priority=1)], "b"),
-        ([Task("a", priority=-1), B], "b"),  # a missing priority is 0 (DESIGN §4.17)
+        ([Task("a", priority=-1), B], "b"),  # a missing priority is 0 (ADR 21)
         ([Task("a", created="2026-02-01"), Task("b", created="2026-01-31")], "b"),
         ([Task("a", priority=1, created="2026"), Task("b", created="2025")], "a"),
         ([Task("a", status=DONE), B], "b"),
@@ -52,7 +52,7 @@ def test_the_next_task(tasks: list[Task], chosen: str | None) -> None:
     ],
 )
 def test_what_blocks_a_task(blocker: Task, free: bool) -> None:
-    """DESIGN §4.17: "A blocker that is done, cancelled or unknown does not block"."""
+    """ADR 21: "A blocker that is done, cancelled or unknown does not block"."""
     waiting = Task("a", priority=9, blocked_by=("b",))
     chosen = next_task(opening(waiting, blocker))
     assert (chosen == Assignment("a")) is free

@@ -1,4 +1,4 @@
-"""The state of a run is a fold over its facts (DESIGN §3)."""
+"""The state of a run is a fold over its facts (ADR 1)."""
 
 from dataclasses import replace
 
@@ -96,7 +96,7 @@ def test_what_is_spent() -> None:
 
 
 def test_waiting_spends_money_and_patience_but_no_time_and_no_iteration() -> None:
-    """DESIGN §3: "`Wait` never counts an iteration or time asleep, always money"."""
+    """ADR 1: "`Wait` never counts an iteration or time asleep, always money"."""
     facts = history(Wait(500.0, "limit"), turn=Turn(cost_usd=0.5))
     asleep = replay(facts)
     assert (asleep.again, asleep.waits, asleep.wake) == (True, 1, 500.0)
@@ -130,7 +130,7 @@ def test_a_turn_that_waits_is_not_judged() -> None:
 
 
 def test_what_gates_found_before_a_wait_is_settled_and_told() -> None:
-    """DESIGN §4.10: illegal changes are reverted and fed back "under every verdict"."""
+    """ADR 20: illegal changes are reverted and fed back "under every verdict"."""
     told = Feedback("lint fails")
     facts: list[Fact] = [*history(Continue((told,))), began(30.0, 2), Ended(40.0, FAILED)]
     wait = Decided(40.0, CLOSING, Wait(60.0, "limit"), findings=(FINDING,))
@@ -178,7 +178,7 @@ def test_feedback_and_delay_reach_the_next_turn() -> None:
 
 
 def test_the_verdict_that_stands_is_the_settled_one() -> None:
-    """DESIGN §3: "a commit refused by the user's own git hook is a Continue with that output"."""
+    """ADR 1: "a commit refused by the user's own git hook is a Continue with that output"."""
     refused = Continue((Feedback("the commit was refused"),))
     facts = [*history(Accept(("claimed",)))[:-1], Settled(20.0, refused)]
     state = replay(facts)
@@ -204,7 +204,7 @@ def test_only_a_turn_is_cut_off_by_a_crash() -> None:
 
 
 def test_a_blocked_exit_is_an_iteration_and_a_hold() -> None:
-    """DESIGN §4.1: "In P the iteration counts blocked exits"."""
+    """ADR 2: "In P the iteration counts blocked exits"."""
     begun = replay([began(10.0, 0)])
     state = fold(begun, Decided(20.0, STOPPING, Continue(), findings=(FINDING,)))
     assert (state.phase, state.iteration, state.holds) == (Phase.TURN, 1, 1)
@@ -232,7 +232,7 @@ def test_a_new_turn_forgets_the_steps_and_holds_of_the_last() -> None:
 
 
 def test_every_reason_has_its_exit_code() -> None:
-    """DESIGN §2: the one exit-code table."""
+    """README §Exit codes: the one exit-code table."""
     codes = {reason.value: reason.exit_code for reason in Reason}
     assert codes == {
         "completed": 0,

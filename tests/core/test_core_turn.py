@@ -20,5 +20,5 @@ from ralph.core.turn import Ending, Turn
     ],
 )
 def test_how_a_turn_ended(turn: Turn, is_failed: bool, by_itself: bool) -> None:
-    """DESIGN §4.3: "A failed turn (non-zero exit, `is_error`, ...) is not believed"."""
+    """ADR 4: "A failed turn (non-zero exit, `is_error`, ...) is not believed"."""
     assert (turn.failed, turn.by_itself) == (is_failed, by_itself)

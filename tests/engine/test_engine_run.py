@@ -43,7 +43,7 @@ def journalled(policy: Policy, *turns: Turn, clock: FakeClock | None = None) -> 
 
 
 def test_the_facts_of_a_run_in_their_order() -> None:
-    """DESIGN §3: opening, turn, gates, closing, settle, and again."""
+    """ADR 1: opening, turn, gates, closing, settle, and again."""
     gate = FakeGate(fails_in=frozenset({1}))
     policy = harness(Limits(iterations=5), gates=(gate,), scm=FakeScm())
     facts = journalled(policy, WORK, DONE)
@@ -100,7 +100,7 @@ def test_a_gate_sees_the_turn_and_the_world_after_it() -> None:
 
 
 def test_settling_may_settle_something_else() -> None:
-    """DESIGN §3: "An Accept stands when its settle succeeded"."""
+    """ADR 1: "An Accept stands when its settle succeeded"."""
     refused = Continue((Feedback("the commit was refused"),))
 
     def settle(ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:

@@ -60,7 +60,7 @@ HISTORIES = [
             "Stop", 1, most=1),
     History("P's tag is not H's", (said("<promise>DONE</promise>"),), "Stop", 1, most=1),
     History("money is used up", (said("working", cost=2.0),), "Continue Stop", 1, dollars=3.0),
-    # DESIGN §4.3 and §4.4: failures
+    # ADR 4 and 5: failures
     History("three failures in a row", (CRASH,), "Continue Continue Stop", 5),
     History("a success between", (CRASH, CRASH, WORK, CRASH, DONE),
             "Continue Continue Continue Continue Accept", 0),
@@ -76,18 +76,18 @@ HISTORIES = [
     History("unstartable", (MISSING,), "Stop", 2),
     History("401", (erred(401),), "Stop", 2),
     History("403", (WORK, erred(403)), "Continue Stop", 2),
-    # DESIGN §3: asks
+    # ADR 1: asks
     History("BLOCKED", (BLOCKED,), "Stop", 3),
     History("DECIDE", (WORK, DECIDE), "Continue Stop", 3),
     History("a question", (QUESTION,), "Stop", 3),
     History("asks after its claim", (replace(DONE, question="ok?"),), "Stop", 3),
-    # DESIGN §4.15: rate limits
+    # ADR 11: rate limits
     History("429, then done", ((limited(), DONE),), "Wait Accept", 0, most=1),
     History("429 is no failure", ((limited(), limited(), limited(), CRASH), CRASH, DONE),
             "Wait Wait Wait Continue Continue Accept", 0),
     History("no patience left", (limited(),), "Wait Wait Stop", 1,
             patience=Patience(max_wait=100.0)),
-    # DESIGN §3: stallAfter
+    # ADR 1: stallAfter
     History("stalled", (WORK,), "Continue Stop", 4, patience=Patience(stall_after=2)),
     History("stallAfter 0", (WORK,), "Continue Continue Continue Continue Stop", 1,
             patience=Patience(stall_after=0)),
@@ -125,7 +125,7 @@ def test_history(history: History) -> None:
 
 
 def test_completed_with_the_evidence_of_claim_and_gates() -> None:
-    """DESIGN §4.3: "H believes after all guardrails pass"."""
+    """ADR 4: "H believes after all guardrails pass"."""
     gates = (FakeGate("make lint"), FakeGate("make test"))
     result = play(harness(FIVE, gates=gates), [WORK, DONE])
     assert result.stop.reason is Reason.COMPLETED
@@ -146,7 +146,7 @@ def test_every_turn_is_followed_by_every_gate_even_if_the_first_fails() -> None:
 
 @pytest.mark.parametrize("turn", [CUT, erred(500), limited(), MISSING])
 def test_command_gates_run_only_if_the_turn_ended_by_itself(turn: Turn) -> None:
-    """DESIGN §3: law gates "run after every turn; command gates only if it ended by itself"."""
+    """ADR 1: law gates "run after every turn; command gates only if it ended by itself"."""
     gates = (FakeGate("protect", always=True), FakeGate("make test"))
     result = play(harness(Limits(iterations=1), gates=gates), [(turn, DONE)])
     first = result.decided(Boundary.CLOSING)[0]
@@ -160,7 +160,7 @@ def test_a_crashed_agent_ended_by_itself_so_its_gates_run() -> None:
 
 
 def test_the_near_miss_is_noted_and_told() -> None:
-    """DESIGN §4.2: near misses "are named in the feedback and the log"."""
+    """ADR 3: near misses "are named in the feedback and the log"."""
     result = play(harness(FIVE), [said("DONE"), DONE])
     why = "The bare word DONE does not count; the tag <response>DONE</response> does."
     assert result.decided(Boundary.CLOSING)[0].notes == (why,)
@@ -168,7 +168,7 @@ def test_the_near_miss_is_noted_and_told() -> None:
 
 
 def test_a_failure_is_told_to_the_next_turn() -> None:
-    """DESIGN §4.4: "Other failures are fed back and counted"."""
+    """ADR 5: "Other failures are fed back and counted"."""
     result = play(harness(FIVE), [CRASH, CUT, DONE])
     told = "do it\n\nThe previous iteration failed: "
     assert result.agent.prompts() == [

@@ -69,7 +69,7 @@ def test_feedback_is_for_one_turn_only() -> None:
 
 
 def test_a_turn_that_is_taken_again_gets_the_same_prompt() -> None:
-    """DESIGN §4.15: "the same iteration is taken again"."""
+    """ADR 11: "the same iteration is taken again"."""
     result = play(harness(FIVE, gates=(objecting("lint", APPEND, 1),)), [WORK, (limited(), DONE)])
     assert result.agent.prompts() == ["do it", "do it\n\nlint failed", "do it\n\nlint failed"]
     assert result.iterations == [1, 2, 2]
@@ -111,7 +111,7 @@ def test_the_completion_can_be_told() -> None:
 
 
 def test_a_turn_cut_off_by_a_crash_is_told_so_once() -> None:
-    """DESIGN §4.18: "on resume the agent is told that iteration n was cut off"."""
+    """ADR 21: "on resume the agent is told that iteration n was cut off"."""
     facts: list[Fact] = [Began(900.0, 2, Assignment("prompt")), Resumed(950.0, 8)]
     policy = harness(FIVE, wording=Wording(count_to=5))
     result = play(policy, [WORK, WORK, DONE], state=replay(facts))

@@ -36,7 +36,7 @@ def roles(result: Played) -> list[Role]:
 
 
 def test_every_iteration_whose_gates_pass_is_committed() -> None:
-    """DESIGN §4.9: "H commits after each iteration whose gates pass"."""
+    """ADR 8: "H commits after each iteration whose gates pass"."""
     scm = FakeScm(("commit", "push"))
     result = committed(scm, WORK, DONE)
     assert scm.ran == [("commit", "Fix it"), ("push", "Fix it")] * 2
@@ -63,7 +63,7 @@ def test_an_exit_code_does_not_stand_against_a_commit_but_a_gate_does() -> None:
 
 
 def test_a_clean_tree_is_committed_without_a_message_turn() -> None:
-    """DESIGN §4.9: "A clean tree skips SCM without a message turn"."""
+    """ADR 8: "A clean tree skips SCM without a message turn"."""
     result = play(harness(ONE, scm=FakeScm(dirty=False)), [DONE])
     assert (roles(result), result.steps, result.exit_code) == ([Role.WORK], [], 0)
 
@@ -167,7 +167,7 @@ MESSAGE, COMMIT = Step(911.0, "scm:message", detail="Fix it"), Step(912.0, "scm:
 def test_settling_goes_on_where_it_was_cut_off(
     steps: list[Step], orders: list[Role], ran: list[str]
 ) -> None:
-    """DESIGN §3: "Settle steps are facts with a key": the message is not asked for twice."""
+    """ADR 1: "Settle steps are facts with a key": the message is not asked for twice."""
     scm, agent = FakeScm(("commit", "push")), FakeAgent([WORK])
     state = replay(interrupted_after(*steps))
     result = play(harness(ONE, scm=scm), agent, state=state)

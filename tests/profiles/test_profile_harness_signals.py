@@ -1,4 +1,4 @@
-"""H: signals, pauses, clocks and waiting (DESIGN §4.7, §4.8, §4.15)."""
+"""H: signals, pauses, clocks and waiting (ADR 6 and 7, §4.15)."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def signalled(world: FakeWorld, cancels: int = 1) -> None:
 
 
 def test_a_signal_during_the_turn_lets_it_finish_and_gates_no_longer_run() -> None:
-    """DESIGN §4.1: "After a signal the answer is 130 whatever was claimed"."""
+    """ADR 2: "After a signal the answer is 130 whatever was claimed"."""
     world, scm = FakeWorld(), FakeScm()
     agent = FakeAgent([DONE], during=lambda _: signalled(world), pulses=[Pulse(1.0, 0.0)])
     result = play(harness(FIVE, gates=(FakeGate(),), scm=scm), agent, world)
@@ -67,7 +67,7 @@ def test_a_signal_during_a_gate_lets_it_finish_and_no_other_begins() -> None:
 
 
 def test_a_signal_during_a_wait_stops_at_once() -> None:
-    """DESIGN §4.8: "during a wait: stop at once"."""
+    """ADR 7: "during a wait: stop at once"."""
     world = FakeWorld()
     clock = FakeClock(during_rest=lambda: signalled(world))
     result = play(harness(FIVE), [limited()], world, clock)
@@ -81,7 +81,7 @@ def test_a_signal_before_the_first_turn() -> None:
 
 
 def test_a_signal_after_the_verdict_starts_no_message_turn() -> None:
-    """DESIGN §4.8: "finish the current operation ..., then stop"; a message is another one."""
+    """ADR 7: "finish the current operation ..., then stop"; a message is another one."""
     world, scm, agent = FakeWorld(), FakeScm(), FakeAgent([WORK])
 
     class Journal(MemoryJournal):
@@ -95,7 +95,7 @@ def test_a_signal_after_the_verdict_starts_no_message_turn() -> None:
 
 
 def test_the_second_signal_cuts_the_turn() -> None:
-    """DESIGN §4.8: "Second, or SIGHUP: end the tree now"."""
+    """ADR 7: "Second, or SIGHUP: end the tree now"."""
     world = FakeWorld()
     agent = FakeAgent([DONE], during=lambda _: signalled(world, 2), pulses=[Pulse(1.0, 0.0)])
     result = play(harness(FIVE), agent, world)
@@ -179,7 +179,7 @@ def test_a_turn_that_takes_too_long_failed(patience: Patience, pulse: Pulse, why
 
 
 def test_a_turn_that_said_its_result_and_would_not_exit_is_believed() -> None:
-    """DESIGN §4.7: "its tree is ended and the turn counts as the success it was"."""
+    """ADR 6: "its tree is ended and the turn counts as the success it was"."""
     result = watched(Patience(), Pulse(70.0, 10.0, since_result=10.0), DONE)
     assert [cut.finished for cut in result.agent.cuts] == [True]
     assert (result.names, result.exit_code) == ("Accept", 0)
@@ -208,7 +208,7 @@ def test_the_time_that_gates_take_counts() -> None:
 
 
 def test_a_turn_is_told_what_it_may_use() -> None:
-    """DESIGN §3: "the least of turn, task, run and day limits"."""
+    """ADR 1: "the least of turn, task, run and day limits"."""
     limits = Limits(seconds=100.0, dollars=5.0)
     policy = harness(limits, Patience(turn=60.0, idle=20.0), scm=FakeScm())
     result = play(policy, [said("working", cost=1.5), DONE])
@@ -221,7 +221,7 @@ def test_a_turn_is_told_what_it_may_use() -> None:
 
 
 def test_waits_double_and_end_at_the_stated_reset() -> None:
-    """DESIGN §4.15: "to the stated reset, else 30 s doubling to 15 min"."""
+    """ADR 11: "to the stated reset, else 30 s doubling to 15 min"."""
     attempts = (*(limited(),) * 7, limited(START + 7000), DONE)
     result = play(harness(Limits(iterations=1)), [attempts])
     untils = [v.until for v in result.verdicts if isinstance(v, Wait)]
@@ -232,7 +232,7 @@ def test_waits_double_and_end_at_the_stated_reset() -> None:
 
 
 def test_waiting_costs_no_time_but_money() -> None:
-    """DESIGN §3: "`Wait` never counts an iteration or time asleep, always money"."""
+    """ADR 1: "`Wait` never counts an iteration or time asleep, always money"."""
     limits = Limits(iterations=2, seconds=100.0, dollars=1.0)
     attempts = (limited(START + 5000, cost=0.6), replace(WORK, cost_usd=0.1))
     result = play(harness(limits), [attempts, DONE])

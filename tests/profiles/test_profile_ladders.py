@@ -1,4 +1,4 @@
-"""The ladders of every profile, in order, and the numbers in them (DESIGN §3, the table)."""
+"""The ladders of every profile, in order, and the numbers in them (ADR 1, the table)."""
 
 import pytest
 from histories import WORK, play
@@ -94,7 +94,7 @@ def test_the_numbers_in_them(policy: Policy, rules: list[object]) -> None:
 
 @pytest.mark.parametrize("policy", [HARNESS, TASKS, SUPERVISE, REVIEWED], ids=lambda p: p.name)
 def test_a_signal_ends_every_way_of_working(policy: Policy) -> None:
-    """DESIGN §2: "130 interrupted: SIGINT or SIGTERM"."""
+    """README §Exit codes: "130 interrupted: SIGINT or SIGTERM"."""
     world = FakeWorld(Backlog((Task("a"),)), Signals(1, 1000.0))
     assert play(policy, [WORK], world).turns == 0
     world.asked = Signals()

@@ -145,7 +145,7 @@ def test_a_false_claim_is_told_which_stories_are_left() -> None:
 
 
 def test_a_review_is_another_role() -> None:
-    """DESIGN §3: "role WORK | REVIEW | MESSAGE (wiring maps a role to agent, model ...)"."""
+    """ADR 1: "role WORK | REVIEW | MESSAGE (wiring maps a role to agent, model ...)"."""
     result = played(HISTORIES[2])
     roles = [order.role for order in result.agent.orders]
     assert roles == [Role.WORK, Role.REVIEW, Role.WORK, Role.REVIEW]
@@ -160,7 +160,7 @@ def test_the_prompt_names_mode_and_story() -> None:
 
 
 def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
-    """DESIGN §4.18: R works in place; "on resume the agent is told"."""
+    """ADR 21: R works in place; "on resume the agent is told"."""
     began = Began(900.0, 2, Assignment("US-1", mode=Mode.REVIEW_FIX))
     facts: list[Fact] = [began, Resumed(950.0, 8)]
     result = play(reviewed(), [BLOCKED], FakeWorld(Backlog((ONE,))), state=replay(facts))
@@ -191,7 +191,7 @@ def tampering(turn: Turn) -> tuple[Played, list[int]]:
     "turn", [WORK, COMPLETE, CRASH, CUT, erred(500), limited(), SILENT, BLOCKED]
 )
 def test_what_the_agent_may_not_touch_is_put_back_under_every_verdict(turn: Turn) -> None:
-    """DESIGN §4.10: "reverted ..., the correction is committed ... and fed back"."""
+    """ADR 20: "reverted ..., the correction is committed ... and fed back"."""
     result, corrected = tampering(turn)
     assert corrected[0] == 1
     assert result.steps[0] == ("correct", True, "US-1: passes true → false")
@@ -212,7 +212,7 @@ def hold(state: RunState, *findings: Finding) -> tuple[object, RunState]:
 
 
 def test_the_stop_hook_holds_a_session_back_five_times() -> None:
-    """R §5b: "All must pass or the stop is blocked"; DESIGN §3: hold_limit."""
+    """R §5b: "All must pass or the stop is blocked"; ADR 1: hold_limit."""
     state = replay([Began(900.0, 1, Assignment("US-1"))])
     dirty = Finding("clean tree", "Commit ALL changes.")
     for _ in range(5):

@@ -99,7 +99,7 @@ def test_5_promise_detector_correctness() -> None:
     ["<promise>done</promise>", "<promise> DONE </promise>", "<Promise>DONE</Promise>", "DONE"],
 )
 def test_a_near_miss_is_named_to_the_agent_and_in_the_log(text: str) -> None:
-    """P §Promise detection: "must match exactly"; DESIGN §4.2: near misses are named."""
+    """P §Promise detection: "must match exactly"; ADR 3: near misses are named."""
     loop = Session(session())
     told = reason(loop.stops(said(text)))
     [note] = loop.notes
@@ -108,7 +108,7 @@ def test_a_near_miss_is_named_to_the_agent_and_in_the_log(text: str) -> None:
 
 
 def test_a_rejected_promise_is_spent() -> None:
-    """DESIGN §4.2: afterwards only text after that block counts, and the work goes on counting."""
+    """ADR 3: afterwards only text after that block counts, and the work goes on counting."""
     loop = Session(session())
     assert isinstance(loop.stops(IDLE), Continue)
     assert "did not output the completion promise" in reason(loop.stops(said("Now I did work.")))
@@ -126,7 +126,7 @@ def test_work_is_counted_against_min_tool_calls() -> None:
     ("turn", "verdict"), [(PROMISED, Accept), (IDLE, Stop), (said("not yet"), Stop)]
 )
 def test_at_the_limit_a_valid_promise_is_accepted(turn: Turn, verdict: type[Verdict]) -> None:
-    """DESIGN §4.1: "Completion wins wherever both hold"."""
+    """ADR 2: "Completion wins wherever both hold"."""
     loop = Session(session(max_iterations=1))
     loop.stops(said("not yet"))
     assert isinstance(loop.stops(turn), verdict)
@@ -170,7 +170,7 @@ def test_the_ultrawork_loop_differs_only_in_its_first_words() -> None:
 
 
 def test_only_the_stopping_boundary_exists() -> None:
-    """DESIGN §3, the table's last row."""
+    """ADR 1, the table's last row."""
     policy = session()
     assert (policy.opening, policy.watching, policy.closing) == ((), (), ())
     loop = Session(policy)

@@ -57,7 +57,7 @@ HISTORIES = [
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.name)
 def test_history(history: History) -> None:
-    """DESIGN §4.5: "DONE, runs used up ..., cancel, a WAIT signal ... Nothing else"."""
+    """ADR 19: "DONE, runs used up ..., cancel, a WAIT signal ... Nothing else"."""
     world, (last, signals) = FakeWorld(asked=history.before), history.marks
 
     def leave(order: Order) -> None:
@@ -93,7 +93,7 @@ def test_from_the_second_run_on_it_is_told_to_continue() -> None:
 
 
 def test_a_run_cut_off_by_a_crash_is_told_so() -> None:
-    """DESIGN §4.18: S works in place; "on resume the agent is told"."""
+    """ADR 21: S works in place; "on resume the agent is told"."""
     facts: list[Fact] = [Began(900.0, 2, Assignment("prompt")), Resumed(950.0, 8)]
     result = play(supervise(2), [WORK], state=replay(facts))
     [prompt] = result.agent.prompts()
@@ -128,7 +128,7 @@ def test_nobody_waits_for_children_of_a_run_that_is_not_complete() -> None:
 
 
 def test_an_agent_that_goes_on_after_done_is_ended_and_all_is_well() -> None:
-    """DESIGN §4.6: `--wait-timeout` bounds "the agent itself when DONE appears while it works"."""
+    """ADR 19: `--wait-timeout` bounds "the agent itself when DONE appears while it works"."""
     world, clock = FakeWorld(), FakeClock(tick=50.0)
 
     def mark(order: Order) -> None:
@@ -141,7 +141,7 @@ def test_an_agent_that_goes_on_after_done_is_ended_and_all_is_well() -> None:
 
 
 def test_an_attempt_may_be_bounded() -> None:
-    """DESIGN §4.6: "`--timeout` bounds one attempt"; it counts as a failed attempt."""
+    """ADR 19: "`--timeout` bounds one attempt"; it counts as a failed attempt."""
     agent = FakeAgent([WORK], pulses=[Pulse(60.0, 0.0)])
     result = play(supervise(2, patience=Patience(turn=60.0)), agent)
     assert [cut.why for cut in agent.cuts] == ["timed out after 60 s"] * 2

@@ -126,7 +126,7 @@ def test_history(history: History) -> None:
 
 
 def test_an_accepted_task_is_recorded_committed_and_synced_in_this_order() -> None:
-    """DESIGN §4.17: "Records ... are written before the task's commit, sync after"."""
+    """ADR 21: "Records ... are written before the task's commit, sync after"."""
     result, bench = played(HISTORIES[0])
     assert [key for key, _, _ in result.steps] == ["record", "commit", "sync"] * 2
     assert bench.done == {
@@ -154,7 +154,7 @@ def test_a_parked_task_is_rolled_back_and_marked_blocked() -> None:
 
 
 def test_a_refused_commit_opens_the_task_again_and_tells_why() -> None:
-    """DESIGN §3: "a commit refused by the user's own git hook is a Continue with that output"."""
+    """ADR 1: "a commit refused by the user's own git hook is a Continue with that output"."""
     world = FakeWorld(Backlog((A,)))
     bench = FakeWorkbench(world, {1: "lint: 1 error"})
     result = play(tasks(bench), [COMPLETE], world)
@@ -174,7 +174,7 @@ def test_a_commit_refused_at_the_tasks_limit_parks_it() -> None:
 
 @pytest.mark.parametrize("turn", [CRASH, CUT, erred(500), FAILED])
 def test_a_failed_iteration_is_discarded_and_the_feedback_says_so(turn: Turn) -> None:
-    """DESIGN §4.18: "crashed, timed out or said `failed`: its changes are discarded"."""
+    """ADR 21: "crashed, timed out or said `failed`: its changes are discarded"."""
     world = FakeWorld(Backlog((A,)))
     bench = FakeWorkbench(world)
     result = play(tasks(bench), [turn, COMPLETE], world)
@@ -185,7 +185,7 @@ def test_a_failed_iteration_is_discarded_and_the_feedback_says_so(turn: Turn) ->
 
 @pytest.mark.parametrize("fails_in", [frozenset({1}), frozenset[int]()])
 def test_an_objection_or_unfinished_work_discards_nothing(fails_in: frozenset[int]) -> None:
-    """DESIGN §4.18: "A gate's objection, an unmet completion check or a Wait discards nothing"."""
+    """ADR 21: "A gate's objection, an unmet completion check or a Wait discards nothing"."""
     world = FakeWorld(Backlog((A,)))
     bench = FakeWorkbench(world)
     policy = tasks(bench, gates=(FakeGate(fails_in=fails_in),))
@@ -236,7 +236,7 @@ def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
 
 
 def test_the_tasks_time_and_money_bound_its_turn() -> None:
-    """DESIGN §3: the allowance is "the least of turn, task, run and day limits"."""
+    """ADR 1: the allowance is "the least of turn, task, run and day limits"."""
     world = FakeWorld(Backlog((A, B)))
     run, task = Limits(seconds=100.0, dollars=9.0), Limits(seconds=60.0, dollars=5.0)
     policy = tasks(FakeWorkbench(world), task_limits=task, run_limits=run)

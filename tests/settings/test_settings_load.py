@@ -129,7 +129,7 @@ def test_settings_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:
-    """DESIGN §4.16: settings are read once, at the start."""
+    """ADR 12: settings are read once, at the start."""
     settings = load(lay(tmp_path, {})).settings
     with pytest.raises(AttributeError):
         settings.maximum_iterations = 99  # type: ignore[misc]

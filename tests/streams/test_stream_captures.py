@@ -37,7 +37,7 @@ FAILURES = {
     ("codex", "stream-failed"): (429, "rate limit exceeded: Rate limit reached."),
 }
 
-# What the model said in the cases that are not about failing; FACTS §6: the false completions.
+# What the model said in the cases that are not about failing; docs/facts.md §6: the false completions.
 CLAIMS = {
     ("claude", "success"): [PROMISE, RESPONSE],
     ("claude", "hooks-stop-block"): [PROMISE, RESPONSE],
@@ -60,7 +60,7 @@ def test_every_line_is_understood(kind: str, case: str) -> None:
 
 @pytest.mark.parametrize(("kind", "case"), ALL)
 def test_the_result_is_the_last_event_and_the_only_one(kind: str, case: str) -> None:
-    """FACTS §2: SIGTERM leaves no result; a codex that is interrupted never sends one."""
+    """docs/facts.md §2: SIGTERM leaves no result; a codex that is interrupted never sends one."""
     events = parse(kind, capture(kind, case))
     expected = 0 if (kind, case) in CUT_OFF else 1
     assert len(of(events, Result)) == expected
@@ -69,7 +69,7 @@ def test_the_result_is_the_last_event_and_the_only_one(kind: str, case: str) -> 
 
 @pytest.mark.parametrize(("kind", "case"), [pair for pair in ALL if pair not in CUT_OFF])
 def test_a_turn_failed_or_succeeded_as_the_run_did(kind: str, case: str) -> None:
-    """FACTS §2: judge by `is_error`, not by the subtype; codex by `turn.failed` only."""
+    """docs/facts.md §2: judge by `is_error`, not by the subtype; codex by `turn.failed` only."""
     failure = result(parse(kind, capture(kind, case))).failure
     if failure is None:
         assert (kind, case) not in FAILURES
@@ -80,7 +80,7 @@ def test_a_turn_failed_or_succeeded_as_the_run_did(kind: str, case: str) -> None
 
 @pytest.mark.parametrize(("kind", "case"), CLAIMS)
 def test_only_the_assistants_own_claims_are_found(kind: str, case: str) -> None:
-    """DESIGN §4.2: only assistant text of this turn."""
+    """ADR 3: only assistant text of this turn."""
     assert claimed(parse(kind, capture(kind, case))) == CLAIMS[kind, case]
 
 

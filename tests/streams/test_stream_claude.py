@@ -1,4 +1,4 @@
-"""Claude's stream (H §Claude Streaming JSON) and its traps (FACTS §2)."""
+"""Claude's stream (H §Claude Streaming JSON) and its traps (docs/facts.md §2)."""
 
 import pytest
 from stream_support import capture, of, parse, parse_values, result, said
@@ -74,7 +74,7 @@ def test_the_lines_of_the_specification() -> None:
 
 
 def test_thinking_is_not_text() -> None:
-    """FACTS §2: content may be `thinking`; the newest models send it empty."""
+    """docs/facts.md §2: content may be `thinking`; the newest models send it empty."""
     blocks = [{"type": "thinking", "thinking": t, "signature": "x"} for t in ("hm", "")]
     assert events(assistant(*blocks)) == [Thinking("hm")]
 
@@ -119,7 +119,7 @@ def test_blocks_without_words_say_nothing() -> None:
 
 
 def test_a_subagents_lines_are_its_own() -> None:
-    """FACTS §2: sub-agent lines carry `parent_tool_use_id`."""
+    """docs/facts.md §2: sub-agent lines carry `parent_tool_use_id`."""
     parent = {"parent_tool_use_id": "toolu_1"}
     ended = {"type": "tool_result", "tool_use_id": "t1", "content": "<promise>DONE</promise>"}
     found = events(
@@ -139,7 +139,7 @@ def test_a_subagents_lines_are_its_own() -> None:
 
 
 def test_hook_feedback_is_not_the_assistants() -> None:
-    """FACTS §2: `user` lines may be synthetic (hook feedback)."""
+    """docs/facts.md §2: `user` lines may be synthetic (hook feedback)."""
     found = parse("claude", capture("claude", "hooks-stop-block"))
     assert said(found, Speaker.HOOK)[0].startswith("Stop hook feedback:\nKeep going")
     assert events(user(text("Stop hook feedback:\n<response>DONE</response>"))) == [
@@ -148,7 +148,7 @@ def test_hook_feedback_is_not_the_assistants() -> None:
 
 
 def test_an_echo_of_the_prompt_is_the_prompt() -> None:
-    """DESIGN §4.2: never the prompt or its echo."""
+    """ADR 3: never the prompt or its echo."""
     echo = {"type": "user", "message": {"role": "user", "content": "Say <response>DONE</response>"}}
     assert events(echo) == [Text("Say <response>DONE</response>", Speaker.PROMPT)]
     interrupted = parse("claude", capture("claude", "interrupted-sigint"))
@@ -163,7 +163,7 @@ def test_an_echo_of_the_prompt_is_the_prompt() -> None:
     ],
 )
 def test_the_cli_in_the_assistants_place_is_the_host(case: str, words: str) -> None:
-    """FACTS §2: an unknown slash command ends with exit code 0 and "Unknown command"."""
+    """docs/facts.md §2: an unknown slash command ends with exit code 0 and "Unknown command"."""
     found = parse("claude", capture("claude", case))
     assert said(found, Speaker.HOST) == [words]
     assert said(found) == []
@@ -176,14 +176,14 @@ def test_partial_messages_are_skipped_because_the_whole_block_follows() -> None:
 
 
 def test_usage_is_the_results() -> None:
-    """FACTS §2: each assistant line repeats usage: use `result.usage`."""
+    """docs/facts.md §2: each assistant line repeats usage: use `result.usage`."""
     found = result(parse("claude", capture("claude", "success")))
     assert found.usage == Usage(input=2900, output=190, cache_read=1200, cache_write=830)
     assert found.cost_usd == pytest.approx(0.0250375)
 
 
 def test_a_promise_said_earlier_is_not_in_the_result() -> None:
-    """FACTS §2: `result.result` is only the last text."""
+    """docs/facts.md §2: `result.result` is only the last text."""
     found = events(
         assistant(text("<promise>DONE</promise>")),
         assistant(text("Bye.")),
@@ -194,14 +194,14 @@ def test_a_promise_said_earlier_is_not_in_the_result() -> None:
 
 
 def test_an_empty_result_is_possible() -> None:
-    """FACTS §2."""
+    """docs/facts.md §2."""
     assert result(parse("claude", capture("claude", "empty-answer"))) == Result(
         cost_usd=0.002, usage=Usage(input=200, output=40)
     )
 
 
 def test_denied_permissions_are_named_once() -> None:
-    """DESIGN §4.21: when a stream reports denied permissions the flag to add is named."""
+    """ADR 15: when a stream reports denied permissions the flag to add is named."""
     found = result(parse("claude", capture("claude", "permission-denied")))
     assert found.denied == ("Write", "Bash")
     twice = [{"tool_name": "Bash"}, {"tool_name": "Bash"}, {}]
@@ -223,7 +223,7 @@ def test_a_failure_always_says_something(line: dict[str, object], message: str) 
 
 
 def test_a_rejection_gives_its_failure_the_time_to_wait_for() -> None:
-    """DESIGN §4.15: `rate_limit_event` with status `rejected` and `resetsAt`."""
+    """ADR 11: `rate_limit_event` with status `rejected` and `resetsAt`."""
     limited, failed = events(REJECTED, FAILED)
     assert limited == RateLimited("the five hour limit is used up", 1794724160)
     assert failed == Result(
@@ -245,7 +245,7 @@ def test_a_failure_keeps_its_own_status_beside_a_rejection() -> None:
     ],
 )
 def test_other_failures_are_not_rate_limits(lines: tuple[object, ...]) -> None:
-    """FACTS §6: false positives of rate limits."""
+    """docs/facts.md §6: false positives of rate limits."""
     failure = result(events(*lines)).failure
     assert failure == Failure("limit reached")
 
@@ -255,14 +255,14 @@ def test_a_success_after_a_rejection_is_a_success() -> None:
 
 
 def test_a_limit_that_is_near_is_only_told() -> None:
-    """FACTS §2: status allowed|allowed_warning|rejected."""
+    """docs/facts.md §2: status allowed|allowed_warning|rejected."""
     warning = rate_limit(status="allowed_warning", rateLimitType="seven_day")
     assert events(warning) == [Progress("the seven day limit is near")]
     assert events(rate_limit(status="allowed"), {"type": "rate_limit_event"}) == []
 
 
 def test_a_retry_of_the_cli_is_told() -> None:
-    """FACTS §2: `system/api_retry` has `retry_delay_ms`."""
+    """docs/facts.md §2: `system/api_retry` has `retry_delay_ms`."""
     found = of(parse("claude", capture("claude", "api-429-ratelimit")), Retry)
     assert found == [Retry(1, 1, 1.0, "rate_limit 429")]
     assert events({"type": "system", "subtype": "api_retry"}) == [Retry(0)]
@@ -289,13 +289,13 @@ def test_a_retry_of_the_cli_is_told() -> None:
     ],
 )
 def test_system_lines_have_many_subtypes(line: dict[str, object], expected: str | None) -> None:
-    """FACTS §2: `system` has many subtypes."""
+    """docs/facts.md §2: `system` has many subtypes."""
     told = [Progress(expected)] if expected else []
     assert events({"type": "system", **line}) == told
 
 
 def test_hook_lines_can_precede_the_beginning() -> None:
-    """FACTS §2: hook lines can precede init."""
+    """docs/facts.md §2: hook lines can precede init."""
     first, second, *_ = parse("claude", capture("claude", "slash-unknown"))
     assert first == Progress("hook SessionStart:startup: success")
     assert isinstance(second, Progress)

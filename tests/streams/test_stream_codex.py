@@ -1,4 +1,4 @@
-"""Codex's stream (H §Codex Streaming JSON) and its traps (FACTS §2)."""
+"""Codex's stream (H §Codex Streaming JSON) and its traps (docs/facts.md §2)."""
 
 import pytest
 from stream_support import capture, of, parse, parse_values, result
@@ -53,7 +53,7 @@ def test_the_lines_of_the_specification() -> None:
 
 
 def test_cached_tokens_are_not_counted_twice() -> None:
-    """Codex's input_tokens include the cached ones. No cost (FACTS §2)."""
+    """Codex's input_tokens include the cached ones. No cost (docs/facts.md §2)."""
     found = result(parse("codex", capture("codex", "success-bypass")))
     assert found == Result(usage=Usage(input=700, output=140, cache_read=1200))
     odd = {"input_tokens": 5, "cached_input_tokens": 9}
@@ -89,13 +89,13 @@ def test_a_command_that_goes_on_starts_once() -> None:
 
 
 def test_a_command_still_running_has_no_end() -> None:
-    """FACTS §2: a command still running has no `item.completed`."""
+    """docs/facts.md §2: a command still running has no `item.completed`."""
     found = parse("codex", capture("codex", "interrupted-sigint"))
     assert found[-1] == ToolStart("item_1", "shell", "/bin/bash -lc 'sleep 30'")
 
 
 def test_file_changes_are_named() -> None:
-    """FACTS §2: `file_change` items exist."""
+    """docs/facts.md §2: `file_change` items exist."""
     found = parse("codex", capture("codex", "success-bypass"))
     patches = [e for e in of(found, ToolStart) if isinstance(e, ToolStart) and e.name == "patch"]
     assert [patch.summary for patch in patches] == ["add added.txt", "update added.txt"]
@@ -135,7 +135,7 @@ def test_a_search_tells_its_query_when_it_knows_it() -> None:
     ],
 )
 def test_errors_that_are_none(line: str, message: str, expected: AgentEvent) -> None:
-    """FACTS §2: `item.type:"error"` and top-level `error` also occur in runs that succeed."""
+    """docs/facts.md §2: `item.type:"error"` and top-level `error` also occur in runs that succeed."""
     top = {"type": "error", "message": message}
     said = item("completed", "error", message=message) if line == "item" else top
     assert events(said) == [expected]
@@ -175,7 +175,7 @@ def test_items_of_a_later_version_are_unknown() -> None:
 def test_a_failed_turn_says_why(
     message: str, status: int | None, retry_after: float | None
 ) -> None:
-    """DESIGN §4.15: rate limits and refusals come from the `turn.failed` message."""
+    """ADR 11: rate limits and refusals come from the `turn.failed` message."""
     found = failure(message)
     assert found is not None
     assert (found.message, found.status) == (message, status)

@@ -1,4 +1,4 @@
-"""The framer: whole lines from any chunks (DESIGN §5, issue: the same lines for any chunking)."""
+"""The framer: whole lines from any chunks (ADR 7, issue: the same lines for any chunking)."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -65,7 +65,7 @@ def test_the_rest_is_given_once() -> None:
 
 @pytest.mark.parametrize("size", [1024 * 1024, 20 * 1024 * 1024])
 def test_a_line_over_8_mb_is_dropped_and_its_neighbours_stay(size: int) -> None:
-    """FACTS §2: a line may be 10 MB long: skip and count, never stop."""
+    """docs/facts.md §2: a line may be 10 MB long: skip and count, never stop."""
     stream = b"before\n" + b"x" * (10 * 1024 * 1024) + b"\nafter\n"
     chunks = [stream[i : i + size] for i in range(0, len(stream), size)]
     assert frame(chunks, limit=8 * 1024 * 1024) == (b"before\nafter\n", b"", 1)

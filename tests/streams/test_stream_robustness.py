@@ -1,4 +1,4 @@
-"""No input makes a parser raise (FACTS §2: any line may be noise, torn or not UTF-8)."""
+"""No input makes a parser raise (docs/facts.md §2: any line may be noise, torn or not UTF-8)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Plain text: the assistant's, without the prompt's echo (DESIGN §4.2), whatever the bytes."""
+"""Plain text: the assistant's, without the prompt's echo (ADR 3), whatever the bytes."""
 
 from itertools import pairwise
 

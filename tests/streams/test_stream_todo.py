@@ -38,7 +38,7 @@ def test_todo_write_is_a_list_beside_its_tool_call() -> None:
 
 
 def test_tasks_are_followed_by_the_ids_in_their_results() -> None:
-    """FACTS §2: TaskCreate/TaskUpdate replace TodoWrite (id only in the tool result)."""
+    """docs/facts.md §2: TaskCreate/TaskUpdate replace TodoWrite (id only in the tool result)."""
     assert of(parse("claude", capture("claude", "success")), Todo) == [
         Todo((TodoItem("Write the file"),)),
         Todo((TodoItem("Write the file"), TodoItem("Run tests"))),

@@ -49,7 +49,7 @@ def test_tools_end_as_their_commands_did(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 @pytest.mark.parametrize("status", [401, 429])
 def test_a_failure_states_its_status(tmp_path: Path, kind: str, status: int) -> None:
-    """DESIGN §4.15: rate limits and refusals come "from a failure's own fields"."""
+    """ADR 11: rate limits and refusals come "from a failure's own fields"."""
     found = events(tmp_path, kind, {"error": {"status": status, "message": "no"}})
     (result,) = [event for event in found if isinstance(event, Result)]
     assert result.failure is not None

@@ -75,7 +75,7 @@ def test_claude_tool_lines_look_like_the_captures(tmp_path: Path) -> None:
 
 
 def test_claude_hook_feedback_looks_like_the_capture(tmp_path: Path) -> None:
-    """FACTS §2: "`user` lines may be synthetic (hook feedback)"."""
+    """docs/facts.md §2: "`user` lines may be synthetic (hook feedback)"."""
     real = [line for line in captured("claude/hooks-stop-block")[0] if line.get("isSynthetic")]
     found = lines(play(tmp_path, "claude", {"hook_text": "Keep going"}).stdout)[1]
     assert found["isSynthetic"]
@@ -84,7 +84,7 @@ def test_claude_hook_feedback_looks_like_the_capture(tmp_path: Path) -> None:
 
 
 def test_a_sub_agents_words_carry_their_parent(tmp_path: Path) -> None:
-    """FACTS §2: "Sub-agent lines carry `parent_tool_use_id`"."""
+    """docs/facts.md §2: "Sub-agent lines carry `parent_tool_use_id`"."""
     _, call, said, answer, _ = lines(play(tmp_path, "claude", {"subagent_text": "DONE"}).stdout)
     parent = call["message"]["content"][0]["id"]
     assert said["parent_tool_use_id"] == parent
@@ -101,7 +101,7 @@ def test_claude_names_denied_permissions_in_its_result(tmp_path: Path) -> None:
 
 
 def test_claude_states_when_a_rejected_limit_resets(tmp_path: Path) -> None:
-    """FACTS §2: `rate_limit_info {status …, resetsAt (unix), rateLimitType}`."""
+    """docs/facts.md §2: `rate_limit_info {status …, resetsAt (unix), rateLimitType}`."""
     turn = {"error": {"status": 429, "message": "no", "resets_at": 1_800_000_000}}
     event = lines(play(tmp_path, "claude", turn).stdout)[1]
     assert event["type"] == "rate_limit_event"
@@ -159,7 +159,7 @@ def test_a_plain_agent_prints_its_words_and_nothing_else(tmp_path: Path) -> None
 def test_a_signal_ends_a_turn_as_captured(
     tmp_path: Path, kind: str, name: str, sent: signal.Signals
 ) -> None:
-    """FACTS §2: "SIGINT: a result line, exit 0 or 1; SIGTERM: 143, none"."""
+    """docs/facts.md §2: "SIGINT: a result line, exit 0 or 1; SIGTERM: 143, none"."""
     # The tool works as long as the agent lives, so that nothing is left behind.
     work = "while kill -0 $PPID 2>/dev/null; do sleep 0.1; done"
     turn = {"text": ["step", "never"], "tools": [{"run": work}]}

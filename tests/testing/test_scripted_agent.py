@@ -52,7 +52,7 @@ def test_the_prompt_is_read_where_the_real_cli_reads_it(
 def test_arguments_are_refused_as_by_the_real_cli(
     tmp_path: Path, kind: str, argv: list[str], code: int, message: str
 ) -> None:
-    """FACTS §1: "codex `--full-auto` is gone (exit 2)", "stream-json needs `--verbose`"."""
+    """docs/facts.md §1: "codex `--full-auto` is gone (exit 2)", "stream-json needs `--verbose`"."""
     done = play(tmp_path, kind, {"text": "never"}, argv)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
@@ -65,7 +65,7 @@ def test_an_older_codex_still_takes_full_auto(tmp_path: Path) -> None:
 
 
 def test_probes_are_answered_and_take_no_turn(tmp_path: Path) -> None:
-    """DESIGN §4.21: the capability probe runs `--version`/`--help`."""
+    """ADR 15: the capability probe runs `--version`/`--help`."""
     agent = install_agent(str(tmp_path), {"turns": [{"text": "one"}], "version": "9.9"})
     assert call(agent, ["--version"]).stdout == "9.9\n"
     assert "--max-budget-usd" in call(agent, ["--help"]).stdout
@@ -205,7 +205,7 @@ def test_a_hanging_agent_never_says_a_word(tmp_path: Path) -> None:
 
 
 def test_an_agent_can_hang_after_its_result(tmp_path: Path) -> None:
-    """DESIGN §4.7: the stream has said its final result and the process does not exit."""
+    """ADR 6: the stream has said its final result and the process does not exit."""
     agent = install_agent(str(tmp_path), [{"text": "x", "hang": 1000}])
     with subprocess.Popen([agent, *STREAM["claude"]], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -235,7 +235,7 @@ def test_signals_can_be_ignored_and_children_still_hear_them(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("own_session", [False, True])
 def test_spawned_commands_outlive_the_agent(tmp_path: Path, own_session: bool) -> None:
-    """FACTS §3: "A daemon holding stdout blocks 8 of 11 peers"."""
+    """docs/facts.md §3: "A daemon holding stdout blocks 8 of 11 peers"."""
     session = f"{sys.executable} -c 'import os; print(os.getsid(0))'"
     command = f"read line <go; echo $line; {session}"
     turn = {"spawn": [{"run": command, "setsid": own_session}], "text": "x"}

@@ -135,7 +135,7 @@ def test_nobody_else_is_lectured(stop: Stop, turns: tuple[Turn, Turn], briefing:
 
 
 def test_waiting_is_not_spent_and_an_unknown_cost_is_not_shown() -> None:
-    """DESIGN §3: `Wait` never counts an iteration or time asleep."""
+    """ADR 1: `Wait` never counts an iteration or time asleep."""
     facts: list[Fact] = [
         Started(100.0, "r1", "harness", "/w", 7, "1.0"),
         Began(100.0, 1, Assignment("prompt")),

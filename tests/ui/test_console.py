@@ -61,7 +61,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_agent_speaks_on_stdout_and_ralph_on_stderr() -> None:
-    """DESIGN §2: "Ralph's own lines go to stderr, the agent's to stdout"."""
+    """README §Exit codes: "Ralph's own lines go to stderr, the agent's to stdout"."""
     screen = Screen()
     reader: Reader = screen.console
     reader.on_fact(BEGAN)
@@ -111,7 +111,7 @@ def test_the_prompt_is_shown_to_its_200th_character() -> None:
 
 
 def test_what_ralph_quotes_is_clean_and_redacted() -> None:
-    """DESIGN §4.19: key-shaped values never reach the console."""
+    """ADR 13: key-shaped values never reach the console."""
     screen = Screen()
     screen.console.note("one\x1b[2J\ntwo sk-ant-0123456789abcdef0123")
     assert screen.err.getvalue() == "[ralph] one\n[ralph] two [redacted]\n"

@@ -290,7 +290,7 @@ def test_escape_sequences_of_the_agent_never_arrive(event: AgentEvent) -> None:
 
 
 def test_secrets_are_redacted_even_with_an_escape_code_inside() -> None:
-    """DESIGN §4.19: key-shaped values are redacted from everything people read."""
+    """ADR 13: key-shaped values are redacted from everything people read."""
     formatter = Formatter(EMOJI, Clock(), lambda text: text.replace("sk-secret", "[redacted]"))
     assert formatter.lines(Text("key: sk-se\x1b[0mcret")) == ["key: [redacted]"]
     assert formatter.lines(ToolEnd("1", "sk-secret"))[-1] == "  ⎿  [redacted]"

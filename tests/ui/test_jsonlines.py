@@ -119,7 +119,7 @@ def test_an_object_is_one_ascii_line_whatever_the_agent_says() -> None:
 
 
 def test_secrets_are_redacted_and_the_line_stays_json() -> None:
-    """DESIGN §4.19."""
+    """ADR 13."""
     [line] = written(event=ToolStart("1", "Bash", 'X="sk-ant-0123456789abcdef0123"'))
     assert line["summary"] == 'X="[redacted]"'
 

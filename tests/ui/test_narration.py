@@ -181,7 +181,7 @@ def test_the_last_lines_of_stderr_follow_a_failure() -> None:
 
 
 def test_denied_permissions_name_the_tools_and_the_flag() -> None:
-    """DESIGN §4.21: "when a stream reports denied permissions the flag to add is named"."""
+    """ADR 15: "when a stream reports denied permissions the flag to add is named"."""
     assert ended(Turn(denied=("Bash", "Write", "Bash"))) == [
         "Permission denied: Bash, Write. Add --dangerously-skip-permissions to agent.flags."
     ]
@@ -226,7 +226,7 @@ def test_a_pause_after_a_rate_limit_is_a_pause() -> None:
 
 
 def test_near_misses_are_named() -> None:
-    """DESIGN §4.2: near misses "are named in the feedback and the log"."""
+    """ADR 3: near misses "are named in the feedback and the log"."""
     assert decided(Continue(), notes=("Close.", "Closer.")) == ["Note: Close.", "Note: Closer."]
 
 

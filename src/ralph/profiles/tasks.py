@@ -191,7 +191,7 @@ class Settle:
             yield Step(ports.clock.now(), "sync")
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
-        """The user's own git hook has the last word: the task is open again (ADR 1)."""
+        """The user's own git hook has the last word: the task is open again (ADR 21)."""
         told = Feedback(f"The commit was refused:\n{refusal}")
         verdict = self.limit(survey(ports, state, Boundary.CLOSING)) or Continue((told,))
         if isinstance(verdict, Park):

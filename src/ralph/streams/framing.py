@@ -1,4 +1,4 @@
-"""Whole lines from chunks of any size: the first thing every stream passes (ADR 7)."""
+"""Whole lines from chunks of any size: the first thing every stream passes."""
 
 
 class Framer:

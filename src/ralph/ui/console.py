@@ -1,4 +1,4 @@
-"""The display of a run: the agent's lines on stdout, Ralph's own on stderr (README §Exit codes)."""
+"""The display of a run: the agent's lines on stdout, Ralph's own on stderr."""
 
 from collections.abc import Callable, Iterable
 from typing import TextIO
