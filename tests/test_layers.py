@@ -104,7 +104,7 @@ def violations(path: Path, source: str) -> list[str]:
 
 
 def test_every_room_sees_only_the_rooms_below_it() -> None:
-    """DESIGN, Rooms: "Direction, enforced by a test over imports"."""
+    """AGENTS.md: "Direction, enforced by a test over imports"."""
     modules = sorted(SOURCE.rglob("*.py"))
     assert modules
     wrong = [text for path in modules for text in violations(path, path.read_text("utf-8"))]

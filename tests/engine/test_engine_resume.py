@@ -1,4 +1,4 @@
-"""Property (c): cut a history at any fact, resume, and the end is the same (DESIGN §7).
+"""Property (c): cut a history at any fact, resume, and the end is the same.
 
 A kill may come right after a fact was written, or after its effect and just before it was
 written: then the turn is taken again, and a step must not take effect twice.
@@ -205,7 +205,7 @@ def was_turn(fact: Fact) -> bool:
 def test_killed_at_any_fact_and_resumed_the_end_is_the_same(
     build: Callable[[], Stage], kept: bool
 ) -> None:
-    """DESIGN §7: `kill -9` "at any journal write ...: resume gives the undisturbed result"."""
+    """ADR 9: `kill -9` "at any journal write ...: resume gives the undisturbed result"."""
     stop, facts, calm = undisturbed(build)
     for n in range(2, len(facts) + 1):
         stage, journal = build(), MemoryJournal([STARTED])

@@ -133,7 +133,7 @@ def test_at_the_limit_a_valid_promise_is_accepted(turn: Turn, verdict: type[Verd
 
 
 def test_no_limit_must_be_asked_for() -> None:
-    """DESIGN §4.14: "`max-iterations` defaults to 50 (0 = none must be asked for)"."""
+    """P: "`max-iterations` defaults to 50 (0 = none must be asked for)"."""
     for policy, ends in ((session(), True), (session(max_iterations=0), False)):
         loop = Session(policy)
         verdicts = [loop.stops(said("not yet")) for _ in range(51)]

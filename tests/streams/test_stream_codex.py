@@ -135,7 +135,7 @@ def test_a_search_tells_its_query_when_it_knows_it() -> None:
     ],
 )
 def test_errors_that_are_none(line: str, message: str, expected: AgentEvent) -> None:
-    """docs/facts.md §2: `item.type:"error"` and top-level `error` also occur in runs that succeed."""
+    """docs/facts.md §2: `item.type:"error"` and top-level `error` also in runs that succeed."""
     top = {"type": "error", "message": message}
     said = item("completed", "error", message=message) if line == "item" else top
     assert events(said) == [expected]
