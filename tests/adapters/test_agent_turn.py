@@ -107,7 +107,7 @@ def test_only_the_end_of_a_long_stderr_is_kept(stage: Stage) -> None:
 
 
 def test_a_stream_without_its_result_is_a_failure(stage: Stage) -> None:
-    """DESIGN §4.3: "a stream whose dialect has a final result and did not send one"."""
+    """ADR 4: "a stream whose dialect has a final result and did not send one"."""
     turn = stage.play("claude", {"response": "DONE", "no_result": True})
     assert turn.failure is not None
     assert turn.failed
@@ -115,7 +115,7 @@ def test_a_stream_without_its_result_is_a_failure(stage: Stage) -> None:
 
 @pytest.mark.parametrize("kind", ["claude", "text"])
 def test_noise_is_survived_and_counted(stage: Stage, kind: str) -> None:
-    """FACTS: "Any line may be noise, torn, 10 MB long or not UTF-8. Skip and count"."""
+    """docs/facts.md §2: "any line may be noise, torn, 10 MB long or not UTF-8"."""
     raw = {"base64": "//4AgYIK"}  # ff fe 00 81 82, and a newline
     turn = stage.play(kind, {"raw": raw, "lines_of": [2, 10_000_000], "response": "DONE"})
     assert not turn.failed
@@ -164,7 +164,7 @@ def test_a_prompt_that_looks_like_an_option_is_a_prompt(
 @pytest.mark.parametrize("kind", ["claude", "codex", "amp"])
 @pytest.mark.parametrize("size", [102_400, 102_401, 131_071, 131_072, 300_000])
 def test_a_long_prompt_arrives_whole(stage: Stage, kind: str, size: int) -> None:
-    """DESIGN §4.20: 100 KB and 128 KB are boundaries, not limits."""
+    """ADR 14: 100 KB and 128 KB are boundaries, not limits."""
     stage.play(kind, {"text": "x"}, order=Order("x" * size, 1))
     assert len(calls(stage.agent)[0]["prompt"]) == size
 
@@ -195,7 +195,7 @@ def test_the_stream_is_saved_for_its_owner_only(stage: Stage) -> None:
 
 @pytest.mark.parametrize("kind", ["claude", "text"])
 def test_known_secrets_are_not_in_the_saved_stream(stage: Stage, kind: str) -> None:
-    """DESIGN §4.19: "Known secret values are redacted from the raw stream"."""
+    """ADR 13: "Known secret values are redacted from the raw stream"."""
     setup = stage.setup(kind, {"text": f"the key is {SECRET}", "tools": [{"output": SECRET}]})
     stage.take(replace(setup, secrets=(SECRET.encode(),)))
     kept = (stage.run_dir / "001.stream").read_bytes()
@@ -249,7 +249,7 @@ def test_codex_in_text_mode_completes_by_its_answer(stage: Stage) -> None:
 
 
 def test_an_agent_that_hangs_after_its_result_is_the_success_it_was(stage: Stage) -> None:
-    """DESIGN §4.7: "its tree is ended and the turn counts as the success it was"."""
+    """ADR 6: "its tree is ended and the turn counts as the success it was"."""
     setup = stage.setup("claude", {"response": "DONE", "hang": 60})
     late = Cut("still running", grace=0.1, finished=True)
     turn = stage.take(setup, watch=lambda p: late if p.since_result is not None else None)

@@ -1,4 +1,4 @@
-"""The agent's environment (DESIGN §4.19): what passes, what does not, who pays."""
+"""The agent's environment (ADR 13): what passes, what does not, who pays."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where Ralph keeps things (DESIGN §4.12), and where a prompt comes from (H §Loop Behavior)."""
+"""Where Ralph keeps things (ADR 9), and where a prompt comes from (H §Loop Behavior)."""
 
 import os
 import re

@@ -87,7 +87,7 @@ def test_the_log_of_a_guardrail_that_passes_is_kept_too(workspace: Path) -> None
 
 
 def test_the_first_log_brings_the_gitignore_that_hides_it(repo: Path) -> None:
-    """DESIGN §4.12: "The first write into `.ralph/` also writes `.ralph/.gitignore`"."""
+    """ADR 9: "The first write into `.ralph/` also writes `.ralph/.gitignore`"."""
     list(guardrail("echo x", repo).check(closing()))
     status = subprocess.run(["git", "status", "--porcelain"], check=True, capture_output=True)
     assert status.stdout == b""
@@ -217,7 +217,7 @@ def test_a_guardrail_that_takes_too_long_fails_with_124_and_says_so(
 
 
 def test_the_second_signal_ends_a_guardrail(workspace: Path) -> None:
-    """DESIGN §4.8: "Second, or SIGHUP: end the tree now"."""
+    """ADR 7: "Second, or SIGHUP: end the tree now"."""
     here = place(workspace)
     asked = Place(here.workspace, here.fallback, here.env, 5000, lambda: Signals(cancels=2))
     (finding,) = Guardrail("sleep 60", asked, "slug").check(closing())
@@ -234,7 +234,7 @@ def test_the_first_signal_lets_a_guardrail_finish(workspace: Path) -> None:
 def test_a_guardrail_gets_the_whole_environment_and_the_workspace(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN §4.19: "Guardrails get everything"."""
+    """ADR 13: "Guardrails get everything"."""
     monkeypatch.setenv("MY_API_KEY", "mine")
     assert (
         list(guardrail('test "$MY_API_KEY $PWD" = "mine $(pwd)"', workspace).check(closing())) == []

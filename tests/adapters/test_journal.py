@@ -1,4 +1,4 @@
-"""The journal (DESIGN §4.12): every fact comes back, every edit is seen, a torn line is dropped."""
+"""The journal (ADR 9): every fact comes back, every edit is seen, a torn line is dropped."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def test_the_journal_is_for_its_owner_only(journal: Path) -> None:
 
 
 def test_key_shaped_values_are_not_in_the_journal(tmp_path: Path) -> None:
-    """DESIGN §4.19: "key-shaped values from everything people read: console, journal"."""
+    """ADR 13: "key-shaped values from everything people read: console, journal"."""
     key = "sk-ant-" + "a1" * 12
     journal = written(tmp_path / "journal.jsonl", (Ended(1.0, Turn(text=f"say {key}")),))
     assert key not in journal.read_text()
@@ -156,7 +156,7 @@ EDITS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_is_detected_and_its_line_named(journal: Path, edit: str) -> None:
-    """DESIGN §4.12: "Journal lines are hash-chained: a naive edit is detected and named"."""
+    """ADR 9: "Journal lines are hash-chained: a naive edit is detected and named"."""
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(EDITS[edit](lines)))
     with pytest.raises(StateError) as caught:
@@ -192,7 +192,7 @@ def test_a_journal_cut_anywhere_gives_the_facts_before_the_cut(tmp_path: Path) -
 
 
 def test_each_record_is_on_disk_before_the_next_thing_happens(tmp_path: Path) -> None:
-    """DESIGN §4.12: "Each record is one `write`, which survives kill -9"."""
+    """ADR 9: "Each record is one `write`, which survives kill -9"."""
     path = tmp_path / "journal.jsonl"
     script = (
         "import os, sys; from ralph.adapters.journal import FileJournal; "

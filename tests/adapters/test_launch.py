@@ -1,4 +1,4 @@
-"""How each agent is called (H §Agent Output Flags, DESIGN §4.20, §4.21): tables of requests."""
+"""How each agent is called (H §Agent Output Flags, ADR 14, ADR 15): tables of requests."""
 
 import os
 import stat
@@ -117,7 +117,7 @@ def test_codex_writes_its_last_message_into_a_file_in_text_mode_only() -> None:
     ],
 )
 def test_where_the_prompt_goes_by_itself(kind: str, prompt: str, by_stdin: bool) -> None:
-    """DESIGN §4.20: "claude above 100 KB or with a leading `-`, codex `-`", else an argument."""
+    """ADR 14: "claude above 100 KB or with a leading `-`, codex `-`", else an argument."""
     launch = launched(kind, prompt)
     assert launch.stdin == (prompt.encode() if by_stdin else None)
     assert (launch.argv[-1] == prompt) is not by_stdin
@@ -130,7 +130,7 @@ def test_one_argument_of_128_kb_is_refused_by_the_kernel_and_one_byte_less_passe
 
 
 def test_a_long_prompt_for_an_unknown_agent_is_refused_with_the_remedy() -> None:
-    """DESIGN §4.20: "else 2 naming `agent.promptVia arg|stdin|file`"."""
+    """ADR 14: "else 2 naming `agent.promptVia arg|stdin|file`"."""
     with pytest.raises(ConfigError, match="the prompt has 131072 bytes") as caught:
         launched("opencode", "x" * (ARGUMENT_LIMIT + 1))
     assert "agent.promptVia" in caught.value.remedy
@@ -182,7 +182,7 @@ def test_bytes_that_were_never_utf_8_pass_as_they_came() -> None:
 def test_flags_are_split_like_shell_words_where_h_writes_them_so(
     flags: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    """DESIGN §4.20: an item that "begins with `-` and holds a blank before any `=`"."""
+    """ADR 14: an item that "begins with `-` and holds a blank before any `=`"."""
     assert split_flags(flags) == expected
 
 
@@ -206,7 +206,7 @@ def test_a_flag_with_half_a_quote_is_refused() -> None:
 def test_the_kind_is_the_name_of_the_command_unless_settings_say_otherwise(
     command: str, override: str | None, kind: str
 ) -> None:
-    """DESIGN §4.21: "Kind = basename of the command, lower case, `agent.kind` overrides"."""
+    """ADR 15: "Kind = basename of the command, lower case, `agent.kind` overrides"."""
     assert kind_of(command, override) == kind
 
 
@@ -240,7 +240,7 @@ def bin_directory(tmp_path: Path) -> Path:
 def test_a_command_is_found(
     bin_directory: Path, command: str | None, expected: tuple[str, ...]
 ) -> None:
-    """DESIGN §4.21: neither settings nor `--agent`: the first known agent on PATH."""
+    """ADR 15: neither settings nor `--agent`: the first known agent on PATH."""
     assert find_command(command, {"PATH": str(bin_directory)}) == expected
 
 

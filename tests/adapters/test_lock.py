@@ -1,4 +1,4 @@
-"""One run a workspace (DESIGN §4.13): a live owner is named, a dead one is taken over."""
+"""One run a workspace (ADR 10): a live owner is named, a dead one is taken over."""
 
 import json
 import os

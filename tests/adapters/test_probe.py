@@ -1,4 +1,4 @@
-"""The capability probe (DESIGN §4.21): asked once per binary, with patience that ends."""
+"""The capability probe (ADR 15): asked once per binary, with patience that ends."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Starting, reading and ending children (DESIGN §4.8, §5)."""
+"""Starting, reading and ending children (ADR 7)."""
 
 import os
 import signal
@@ -108,7 +108,7 @@ def test_all_of_a_full_pipe_is_read_after_the_end() -> None:
 
 
 def test_a_grandchild_that_keeps_stdout_open_does_not_hold_up_the_turn(tmp_path: Path) -> None:
-    """DESIGN §5: "A child that keeps stdout open after the result never blocks the loop"."""
+    """ADR 7: "A child that keeps stdout open after the result never blocks the loop"."""
     heard = Heard()
     assert heard.run(shell(f"{daemon_of('sleep 60', tmp_path)}; echo done")).code == 0
     assert bytes(heard.output) == b"done\n"
@@ -130,7 +130,7 @@ def test_what_is_left_of_the_group_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_first_signal_is_int_which_lets_an_agent_tidy_up(quick_ticks: None) -> None:
-    """FACTS: "SIGINT first": after it claude takes its tools along."""
+    """docs/facts.md §2: claude still says its result after SIGINT, not after SIGTERM."""
     heard = Heard()
     child = heard.start(
         shell("trap 'echo tidy; exit 9' INT; echo ready; while :; do sleep 1; done")
@@ -144,14 +144,14 @@ def test_the_first_signal_is_int_which_lets_an_agent_tidy_up(quick_ticks: None) 
     ("script", "code"), [(IGNORES_INT, 128 + signal.SIGTERM), (IGNORES_BOTH, 128 + signal.SIGKILL)]
 )
 def test_who_ignores_a_signal_gets_the_next(quick_ticks: None, script: str, code: int) -> None:
-    """DESIGN §4.8: "A tree is ended by INT, 5 s, TERM, 5 s, KILL of everything left"."""
+    """ADR 7: "A tree is ended by INT, 5 s, TERM, 5 s, KILL of everything left"."""
     heard = Heard()
     ended = heard.start(shell(script)).wait(lambda: heard.cut_when_ready(Cut("enough", grace=0.05)))
     assert ended.code == code
 
 
 def test_a_more_urgent_request_hastens_the_end(quick_ticks: None) -> None:
-    """DESIGN §4.8: the second signal ends the tree now; the reason stays the first one."""
+    """ADR 7: the second signal ends the tree now; the reason stays the first one."""
     heard = Heard()
     answers = iter([Cut("slow", grace=3600), Cut("slow", grace=3600)])
     ended = heard.start(shell(IGNORES_BOTH)).wait(

@@ -1,4 +1,4 @@
-"""Tamper-evident paths (DESIGN §4.16): a change is a finding, is undone, and is kept."""
+"""Tamper-evident paths (ADR 12): a change is a finding, is undone, and is kept."""
 
 import os
 import shutil
@@ -75,7 +75,7 @@ def test_a_changed_file_is_put_back_and_the_change_kept(watched: Watched) -> Non
 
 
 def test_what_was_reverted_is_not_committed(repo: Path) -> None:
-    """DESIGN §4.12: the first write into `.ralph/` also writes its .gitignore."""
+    """ADR 9: the first write into `.ralph/` also writes its .gitignore."""
     Path("one.txt").write_text("x")
     subprocess.run(["git", "add", "--all"], check=True)
     subprocess.run(["git", "commit", "--quiet", "--message", "x"], check=True)

@@ -1,4 +1,4 @@
-"""Source control (H §SCM Tasks, DESIGN §4.9): real git, and a command that only listens."""
+"""Source control (H §SCM Tasks, ADR 8): real git, and a command that only listens."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def recorded(recorder: Path) -> str:
 
 
 def test_commit_takes_new_changed_and_deleted_files(repo: Path) -> None:
-    """DESIGN §4.9: "`-am` alone silently loses new files"."""
+    """ADR 8: "`-am` alone silently loses new files"."""
     (repo / "new.txt").write_text("new")
     (repo / "folder").mkdir()
     (repo / "folder" / "deep.txt").write_text("deep")
@@ -56,7 +56,7 @@ def test_commit_takes_new_changed_and_deleted_files(repo: Path) -> None:
     ["'; rm -rf $HOME #", "--amend", "-x", "$(echo no) `no`", "Subject\n\nBody", "Grüße 😀"],
 )
 def test_a_message_is_an_argument_and_never_goes_through_a_shell(repo: Path, message: str) -> None:
-    """DESIGN §4.9: "with an argument vector, never a shell"."""
+    """ADR 8: "with an argument vector, never a shell"."""
     (repo / "new.txt").write_text("new")
     assert scm(repo).run("commit", message) == (True, message)
     assert git("log", "-1", "--format=%B") == message

@@ -1,4 +1,4 @@
-"""Signals, counted (DESIGN §4.8, H §Signal Handling)."""
+"""Signals, counted (ADR 7, H §Signal Handling)."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def test_under_nohup_the_terminal_may_go() -> None:
 
 
 def test_a_signal_ends_a_rest(send: Callable[[int], None]) -> None:
-    """DESIGN §4.8: "during a wait: stop at once"."""
+    """ADR 7: "during a wait: stop at once"."""
     with SignalCounter() as counter:
 
         def stirred() -> bool:

@@ -1,4 +1,4 @@
-"""The digest that sees progress (DESIGN §3): a commit or a changed tree, Ralph's own left out."""
+"""The digest that sees progress (ADR 1): a commit or a changed tree, Ralph's own left out."""
 
 import os
 import subprocess
@@ -69,7 +69,7 @@ def test_a_second_change_of_the_same_file_is_progress(repo: Path, stage: bool) -
 
 
 def test_a_commit_is_progress(repo: Path) -> None:
-    """FACTS: "Stagnation false positives (commits not counted as progress)"."""
+    """A tree that is clean because it was committed is no standstill."""
     digest = digest_of(repo)
     before = digest()
     git("commit", "--quiet", "--allow-empty", "--message", "x")

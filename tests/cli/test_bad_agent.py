@@ -38,14 +38,14 @@ def test_an_agent_that_cannot_be_used_is_refused_before_the_run(
 
 
 def test_no_agent_at_all(here: Here, workspace: Path) -> None:
-    """DESIGN §4.21: "none: 2, with the remedy"."""
+    """ADR 15: "none: 2, with the remedy"."""
     assert_clear(here("-p", "x"), 2, "no agent found on PATH", "ralph demo")
 
 
 def test_the_first_known_agent_on_path_is_named(
     here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN §4.21: "the first of claude, codex, amp, … on PATH, named"."""
+    """ADR 15: "the first of claude, codex, amp, … on PATH, named"."""
     prepare(workspace, DONE, kind="codex")
     (workspace / ".ralph" / "settings.json").unlink()
     monkeypatch.setenv("PATH", str(workspace.parent / "bin"), prepend=":")
@@ -139,6 +139,6 @@ def test_an_agent_that_closes_its_pipes_and_goes_on_is_waited_for(
 def test_a_daemon_that_keeps_the_output_open_does_not_hold_up_the_run(
     here: Here, workspace: Path
 ) -> None:
-    """FACTS: "A daemon holding stdout blocks 8 of 11 peers"."""
+    """It inherits the pipe and outlives the agent; its end is not awaited."""
     prepare(workspace, {"spawn": [{"run": "sleep 2", "setsid": True}], **DONE})
     assert_clear(here("-p", "x"), 0, "Completed after 1 iteration")

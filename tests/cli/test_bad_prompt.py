@@ -86,7 +86,7 @@ def test_a_prompt_of_300_kb(here: Here, workspace: Path, kind: str) -> None:
 def test_a_prompt_of_300_kb_for_an_agent_that_only_takes_arguments(
     here: Here, workspace: Path
 ) -> None:
-    """DESIGN §4.20: "else 2 naming `agent.promptVia`", and before anything is begun."""
+    """ADR 14: "else 2 naming `agent.promptVia`", and before anything is begun."""
     (workspace / "p.md").write_text("x" * 300_000)
     agent = prepare(workspace, DONE, kind="text")
     words = ("the prompt has 300000 bytes", "131071", "agent.promptVia", '"stdin" or "file"')
@@ -126,7 +126,7 @@ def test_a_prompt_that_is_not_utf_8_on_the_command_line_arrives_as_it_was(worksp
 
 
 def test_a_prompt_is_never_seen_by_a_shell(here: Here, workspace: Path) -> None:
-    """DESIGN §4.20: "never through a shell"."""
+    """ADR 14: "never through a shell"."""
     path = program(
         workspace / "agent", 'printf "%s\n" "$1" > said; echo "<response>DONE</response>"'
     )

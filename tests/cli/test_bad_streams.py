@@ -95,7 +95,7 @@ def test_the_last_json_line_of_an_error_on_a_full_device(workspace: Path) -> Non
 
 
 def test_standard_input_is_not_the_agents(workspace: Path) -> None:
-    """FACTS: "Piped stdin beside an argument is appended: pass DEVNULL"."""
+    """Codex appends what is piped in to its prompt: it gets nothing (docs/facts.md §1)."""
     path = program(workspace / "agent", "cat > heard; echo '<response>DONE</response>'")
     assert in_shell(f"echo secret | ralph -p x --agent {path}").code == 0
     assert (workspace / "heard").read_text() == ""

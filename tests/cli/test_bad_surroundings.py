@@ -67,7 +67,7 @@ def test_settings_that_are_wrong(here: Here, workspace: Path, text: str, words: 
 
 
 def test_settings_that_are_spoilt_during_the_run_are_put_back(here: Here, workspace: Path) -> None:
-    """DESIGN §4.16: "Settings are read once, at the start"."""
+    """ADR 12: "Settings are read once, at the start"."""
     agent = prepare(workspace, {"files": {".ralph/settings.json": "{ broken"}}, DONE)
     assert_clear(here("-p", "x"), 0)
     assert json.loads((workspace / ".ralph" / "settings.json").read_text())
@@ -90,7 +90,7 @@ def test_no_home_to_be_found(workspace: Path) -> None:
     site.mkdir()
     (site / "sitecustomize.py").write_text("import pwd; pwd.getpwuid = {}.__getitem__")
     unset = "unset HOME XDG_STATE_HOME RALPH_STATE_DIR"
-    done = in_shell(f"{unset}; export PYTHONPATH={site}; ralph -p x")
+    done = in_shell(f"{unset}; export PYTHONPATH={site}:$PYTHONPATH; ralph -p x")
     assert_clear(done, 2, "there is no home directory to keep the journal in", "RALPH_STATE_DIR=")
     assert not (workspace / "~").exists()
 
@@ -110,7 +110,7 @@ def test_no_path_and_no_agent(workspace: Path, path: str) -> None:
 def test_the_agent_knows_its_run_and_no_foreign_key(
     here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN §4.19, and `RALPH_RUN` of §4.10."""
+    """ADR 13, and `RALPH_RUN`."""
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     env = {"set": {"RALPH_EXTRA": "yes"}, "unset": ["LANG"]}
@@ -125,7 +125,7 @@ def test_the_agent_knows_its_run_and_no_foreign_key(
 
 
 def test_a_second_run_in_the_same_workspace_is_refused_and_told_the_pid(workspace: Path) -> None:
-    """Bad input; DESIGN §4.13: "A live owner is named and refused (2)"."""
+    """Bad input; ADR 10: "A live owner is named and refused (2)"."""
     turn = {"tools": [{"name": "Bash", "run": "until [ -e go ]; do sleep 0.02; done"}], **DONE}
     agent = prepare(workspace, turn)
     first = Running(workspace, "-p", "first")

@@ -55,7 +55,7 @@ def test_help_names_every_flag_of_the_specification_and_the_exit_codes(here: Her
 
 
 def test_run_is_the_default_command(here: Here, workspace: Path) -> None:
-    """DESIGN §2: "`ralph -p x` = `ralph run -p x`"."""
+    """README §Commands: `ralph -p x` is `ralph run -p x`."""
     prepare(workspace, DONE)
     assert [here("-p", "x").code, here("run", "-p", "x").code] == [0, 0]
 
@@ -142,14 +142,14 @@ def test_a_directory_that_was_removed_is_told_with_the_remedy(workspace: Path) -
 
 
 def test_importing_ralph_does_nothing() -> None:
-    """STYLE §8."""
+    """A library has no side effects."""
     script = "import sys, ralph; print(len([m for m in sys.modules if m.startswith('ralph')]))"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
     assert done.stdout == b"1\n"
 
 
 def test_a_bug_is_reported_with_a_file_and_without_a_traceback(workspace: Path) -> None:
-    """DESIGN §2: "70 | bug | unexpected exception, with a paste-ready report file"."""
+    """README §Exit codes: 70 is a bug of ours, with a report to paste."""
     script = (
         "import sys; from ralph.cli import wiring; from ralph.cli.main import run_command_line\n"
         "def stumble(*_): raise RuntimeError('sk-ant-' + 'a1' * 12)\n"

@@ -7,7 +7,7 @@ import pytest
 from run_support import Here, assert_clear, prepare
 
 DONE = {"response": "DONE"}
-CLOSING = [  # DESIGN §3, the closing ladder of H, by the names of its rules
+CLOSING = [  # ADR 1, the closing ladder of H, by the names of its rules
     "interrupted",
     "unstartable",
     "refused",
@@ -41,7 +41,7 @@ def test_every_setting_is_shown_with_where_it_came_from(here: Here, workspace: P
 
 
 def test_the_ladders_are_shown_by_name_in_order(here: Here, workspace: Path) -> None:
-    """DESIGN §3: "the documentation of precedence is the precedence"."""
+    """ADR 1: "the documentation of precedence is the precedence"."""
     said = here("explain").out
     harness = said.partition("Profile harness")[2].partition("Profile ")[0]
     closing = harness.partition("\n  closing\n")[2]

@@ -148,7 +148,7 @@ def test_guardrails_are_told_with_exit_status_and_fail_action(here: Here, worksp
 def test_what_was_removed_and_who_pays_is_printed(
     here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN §4.19: "what was removed and which credential will pay is printed"."""
+    """ADR 13: "what was removed and which credential will pay is printed"."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret-one")
     monkeypatch.setenv("OPENAI_API_KEY", "secret-two")
     prepare(workspace, DONE)
@@ -158,7 +158,7 @@ def test_what_was_removed_and_who_pays_is_printed(
 
 
 def test_denied_permissions_name_the_flag_to_add(here: Here, workspace: Path) -> None:
-    """DESIGN §4.21: "when a stream reports denied permissions the flag to add is named"."""
+    """ADR 15: "when a stream reports denied permissions the flag to add is named"."""
     prepare(workspace, {"tools": [{"name": "Write", "denied": True}], **DONE})
     words = 'Permission denied: Write. Add "--dangerously-skip-permissions"'
     assert_clear(here("-p", "x"), 0, words)

@@ -1,4 +1,4 @@
-"""Every exit code of a run (DESIGN §2), each by a real one; no process is left after any."""
+"""Every exit code of a run (README §Exit codes), each by a real one; no process is left."""
 
 import time
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_an_exit_code_by_a_real_run(
     arguments: tuple[str, ...],
     words: tuple[str, ...],
 ) -> None:
-    """DESIGN §2, the table; 130 is in test_run_signals, 70 in test_command_line."""
+    """README §Exit codes; 130 is in test_run_signals, 70 in test_command_line."""
     agent = prepare(workspace, *turns, **settings)
     assert_clear(ralph("-p", "x", *arguments), code, *words, str(journals()[0]))
     assert nothing_runs(agent)
@@ -75,7 +75,7 @@ def test_a_turn_that_takes_too_long_is_cut_and_fed_back(
 
 
 def test_an_agent_that_hangs_after_its_result_still_completes(workspace: Path) -> None:
-    """DESIGN §4.7; FACTS: "Agent done but process never exits"."""
+    """ADR 6; docs/facts.md §6: "an agent that is done and never exits"."""
     agent = prepare(workspace, {**DONE, "hang": 600, "spawn": ["sleep 600"]}, resultGrace=0.1)
     assert_clear(ralph("-p", "x"), 0, "Completed after 1 iteration")
     assert nothing_runs(agent)
@@ -85,7 +85,7 @@ def test_an_agent_that_hangs_after_its_result_still_completes(workspace: Path) -
 def test_a_rate_limit_is_waited_for_and_the_same_iteration_taken_again(
     here: Here, workspace: Path, failure: Json
 ) -> None:
-    """DESIGN §4.15: to the stated reset; "the same iteration is taken again"."""
+    """ADR 11: to the stated reset; "the same iteration is taken again"."""
     limited = {"error": {**failure, "resets_at": time.time() + 1.5}}
     agent = prepare(workspace, limited, DONE)
     done = here("-p", "x", "-m", "1")
@@ -100,7 +100,7 @@ def test_waiting_is_limited(here: Here, workspace: Path) -> None:
 
 
 def test_words_about_rate_limits_are_no_rate_limit(here: Here, workspace: Path) -> None:
-    """DESIGN §4.15: "never from assistant text, tool output, guardrails or stderr"."""
+    """ADR 11: "never from assistant text, tool output, guardrails or stderr"."""
     words = "429 rate limit reached, try again in 5 hours"
     tools = [{"name": "Bash", "run": f"echo {words}"}]
     prepare(workspace, {"text": words, "tools": tools, "stderr": words, **DONE})

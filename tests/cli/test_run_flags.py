@@ -37,7 +37,7 @@ def planned(workspace: Path, *arguments: str) -> Plan:
     """The plan that `ralph run` makes of these arguments."""
     flags = run.make_context("run", ["-p", "x", *arguments]).params
     out = io.StringIO()
-    return plan_run(Invocation(str(workspace), dict(os.environ), flags, out, out))
+    return plan_run(Invocation(str(workspace), dict(os.environ), flags, None, out, out))
 
 
 def value(plan: Plan, setting: str) -> Any:  # noqa: ANN401  whatever the setting holds
@@ -145,7 +145,7 @@ def test_leading_zeros_are_decimal(workspace: Path, number: str, meant: int) -> 
 @pytest.mark.parametrize("flag", ["--max-time", "--timeout", "--idle-timeout", "--stop-grace"])
 @pytest.mark.parametrize("amount", ["", "abc", "-1", "1e3", "5 m", "2h30m", "nan", "inf", "1w"])
 def test_a_duration_that_is_none(here: Here, workspace: Path, flag: str, amount: str) -> None:
-    """DESIGN §2: "Durations are seconds, on flags also `90s 30m 2h`"."""
+    """README §Flags: durations are seconds, or `90s`, `30m`, `2h`."""
     assert_clear(here("-p", "x", flag, amount), 2, flag, "is not a duration such as 90, 90s, 30m")
 
 
@@ -173,7 +173,7 @@ def test_an_amount_of_money_that_is_none(here: Here, workspace: Path, amount: st
 def test_a_limit_that_nobody_counts_against_is_refused(
     here: Here, workspace: Path, kind: str, settings: dict[str, Any], words: tuple[str, ...]
 ) -> None:
-    """DESIGN §4.21: "an explicit `--max-cost` with an agent that reports no cost … is refused"."""
+    """ADR 15: "an explicit `--max-cost` with an agent that reports no cost … is refused"."""
     agent = prepare(workspace, DONE, kind=kind, **settings)
     assert_clear(here("-p", "x", "--max-cost", "5"), 2, "--max-cost", *words)
     assert calls(agent) == []
@@ -189,7 +189,7 @@ def test_max_cost_with_prices_is_counted_and_ends_the_run(here: Here, workspace:
 
 
 def test_max_cost_reaches_a_claude_that_knows_the_flag(here: Here, workspace: Path) -> None:
-    """DESIGN §4.21: "Money: `--max-budget-usd` where the CLI has it"."""
+    """ADR 15: "Money: `--max-budget-usd` where the CLI has it"."""
     agent = prepare(workspace, {"text": "x", "cost": 0.75}, DONE)
     assert here("-p", "x", "--max-cost", "2").code == 0
     budgets = [word for call in calls(agent) for word in call["argv"] if "budget" in word]
@@ -197,7 +197,7 @@ def test_max_cost_reaches_a_claude_that_knows_the_flag(here: Here, workspace: Pa
 
 
 def test_the_probe_can_be_turned_off(here: Here, workspace: Path) -> None:
-    """DESIGN §4.21: "`agent.probe: false` turns it off"."""
+    """ADR 15: "`agent.probe: false` turns it off"."""
     from ralph.testing.install import probes
 
     agent = prepare(workspace, DONE, kind="codex", agent={"probe": False})

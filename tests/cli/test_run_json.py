@@ -53,7 +53,7 @@ def test_facts_and_events_are_told_as_they_come(here: Here, workspace: Path) -> 
 
 
 def test_people_are_told_on_stderr_all_the_same(here: Here, workspace: Path) -> None:
-    """DESIGN §2: "Ralph's own lines go to stderr"."""
+    """README §Exit codes: Ralph's own lines go to stderr."""
     prepare(workspace, DONE)
     assert_clear(here("-p", "x", "--json"), 0, "[ralph] Iteration 1/10 starting", "Completed")
 

@@ -58,7 +58,7 @@ def test_another_completion_response(here: Here, workspace: Path) -> None:
 def test_a_response_in_tool_output_or_in_the_prompt_completes_nothing(
     here: Here, workspace: Path
 ) -> None:
-    """DESIGN §4.2: "never the prompt or its echo, tool input or output"."""
+    """ADR 3: "never the prompt or its echo, tool input or output"."""
     said = "<response>DONE</response>"
     turn = {"tools": [{"name": "Bash", "run": f"echo '{said}'"}], "text": "hm", "echo_prompt": True}
     prepare(workspace, turn)
@@ -67,13 +67,13 @@ def test_a_response_in_tool_output_or_in_the_prompt_completes_nothing(
 
 
 def test_exit_code_0_alone_completes_nothing(here: Here, workspace: Path) -> None:
-    """DESIGN §4.4: "0 never completes anything"."""
+    """ADR 5: "0 never completes anything"."""
     prepare(workspace, BUSY)
     assert_clear(here("-p", "x", "-m", "2"), 1, "2 iterations used up")
 
 
 def test_a_failed_turn_is_not_believed(here: Here, workspace: Path) -> None:
-    """DESIGN §4.3: a non-zero exit is a failure, whatever was said."""
+    """ADR 4: a non-zero exit is a failure, whatever was said."""
     agent = prepare(workspace, {**DONE, "exit": 3, "stderr": "disk on fire"}, DONE)
     assert_clear(here("-p", "x"), 0, "2 iterations", "exited with code 3", "disk on fire")
     told = prompts(agent)[1]
@@ -238,7 +238,7 @@ def test_a_guardrail_that_takes_too_long(here: Here, workspace: Path) -> None:
 
 
 def test_a_protected_file_is_put_back_and_the_agent_told(here: Here, workspace: Path) -> None:
-    """DESIGN §4.16: the agent may not weaken its own settings."""
+    """ADR 12: the agent may not weaken its own settings."""
     evil = {"files": {".ralph/settings.json": "{}"}, **DONE}
     agent = prepare(workspace, evil, DONE)
     before = (workspace / ".ralph" / "settings.json").read_text()
@@ -294,7 +294,7 @@ def test_no_message_is_no_commit_and_a_warning(here: Here, repo: Path, answer: s
 
 
 def test_a_clean_tree_takes_no_message_turn(here: Here, repo: Path) -> None:
-    """DESIGN §4.9: "A clean tree skips SCM without a message turn"."""
+    """ADR 8: "A clean tree skips SCM without a message turn"."""
     agent = prepare(repo, DONE, scm={"tasks": ["commit"]})
     git("add", "--all")
     git("commit", "--quiet", "--message", "settings")

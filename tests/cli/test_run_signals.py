@@ -1,4 +1,4 @@
-"""Signals to a real run (H §Signal Handling, DESIGN §4.8); no process is left after any."""
+"""Signals to a real run (H §Signal Handling, ADR 7); no process is left after any."""
 
 import os
 import signal
@@ -50,14 +50,14 @@ def test_the_first_signal_lets_the_agent_finish_its_turn(
     done = running.end()
     assert_clear(done, 130, NOTICE, "asked to stop (interrupted)", "Finished iterations are kept.")
     assert "<response>DONE</response>" in done.out, "the agent was heard to its end"
-    assert not (workspace / "ran").exists(), "gates no longer run after a signal (DESIGN §4.1)"
+    assert not (workspace / "ran").exists(), "gates no longer run after a signal (ADR 2)"
     assert [t.turn.ending for t in turns()] == [Ending.EXITED]
     assert_interrupted()
     assert nothing_runs(agent)
 
 
 def test_the_second_signal_ends_the_agent_at_once(workspace: Path) -> None:
-    """DESIGN §4.8: "Second, or SIGHUP: end the tree now"."""
+    """ADR 7: "Second, or SIGHUP: end the tree now"."""
     agent = prepare(workspace, STUBBORN, guardrails=GUARDRAILS)
     running = under_way(workspace, agent)
     running.interrupt()
@@ -85,7 +85,7 @@ def test_a_hangup_ends_the_agent_at_once(workspace: Path) -> None:
 
 
 def test_stop_grace_bounds_the_first_signal(workspace: Path) -> None:
-    """DESIGN §4.8: "`--stop-grace S` bounds the first"."""
+    """ADR 7: "`--stop-grace S` bounds the first"."""
     agent = prepare(workspace, {"hang": "before"})
     running = under_way(workspace, agent, "--stop-grace", "0.2")
     running.interrupt()
@@ -95,7 +95,7 @@ def test_stop_grace_bounds_the_first_signal(workspace: Path) -> None:
 
 
 def test_a_signal_during_a_wait_stops_at_once(workspace: Path) -> None:
-    """DESIGN §4.8: "during a wait: stop at once"."""
+    """ADR 7: "during a wait: stop at once"."""
     limited = {"error": {"status": 429, "resets_at": time.time() + 3600}}
     agent = prepare(workspace, limited)
     running = under_way(workspace, agent)
@@ -160,7 +160,7 @@ def test_earlier_iterations_are_kept(workspace: Path) -> None:
 
 
 def test_a_run_that_is_killed_leaves_a_journal_and_a_free_lock(workspace: Path) -> None:
-    """DESIGN §4.12, §4.13: every record survives kill -9, a dead owner is taken over."""
+    """ADR 9, ADR 10: every record survives kill -9, a dead owner is taken over."""
     agent = prepare(workspace, {"files": {"one": "1"}}, {"hang": "before"}, {"response": "DONE"})
     running = under_way(workspace, agent)
     running.await_that(lambda: len(calls(agent)) == 2)

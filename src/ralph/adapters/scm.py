@@ -54,14 +54,14 @@ class ScmCommand:
 
     def _call(self, *arguments: str) -> tuple[bool, str]:
         env = {**self.env, "GIT_TERMINAL_PROMPT": "0"}
-        with tempfile.TemporaryFile() as output:
-            command = Command((self.command, *arguments), self.workspace, env)
-            try:
+        command = Command((self.command, *arguments), self.workspace, env)
+        try:
+            with tempfile.TemporaryFile() as output:
                 ended = start(command, log=output).wait(self._watch)
-            except (OSError, ValueError) as error:
-                return False, f"{self.command}: {getattr(error, 'strerror', error)}"
-            output.seek(0)
-            said = output.read().decode("utf-8", "replace").strip()
+                output.seek(0)
+                said = output.read().decode("utf-8", "replace").strip()
+        except (OSError, ValueError) as error:
+            return False, f"{self.command}: {getattr(error, 'strerror', error)}"
         if ended.code == 0:
             return True, said
         return False, said or f"{self.command} exited with code {ended.code}"

@@ -53,9 +53,10 @@ def _prepare(home: str, project: str) -> dict[str, str]:
     from ralph.testing.install import install_agent
 
     os.makedirs(os.path.join(project, ".ralph"))
-    agent = install_agent(os.path.join(home, "bin"), _script(), kind="claude")
+    bin_dir = os.path.join(home, "bin")
+    agent = install_agent(bin_dir, _script(), kind="claude", name="scripted-agent")
     settings = {
-        "agent": {"command": agent},
+        "agent": {"command": agent, "kind": "claude"},
         "guardrails": [{"command": _CHECK, "hint": "Read check.py."}],
         "scm": {"command": "git", "tasks": ["commit"]},
     }

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from typing import TypeGuard
 
 import click
 
@@ -95,7 +96,7 @@ def run_command_line(arguments: list[str]) -> int:
         reason = Reason(error.reason)
         return _report(error.message, error.remedy, reason, in_json=in_json, run=error.run)
     except Exception as error:  # noqa: BLE001  the one place that catches everything
-        if isinstance(error, OSError) and error.errno in _CANNOT_BE_WRITTEN:
+        if _is_of_stdout(error):
             return _output_lost(error)
         return _bug(error, arguments, in_json=in_json)
 
@@ -117,6 +118,13 @@ def _invoke(arguments: list[str]) -> int:
     if sys.stdout is not None:
         sys.stdout.flush()
     return code if isinstance(code, int) else 0
+
+
+def _is_of_stdout(error: Exception) -> TypeGuard[OSError]:
+    """Every other file is named by its error."""
+    return (
+        isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_BE_WRITTEN
+    )
 
 
 def _output_lost(error: OSError) -> int:

@@ -21,7 +21,9 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 
 @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-p", "--prompt", metavar="TEXT", help="The prompt to send to the agent.")
-@click.option("-f", "--prompt-file", metavar="FILE", help="Read it from FILE, before each turn.")
+@click.option(
+    "-f", "--prompt-file", metavar="FILE", help="Read it from FILE, before each turn; - is stdin."
+)
 @click.option("-m", "--maximum-iterations", metavar="N", type=whole_number, help="Most iterations.")
 @click.option("-c", "--completion-response", metavar="TEXT", help="What the agent says when done.")
 @click.option(
@@ -60,4 +62,5 @@ def run(**flags: object) -> int:
     from ralph.cli.wiring import Invocation
 
     here = current_directory()
-    return execute(Invocation(here, dict(os.environ), flags, sys.stdout, sys.stderr))
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return execute(Invocation(here, dict(os.environ), flags, *streams))

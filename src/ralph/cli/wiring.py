@@ -58,6 +58,7 @@ class Invocation:
     workspace: str
     environ: Mapping[str, str]
     flags: Mapping[str, Any]
+    stdin: TextIO | None
     out: TextIO | None
     err: TextIO | None
 
@@ -94,7 +95,7 @@ class Plan:
 
 def plan_run(invocation: Invocation) -> Plan:
     """Check everything that can be checked before a run begins."""
-    backlog = _backlog(invocation.flags)
+    backlog = _backlog(invocation)
     overrides = {
         setting: (invocation.flags[flag.removeprefix("--").replace("-", "_")], flag)
         for flag, setting in _FLAGS.items()
@@ -131,13 +132,15 @@ def plan_run(invocation: Invocation) -> Plan:
     )
 
 
-def _backlog(flags: Mapping[str, Any]) -> Callable[[], Backlog]:
-    text, file = flags["prompt"], flags["prompt_file"]
+def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
+    text, file = invocation.flags["prompt"], invocation.flags["prompt_file"]
     if (text is None) == (file is None):
         raise ConfigError(
             "give exactly one of --prompt and --prompt-file",
             'For example: ralph run -p "Make the tests pass" or ralph run -f PROMPT.md',
         )
+    if file == "-":
+        text = invocation.stdin.read() if invocation.stdin is not None else ""
     return PromptText(text) if text is not None else PromptFile(file)
 
 
