@@ -1,5 +1,6 @@
 """The command `ralph`. What must be quick is answered before anything is imported."""
 
+import os
 import sys
 
 
@@ -7,13 +8,21 @@ def main() -> None:
     """Run the command line and exit with its code."""
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
-        from ralph import __version__
-
-        print(f"ralph {__version__}")
-        return
+        sys.exit(_print_version())
     from ralph.cli.main import run_command_line
 
     sys.exit(run_command_line(arguments))
+
+
+def _print_version() -> int:
+    """Written at once, so that a full or closed stdout is an exit code and no traceback."""
+    from ralph import __version__
+
+    try:
+        os.write(1, f"ralph {__version__}\n".encode())
+    except OSError:
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,18 @@ import os
 from pathlib import Path
 
 import pytest
-from run_support import Here, assert_clear, facts, journals, prepare, program, prompts, turns
+from run_support import (
+    Here,
+    assert_clear,
+    facts,
+    in_shell,
+    journals,
+    prepare,
+    program,
+    prompts,
+    ralph,
+    turns,
+)
 
 from ralph.core.facts import Settled
 from ralph.core.verdict import Reason, Stop
@@ -73,6 +84,29 @@ def test_a_prompt_file_that_vanishes_during_the_run(
     assert last.verdict.reason is Reason.CONFIG
 
 
+def test_a_prompt_on_standard_input_is_read_once(workspace: Path) -> None:
+    agent = prepare(workspace, {"text": "busy"}, DONE)
+    assert_clear(in_shell("printf 'do it' | ralph -f -"), 0)
+    assert prompts(agent) == ["do it", "do it"]
+
+
+@pytest.mark.parametrize(
+    ("input_", "words"),
+    [
+        ("printf '' |", "the prompt on standard input is empty"),
+        ("<&-", "the prompt on standard input is empty"),
+        ("printf 'a\\0b' |", "the prompt on standard input contains a NUL byte"),
+        ("printf 'ab\\377' |", "the prompt on standard input is not UTF-8 text (byte 2)"),
+    ],
+)
+def test_a_prompt_on_standard_input_that_cannot_be_used(
+    workspace: Path, input_: str, words: str
+) -> None:
+    prepare(workspace, DONE)
+    done = in_shell(f"export LC_ALL=C.UTF-8; {input_} ralph -f -")
+    assert_clear(done, 2, words, "Give a prompt")
+
+
 @pytest.mark.parametrize("kind", ["claude", "codex", "amp"])
 def test_a_prompt_of_300_kb(here: Here, workspace: Path, kind: str) -> None:
     """Bad input: "a prompt of 300 KB"."""
@@ -118,8 +152,6 @@ def test_a_prompt_that_grows_too_long_in_the_run_ends_it_and_keeps_the_work(
 
 
 def test_a_prompt_that_is_not_utf_8_on_the_command_line_arrives_as_it_was(workspace: Path) -> None:
-    from run_support import ralph
-
     agent = prepare(workspace, DONE)
     assert_clear(ralph("-p", os.fsdecode(b"caf\xe9")), 0)
     assert prompts(agent) == [os.fsdecode(b"caf\xe9")]

@@ -137,7 +137,7 @@ def test_the_example_flow_of_h(workspace: Path) -> None:
 
 
 def test_what_git_shall_not_keep_is_hidden(workspace: Path) -> None:
-    """DESIGN §4.12: the first write into .ralph/ also writes its .gitignore."""
+    """ADR 9: the first write into .ralph/ also writes its .gitignore."""
     converse(SHORTEST)
     assert sorted(os.listdir(workspace / ".ralph")) == [".gitignore", "settings.json"]
 

@@ -69,7 +69,10 @@ def test_a_completed_run_ends_with_the_one_line_that_matters() -> None:
         ),
         (
             Stop(Reason.CONFIG, "prompt.md: no such file"),
-            ["Stopped: prompt.md: no such file (config). 2 iterations in 12s, $0.12."],
+            [
+                "Stopped: prompt.md: no such file (config). 2 iterations in 12s, $0.12.",
+                "Mend that, then run it again.",
+            ],
         ),
         (
             Stop(Reason.INTERRUPTED, "interrupted"),

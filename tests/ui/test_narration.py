@@ -177,12 +177,17 @@ def test_the_last_lines_of_stderr_follow_a_failure() -> None:
     assert ended(Turn(exit_code=1, stderr=stderr))[1:] == [
         f"  stderr: line {n}" for n in range(4, 9)
     ]
-    assert ended(Turn(stderr=stderr)) == []
+    assert ended(Turn(text="Done.", stderr=stderr)) == []
+
+
+def test_an_agent_that_says_nothing_is_noticed() -> None:
+    """Bad input: an agent that prints nothing at all; its stderr may say why."""
+    assert ended(Turn(stderr="no model\n")) == ["Agent said nothing (0.0s)", "  stderr: no model"]
 
 
 def test_denied_permissions_name_the_tools_and_the_flag() -> None:
     """ADR 15: "when a stream reports denied permissions the flag to add is named"."""
-    assert ended(Turn(denied=("Bash", "Write", "Bash"))) == [
+    assert ended(Turn(tools=3, denied=("Bash", "Write", "Bash"))) == [
         "Permission denied: Bash, Write. Add --dangerously-skip-permissions to agent.flags."
     ]
 

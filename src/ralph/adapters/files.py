@@ -7,11 +7,12 @@ import secrets
 import stat
 import time
 from collections.abc import Mapping
+from typing import TextIO
 
 from ralph.core.task import Backlog, Task
 from ralph.errors import ConfigError, StateError
 
-_READ_AGAIN = "the prompt is read again before each turn, so put it into a file"
+_READ_AGAIN = "the prompt is read again before each turn; use a file, or -f - to read stdin once"
 _GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
 
 
@@ -132,14 +133,27 @@ class PromptFile:
             if stat.S_ISFIFO(os.stat(self._path).st_mode):
                 return Backlog(problem=f"{self._path} is a pipe: {_READ_AGAIN}")
             with open(self._path, "rb") as file:
-                text = file.read().decode("utf-8-sig")
+                return _decoded(file.read(), f"the prompt file {self._path}")
         except OSError as error:
             return Backlog(problem=f"cannot read the prompt file {self._path}: {error.strerror}")
-        except UnicodeDecodeError as error:
-            return Backlog(
-                problem=f"the prompt file {self._path} is not UTF-8 text (byte {error.start})"
-            )
-        return _one_task(text, f"the prompt file {self._path}")
+
+
+class PromptInput:
+    """`--prompt-file -`: standard input, read once; None where it is closed."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        data = stream.buffer.read() if stream is not None else b""
+        self._backlog = _decoded(data, "the prompt on standard input")
+
+    def __call__(self) -> Backlog:
+        return self._backlog
+
+
+def _decoded(data: bytes, where: str) -> Backlog:
+    try:
+        return _one_task(data.decode("utf-8-sig"), where)
+    except UnicodeDecodeError as error:
+        return Backlog(problem=f"{where} is not UTF-8 text (byte {error.start})")
 
 
 def _one_task(text: str, where: str) -> Backlog:

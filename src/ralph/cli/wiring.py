@@ -16,7 +16,7 @@ from ralph.adapters.agents import (
     split_flags,
 )
 from ralph.adapters.environment import Environment, agent_environment
-from ralph.adapters.files import PromptFile, PromptText, project_dir, state_root
+from ralph.adapters.files import PromptFile, PromptInput, PromptText, project_dir, state_root
 from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.probe import Probe
 from ralph.adapters.protect import ProtectGate, Protector
@@ -140,7 +140,7 @@ def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
             'For example: ralph run -p "Make the tests pass" or ralph run -f PROMPT.md',
         )
     if file == "-":
-        text = invocation.stdin.read() if invocation.stdin is not None else ""
+        return PromptInput(invocation.stdin)
     return PromptText(text) if text is not None else PromptFile(file)
 
 

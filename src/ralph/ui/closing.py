@@ -13,6 +13,7 @@ from ralph.ui.words import counted, duration, money
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
 _REMEDIES = {
+    Reason.CONFIG: "Mend that, then run it again.",
     Reason.BLOCKED: "It needs you: answer in the prompt or in the files, then run it again.",
     Reason.STALLED: "Nothing changed: read what the agent said, then make the prompt clearer.",
     Reason.FAILING: "Mend what the agent complains about, then run it again.",

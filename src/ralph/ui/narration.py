@@ -77,10 +77,12 @@ def _resumed(before: RunState, briefing: Briefing) -> Line:
 def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
     if turn.failed:
         yield Line(_failure_words(turn), Tone.BAD)
-        for line in _last_lines(turn.stderr):
-            yield Line(f"  stderr: {line}", Tone.FAINT)
+    elif turn.silent:
+        yield Line(f"Agent said nothing ({duration(turn.seconds)})", Tone.NOTICE)
     else:
         yield Line(f"Agent finished ({_turn_statistics(turn)})", verbose=True)
+    if turn.failed or turn.silent:
+        yield from (Line(f"  stderr: {line}", Tone.FAINT) for line in _last_lines(turn.stderr))
     if turn.denied:
         denied = ", ".join(dict.fromkeys(turn.denied))
         yield Line(f"Permission denied: {denied}. {briefing.permission_hint}".strip(), Tone.NOTICE)
