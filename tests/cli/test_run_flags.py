@@ -11,7 +11,7 @@ from run_support import Here, assert_clear, prepare, prompts
 
 from ralph.cli.run import run
 from ralph.cli.wiring import Invocation, Plan, plan_run
-from ralph.testing.install import calls
+from ralph.testing.install import calls, probes
 
 DONE = {"response": "DONE"}
 AMPLE: dict[str, Any] = {  # what flags can override, with values that no flag below has
@@ -272,6 +272,15 @@ def test_a_dry_run_shows_prompt_and_command_and_runs_nothing(
     assert done.out == f"Command: {shown}\nPrompt, {how}:\n\n{prompt}\n"
     assert (done.code, done.err, calls(agent)) == (0, "", [])
     assert not list(Path(os.environ["RALPH_STATE_DIR"]).glob("*/runs"))
+
+
+def test_a_dry_run_asks_the_agent_nothing(here: Here, workspace: Path) -> None:
+    """It "runs nothing": not even `--help`, by which codex' flags are chosen."""
+    agent = prepare(workspace, DONE, kind="codex")
+    assert here("-p", "do it", "--dry-run").code == 0
+    assert probes(agent) == []
+    assert here("-p", "do it").code == 0
+    assert len(probes(agent)) == 1
 
 
 def test_a_dry_run_in_json(here: Here, workspace: Path) -> None:

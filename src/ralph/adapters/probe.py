@@ -13,7 +13,10 @@ _PATIENCE = 5.0
 
 
 class Probe:
-    """The help text of one command, cached by path, size and modification time."""
+    """The help text of one command, cached by path, size and modification time.
+
+    Without `may_ask` nothing is started: only what is already known counts.
+    """
 
     def __init__(
         self,
@@ -21,11 +24,14 @@ class Probe:
         arguments: tuple[str, ...],
         env: Mapping[str, str],
         cache: str,
+        *,
+        may_ask: bool = True,
     ) -> None:
         self._command = command
         self._arguments = arguments
         self._env = env
         self._cache = cache
+        self._may_ask = may_ask
         self._said: dict[str, str | None] = {}  # by key
 
     def __call__(self) -> str | None:
@@ -36,7 +42,7 @@ class Probe:
         return self._said[key]
 
     def _learn(self, key: str) -> str | None:
-        said = self._ask()
+        said = self._ask() if self._may_ask else None
         if said is not None:
             _save(self._cache, {**_load(self._cache), key: said})
         return said

@@ -20,6 +20,8 @@ from ralph.cli.wiring import (
     build_policy,
     build_protector,
     build_world,
+    limits_of,
+    patience_of,
     plan_run,
     wording_of,
 )
@@ -213,12 +215,13 @@ def show_plan(invocation: Invocation, plan: Plan) -> int:
     from ralph.core.case import Case
     from ralph.core.task import Assignment
     from ralph.core.verdict import Boundary
-    from ralph.profiles.harness import Compose
+    from ralph.profiles.harness import Compose, allowance
 
     state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
     case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
-    order = Order(Compose(wording_of(plan.settings))(case), 1)
-    launch = build_agent(plan, plan.project, lambda _: None).launch(order)
+    allow = allowance(limits_of(plan.settings), patience_of(plan.settings))
+    order = Order(Compose(wording_of(plan.settings))(case), 1, allowance=allow(case))
+    launch = build_agent(plan, plan.project, lambda _: None, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}
         print(json.dumps({**shown, "command": launch.argv, "prompt": order.prompt}))

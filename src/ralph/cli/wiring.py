@@ -214,6 +214,8 @@ def build_agent(
     run_dir: str,
     on_event: Callable[[AgentEvent], None],
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
+    *,
+    may_probe: bool = True,
 ) -> CliAgent:
     """The agent that takes the turns."""
     agent = plan.settings.agent
@@ -225,7 +227,7 @@ def build_agent(
         model=agent.model,
         stream=plan.settings.stream_agent_output,
         prompt_via=agent.prompt_via,
-        help_text=_help_text(plan),
+        help_text=_help_text(plan, may_probe=may_probe),
         prices=agent.prices.prices() if agent.prices else None,
         workspace=plan.workspace,
         env=env,
@@ -271,8 +273,9 @@ def _scm(plan: Plan, signals: SignalSource) -> ScmCommand | None:
     return ScmCommand(scm.command, scm.tasks, plan.workspace, plan.environ, signals)
 
 
-def _help_text(plan: Plan) -> Callable[[], str | None]:
+def _help_text(plan: Plan, *, may_probe: bool) -> Callable[[], str | None]:
     if not plan.settings.agent.probe or not plan.module.PROBE:
         return lambda: None
     cache = os.path.join(plan.state_root, "probes.json")
-    return Probe(plan.command, plan.module.PROBE, plan.environment.values, cache)
+    env = plan.environment.values
+    return Probe(plan.command, plan.module.PROBE, env, cache, may_ask=may_probe)
