@@ -198,7 +198,6 @@ def test_max_cost_reaches_a_claude_that_knows_the_flag(here: Here, workspace: Pa
 
 def test_the_probe_can_be_turned_off(here: Here, workspace: Path) -> None:
     """ADR 15: "`agent.probe: false` turns it off"."""
-    from ralph.testing.install import probes
 
     agent = prepare(workspace, DONE, kind="codex", agent={"probe": False})
     assert here("-p", "x").code == 0
