@@ -13,7 +13,6 @@ Anything else is a bug (exit 70). How a *run* ends is never an exception: that i
 class RalphError(Exception):
     """What went wrong, where, and what to type next."""
 
-    exit_code = 2
     reason = "config"
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -38,5 +37,4 @@ class StateError(RalphError):
 class AbortedError(RalphError):
     """A person ended a dialogue with Ctrl+C or the end of input."""
 
-    exit_code = 130
     reason = "interrupted"

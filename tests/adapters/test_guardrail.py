@@ -211,7 +211,7 @@ def test_a_guardrail_that_takes_too_long_fails_with_124_and_says_so(
     gate = Guardrail(command, place(workspace), "slug", timeout=0.2)
     (finding,) = gate.check(closing())
     assert finding.code == 124
-    assert "failed with exit code 124 (timed out after 0.2 s)." in finding.text
+    assert "failed with exit code 124 (timed out after 0.2s)." in finding.text
     assert output_of(finding) == "begun\n"
     assert has_ended(int((tmp_path / "pid").read_text()))
 

@@ -60,7 +60,7 @@ def test_a_second_holder_is_refused_and_told_whom_to_wait_for(
         Lock(str(path)).acquire("mine", 1.0)
     assert f"pid {holder.pid}, run 20260101-000000-abcd" in caught.value.message
     assert caught.value.remedy == f"Wait for it, or end it: kill -INT {holder.pid}"
-    assert caught.value.exit_code == 2
+    assert caught.value.reason == "config"
     assert json.loads(path.read_text())["pid"] == holder.pid, "the refusal changes nothing"
 
 

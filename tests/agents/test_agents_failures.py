@@ -55,7 +55,7 @@ def test_patience_with_rate_limits_is_bounded(world: World) -> None:
     run = world.run("-m", "9", "--max-wait", "1s")
     assert run.code == 1, run.err
     assert run.verdicts == ["stop"]
-    assert "waiting used up (1 s)" in run.err
+    assert "waiting used up (1.0s)" in run.err
 
 
 def test_a_stated_reset_is_waited_for_and_the_iteration_is_taken_again(world: World) -> None:

@@ -15,13 +15,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 DRIVER = """
 import sys
 from ralph.cli.init import init
+from ralph.core.verdict import Reason
 from ralph.errors import RalphError
 try:
     init.main(args=[], standalone_mode=False)
 except RalphError as error:
     print(error.message)
     print(error.remedy)
-    sys.exit(error.exit_code)
+    sys.exit(Reason(error.reason).exit_code)
 """
 
 COMMAND = "Agent command (e.g., claude, codex, amp, or other LLM CLI): "

@@ -57,13 +57,13 @@ def test_a_success_resets_the_failures(here: Here, workspace: Path) -> None:
 def test_the_time_of_the_run_is_limited_while_the_agent_works(workspace: Path) -> None:
     agent = prepare(workspace, {"hang": "before"})
     done = ralph("-p", "x", "--max-time", "0.3")
-    assert_clear(done, 1, "the run's 0.3 s are used up", "0.3 s of time used up (limit)")
+    assert_clear(done, 1, "the run's 0.3s are used up", "0.3s of time used up (limit)")
     assert nothing_runs(agent)
 
 
 @pytest.mark.parametrize(
     ("flag", "words"),
-    [("--timeout", "timed out after 1 s"), ("--idle-timeout", "silent for 1 s")],
+    [("--timeout", "timed out after 1.0s"), ("--idle-timeout", "silent for 1.0s")],
 )
 def test_a_turn_that_takes_too_long_is_cut_and_fed_back(
     workspace: Path, flag: str, words: str
@@ -95,7 +95,7 @@ def test_a_rate_limit_is_waited_for_and_the_same_iteration_taken_again(
 
 def test_waiting_is_limited(here: Here, workspace: Path) -> None:
     agent = prepare(workspace, {"error": {"status": 429, "message": "too many"}})
-    assert_clear(here("-p", "x", "--max-wait", "5"), 1, "waiting used up (5 s)", "too many")
+    assert_clear(here("-p", "x", "--max-wait", "5"), 1, "waiting used up (5.0s)", "too many")
     assert len(calls(agent)) == 1
 
 

@@ -234,7 +234,7 @@ def test_a_guardrail_that_behaves_badly(
 def test_a_guardrail_that_takes_too_long(here: Here, workspace: Path) -> None:
     agent = prepare(workspace, DONE, guardrails=[{"command": "sleep 60", "timeout": 0.2}])
     assert_clear(here("-p", "x", "-m", "2"), 1, "exited with code 124")
-    assert "failed with exit code 124 (timed out after 0.2 s)." in prompts(agent)[1]
+    assert "failed with exit code 124 (timed out after 0.2s)." in prompts(agent)[1]
 
 
 def test_a_protected_file_is_put_back_and_the_agent_told(here: Here, workspace: Path) -> None:

@@ -89,7 +89,7 @@ def test_stop_grace_bounds_the_first_signal(workspace: Path) -> None:
     agent = prepare(workspace, {"hang": "before"})
     running = under_way(workspace, agent, "--stop-grace", "0.2")
     running.interrupt()
-    words = "did not end within 0.2 s of being asked to stop"
+    words = "did not end within 0.2s of being asked to stop"
     assert_clear(running.end(), 130, words)
     assert nothing_runs(agent)
 

@@ -65,5 +65,5 @@ def failed(
 
 
 CRASHED = Turn(exit_code=1, stderr="warning\nsegmentation fault\n")
-CUT = Turn(Ending.CUT, exit_code=None, why="timed out after 60 s")
+CUT = Turn(Ending.CUT, exit_code=None, why="timed out after 1m")
 MISSING = Turn(Ending.UNSTARTABLE, exit_code=None, why="'claud': no such command")

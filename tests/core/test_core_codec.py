@@ -52,7 +52,7 @@ def test_what_a_line_looks_like() -> None:
             }
         ],
         "checked": False,
-        "progressed": True,
+        "progressed": None,
         "notes": [],
     }
 

@@ -19,7 +19,7 @@ APPEND, PREPEND, REPLACE = Placement.APPEND, Placement.PREPEND, Placement.REPLAC
         (Limits(iterations=3), Spent(3), "3 iterations used up"),
         (Limits(iterations=1), Spent(2), "1 iteration used up"),
         (Limits(iterations=0), Spent(), "0 iterations used up"),
-        (Limits(seconds=90.0), Spent(1, 90.0), "90 s of time used up"),
+        (Limits(seconds=90.0), Spent(1, 90.0), "1m30s of time used up"),
         (Limits(dollars=2.5), Spent(1, 1.0, 2.617), "$2.5 used up (spent $2.62)"),
         (Limits(1, 1.0, 1.0), Spent(1, 1.0, 1.0), "1 iteration used up"),
     ],

@@ -23,7 +23,6 @@ from ralph.core.limits import Limits, Spent
 from ralph.core.rules import (
     Asks,
     Believed,
-    CarryOn,
     Failing,
     Objections,
     RateLimit,
@@ -42,6 +41,7 @@ from ralph.core.rules import (
     unreadable,
     unstartable,
 )
+from ralph.core.rules_marks import CarryOn
 from ralph.core.select import next_task
 from ralph.core.state import RunState
 from ralph.core.task import Backlog, Status, Task
@@ -204,7 +204,7 @@ def test_waiting_is_bounded() -> None:
     """ADR 1: "`--max-wait` (24 h) bounds it"."""
     case = closing(failed("quota", 429), state=replace(UNDER_WORK, waited=71.0))
     assert RateLimit(max_wait=101.0)(case) == Wait(NOW + 30.0, "quota")
-    used_up = Stop(Reason.LIMIT, "waiting used up (100 s): quota")
+    used_up = Stop(Reason.LIMIT, "waiting used up (1m40s): quota")
     assert RateLimit(max_wait=100.0)(case) == used_up
     tomorrow = closing(failed(status=429, resets_at=NOW + 86_401))
     assert isinstance(RateLimit()(tomorrow), Stop)
@@ -238,7 +238,7 @@ def test_failures_in_a_row_end_the_run(after: int, before: int, turn: Turn, stop
 @pytest.mark.parametrize(
     ("turn", "why"),
     [
-        (CUT, "timed out after 60 s"),
+        (CUT, "timed out after 1m"),
         (failed("overloaded", 500), "overloaded"),
         (CRASHED, "exit code 1: segmentation fault"),
         (Turn(exit_code=-9), "exit code -9"),

@@ -66,7 +66,7 @@ def test_a_check_of_the_task_proves_it_done(case: Case, answer: Answer | None) -
     ("own", "why"),
     [
         (Limits(), "3 iterations used up"),
-        (Limits(iterations=4, seconds=50.0), "50 s of time used up"),
+        (Limits(iterations=4, seconds=50.0), "50s of time used up"),
         (Limits(iterations=4, seconds=51.0, dollars=1.5), "$1.5 used up (spent $1.50)"),
         (Limits(iterations=4, seconds=51.0, dollars=2.0), None),
     ],

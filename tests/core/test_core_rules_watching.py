@@ -7,7 +7,8 @@ from core_cases import NOW, UNDER_WORK, watching
 
 from ralph.core.case import Rule
 from ralph.core.limits import Limits, Spent
-from ralph.core.rules import DoneGrace, ResultGrace, SecondSignal, TimeLeft, Timeouts
+from ralph.core.rules import ResultGrace, SecondSignal, TimeLeft, Timeouts
+from ralph.core.rules_marks import DoneGrace
 from ralph.core.rules_tasks import TaskTimeLeft
 from ralph.core.turn import Pulse
 from ralph.core.verdict import Cut
@@ -20,17 +21,17 @@ BOTH = Timeouts(turn=60.0, idle=20.0)
     ("rule", "pulse", "cut"),
     [
         (BOTH, Pulse(59.9, 19.9), None),
-        (BOTH, Pulse(60.0, 0.0), Cut("timed out after 60 s")),
-        (BOTH, Pulse(59.0, 20.0), Cut("silent for 20 s")),
+        (BOTH, Pulse(60.0, 0.0), Cut("timed out after 1m")),
+        (BOTH, Pulse(59.0, 20.0), Cut("silent for 20s")),
         (BOTH, Pulse(59.0, 20.0, since_result=5.0), None),
-        (BOTH, Pulse(60.0, 5.0, since_result=5.0), Cut("timed out after 60 s", finished=True)),
+        (BOTH, Pulse(60.0, 5.0, since_result=5.0), Cut("timed out after 1m", finished=True)),
         (Timeouts(), Pulse(1e9, 1e9), None),
         (ResultGrace(), Pulse(100.0, 100.0), None),
         (ResultGrace(), Pulse(100.0, 9.9, since_result=9.9), None),
         (
             ResultGrace(),
             Pulse(100.0, 10.0, since_result=10.0),
-            Cut("still running 10 s after its result", finished=True),
+            Cut("still running 10s after its result", finished=True),
         ),
     ],
 )
@@ -42,8 +43,8 @@ def test_clocks_of_one_turn(rule: Rule, pulse: Pulse, cut: Cut | None) -> None:
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        (TimeLeft(100.0), "the run's 100 s are used up"),
-        (TaskTimeLeft(Limits(seconds=70.0)), "the task's 70 s are used up"),
+        (TimeLeft(100.0), "the run's 1m40s are used up"),
+        (TaskTimeLeft(Limits(seconds=70.0)), "the task's 1m10s are used up"),
     ],
 )
 def test_the_time_of_run_and_task_ends_a_turn(rule: Rule, why: str) -> None:
@@ -71,7 +72,7 @@ def test_no_limit_of_time_cuts_nothing() -> None:
         (None, Signals(2, NOW), Cut("asked to stop at once", grace=0.3)),
         (30.0, Signals(), None),
         (30.0, Signals(1, NOW - 29.9), None),
-        (30.0, Signals(1, NOW - 30), Cut("did not end within 30 s of being asked to stop")),
+        (30.0, Signals(1, NOW - 30), Cut("did not end within 30s of being asked to stop")),
         (30.0, Signals(2, NOW), Cut("asked to stop at once", grace=0.3)),
     ],
 )
@@ -87,7 +88,7 @@ def test_the_first_signal_lets_the_agent_finish_the_second_does_not(
     [
         (None, None),
         (NOW - 299.0, None),
-        (NOW - 300.0, Cut("still running 300 s after DONE", finished=True)),
+        (NOW - 300.0, Cut("still running 5m after DONE", finished=True)),
     ],
 )
 def test_an_agent_that_goes_on_after_done_is_ended(done_at: float | None, cut: Cut | None) -> None:

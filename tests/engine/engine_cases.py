@@ -15,9 +15,10 @@ from ralph.core.turn import Ending, Pulse, Turn
 from ralph.core.verdict import Boundary, Feedback, Placement
 from ralph.core.world import Signals, Snapshot
 from ralph.ports import Gate, Policy
-from ralph.profiles.harness import Patience, Scm, harness
+from ralph.profiles.harness import Scm, harness
 from ralph.profiles.reviewed import reviewed
 from ralph.profiles.session import session
+from ralph.profiles.shared import Patience
 from ralph.profiles.supervise import supervise
 from ralph.profiles.tasks import tasks
 from ralph.testing.fakes import FakeWorkbench, FakeWorld

@@ -24,8 +24,9 @@ from ralph.core.verdict import Boundary, Stop, Wait
 from ralph.core.world import Signals
 from ralph.engine import run
 from ralph.ports import Policy
-from ralph.profiles.harness import Patience, harness
+from ralph.profiles.harness import harness
 from ralph.profiles.reviewed import reviewed
+from ralph.profiles.shared import Patience
 from ralph.profiles.supervise import supervise
 from ralph.profiles.tasks import tasks
 from ralph.testing.fakes import (

@@ -100,7 +100,7 @@ def erred(status: int | None, message: str = "API error") -> Turn:
 DONE = said("All is well. <response>DONE</response>")
 WORK = said("working")
 CRASH = Turn(exit_code=1, stderr="boom")
-CUT = Turn(Ending.CUT, exit_code=None, why="timed out after 60 s")
+CUT = Turn(Ending.CUT, exit_code=None, why="timed out after 1m")
 MISSING = Turn(Ending.UNSTARTABLE, exit_code=None, why="'claud': no such command")
 BLOCKED = said("<promise>BLOCKED: no network</promise>")
 DECIDE = said("<promise>DECIDE: tabs or spaces?</promise>")

@@ -23,7 +23,8 @@ from ralph.core.facts import Checked
 from ralph.core.limits import Limits
 from ralph.core.turn import Turn
 from ralph.core.verdict import Accept, Boundary, Continue, Reason
-from ralph.profiles.harness import Patience, harness
+from ralph.profiles.harness import harness
+from ralph.profiles.shared import Patience
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld
 
 Turns = tuple[Turn | tuple[Turn, ...], ...]
@@ -172,7 +173,7 @@ def test_a_failure_is_told_to_the_next_turn() -> None:
     result = play(harness(FIVE), [CRASH, CUT, DONE])
     told = "do it\n\nThe previous iteration failed: "
     assert result.agent.prompts() == [
-        "do it", f"{told}exit code 1: boom", f"{told}timed out after 60 s"
+        "do it", f"{told}exit code 1: boom", f"{told}timed out after 1m"
     ]  # fmt: skip
 
 

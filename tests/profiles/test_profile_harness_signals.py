@@ -12,7 +12,8 @@ from ralph.core.turn import Ending, Order, Pulse, Turn
 from ralph.core.verdict import Boundary, Cut, Reason, Wait
 from ralph.core.world import Signals
 from ralph.engine import run
-from ralph.profiles.harness import Patience, harness
+from ralph.profiles.harness import harness
+from ralph.profiles.shared import Patience
 from ralph.testing.fakes import (
     FakeAgent,
     FakeClock,
@@ -108,7 +109,7 @@ def test_the_stop_grace_bounds_the_first_signal() -> None:
     pulses = [Pulse(float(n), 0.0) for n in range(30)]
     agent = FakeAgent([DONE], during=lambda _: signalled(world), pulses=pulses)
     result = play(harness(FIVE, Patience(stop_grace=9.0)), agent, world, clock)
-    assert [cut.why for cut in agent.cuts] == ["did not end within 9 s of being asked to stop"]
+    assert [cut.why for cut in agent.cuts] == ["did not end within 9.0s of being asked to stop"]
     assert result.exit_code == 130
 
 
@@ -167,8 +168,8 @@ def watched(patience: Patience, pulse: Pulse, turn: Turn, limits: Limits = FIVE)
 @pytest.mark.parametrize(
     ("patience", "pulse", "why"),
     [
-        (Patience(turn=60.0), Pulse(60.0, 0.0), "timed out after 60 s"),
-        (Patience(idle=20.0), Pulse(30.0, 20.0), "silent for 20 s"),
+        (Patience(turn=60.0), Pulse(60.0, 0.0), "timed out after 1m"),
+        (Patience(idle=20.0), Pulse(30.0, 20.0), "silent for 20s"),
     ],
 )
 def test_a_turn_that_takes_too_long_failed(patience: Patience, pulse: Pulse, why: str) -> None:
@@ -192,8 +193,8 @@ def test_nor_does_a_timeout_in_that_moment_take_the_success_away() -> None:
 
 def test_the_runs_time_ends_the_turn_under_way() -> None:
     result = watched(Patience(), Pulse(9.0, 0.0), WORK, Limits(seconds=2.0))
-    assert [cut.why for cut in result.agent.cuts] == ["the run's 2 s are used up"]
-    assert (result.exit_code, result.stop.why) == (1, "2 s of time used up")
+    assert [cut.why for cut in result.agent.cuts] == ["the run's 2.0s are used up"]
+    assert (result.exit_code, result.stop.why) == (1, "2.0s of time used up")
 
 
 def test_the_time_that_gates_take_counts() -> None:
@@ -204,7 +205,7 @@ def test_the_time_that_gates_take_counts() -> None:
 
     policy = harness(Limits(seconds=50.0), gates=(FakeGate(during=take_time),))
     result = play(policy, [WORK], clock=clock)
-    assert (result.names, result.stop.why) == ("Stop", "50 s of time used up")
+    assert (result.names, result.stop.why) == ("Stop", "50s of time used up")
 
 
 def test_a_turn_is_told_what_it_may_use() -> None:

@@ -5,18 +5,8 @@ from histories import WORK, play
 
 from ralph.core.case import Ladder
 from ralph.core.limits import Limits
-from ralph.core.rules import (
-    CarryOn,
-    DoneGrace,
-    Failing,
-    RateLimit,
-    ResultGrace,
-    RunLimit,
-    Stalled,
-    Timeouts,
-    rule_name,
-)
-from ralph.core.rules_marks import Waiting
+from ralph.core.rules import Failing, RateLimit, ResultGrace, RunLimit, Stalled, Timeouts, rule_name
+from ralph.core.rules_marks import CarryOn, DoneGrace, Waiting
 from ralph.core.rules_stories import HoldLimit, SilentRetry
 from ralph.core.rules_tasks import TaskLimit, TasksLimit, TaskTimeLeft
 from ralph.core.task import Backlog, Task
@@ -35,7 +25,7 @@ TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), rev
 BEGIN = "interrupted unstartable refused"
 FAIL = f"{BEGIN} RateLimit Failing Asks"
 END = "Stalled Objections carry_on"
-WATCH = "Timeouts ResultGrace TimeLeft SecondSignal"
+WATCH = "SecondSignal Timeouts ResultGrace TimeLeft"
 
 
 def names(ladder: Ladder) -> str:
@@ -45,7 +35,10 @@ def names(ladder: Ladder) -> str:
 @pytest.mark.parametrize(
     ("ladder", "order"),
     [
-        (HARNESS.opening, "cancelled paused unreadable nothing_left Stuck RunLimit carry_on"),
+        (
+            HARNESS.opening,
+            "cancelled paused accepted unreadable nothing_left Stuck RunLimit carry_on",
+        ),
         (HARNESS.watching, WATCH),
         (HARNESS.stopping, "release"),
         (HARNESS.closing, f"{FAIL} Believed RunLimit {END}"),
@@ -57,7 +50,7 @@ def names(ladder: Ladder) -> str:
         (TASKS.stopping, "release"),
         (TASKS.closing, f"{FAIL} proven Believed TaskLimit RunLimit {END}"),
         (SUPERVISE.opening, "cancelled unreadable marked_done RunLimit carry_on"),
-        (SUPERVISE.watching, "Timeouts DoneGrace SecondSignal"),
+        (SUPERVISE.watching, "SecondSignal Timeouts DoneGrace"),
         (SUPERVISE.stopping, "release"),
         (SUPERVISE.closing, f"{BEGIN} marked_done Waiting CarryOn"),
         (REVIEWED.opening, "cancelled paused unreadable AllApproved Stuck RunLimit carry_on"),

@@ -26,8 +26,8 @@ from ralph.core.task import Assignment, Backlog, Mode, ReviewStatus, Task
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.verdict import Boundary, Continue, Feedback, Release
 from ralph.engine import stop_hook
-from ralph.profiles.harness import Patience
 from ralph.profiles.reviewed import reviewed
+from ralph.profiles.shared import Patience
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, fake_ports
 
 NEEDS, CHANGES, APPROVED = ReviewStatus

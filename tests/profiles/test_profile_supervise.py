@@ -11,7 +11,7 @@ from ralph.core.task import Assignment
 from ralph.core.turn import Order, Pulse, Turn
 from ralph.core.verdict import Boundary, Continue, Reason, Stop
 from ralph.core.world import Signals
-from ralph.profiles.harness import Patience
+from ralph.profiles.shared import Patience
 from ralph.profiles.supervise import AGAIN, supervise
 from ralph.testing.fakes import FakeAgent, FakeClock, FakeWorld
 
@@ -136,7 +136,7 @@ def test_an_agent_that_goes_on_after_done_is_ended_and_all_is_well() -> None:
 
     agent = FakeAgent([WORK], during=mark, pulses=[Pulse(n * 50.0, 0.0) for n in range(20)])
     result = play(supervise(), agent, world, clock)
-    assert [cut.why for cut in agent.cuts] == ["still running 300 s after DONE"]
+    assert [cut.why for cut in agent.cuts] == ["still running 5m after DONE"]
     assert (result.exit_code, result.turns) == (0, 1)
 
 
@@ -144,7 +144,7 @@ def test_an_attempt_may_be_bounded() -> None:
     """ADR 19: "`--timeout` bounds one attempt"; it counts as a failed attempt."""
     agent = FakeAgent([WORK], pulses=[Pulse(60.0, 0.0)])
     result = play(supervise(2, patience=Patience(turn=60.0)), agent)
-    assert [cut.why for cut in agent.cuts] == ["timed out after 60 s"] * 2
+    assert [cut.why for cut in agent.cuts] == ["timed out after 1m"] * 2
     assert (result.stop.reason, result.turns) == (Reason.LIMIT, 2)
 
 

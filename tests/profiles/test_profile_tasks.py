@@ -29,7 +29,7 @@ from ralph.core.task import Assignment, Backlog, Status, Task
 from ralph.core.turn import Pulse, Turn
 from ralph.core.verdict import Accept, Boundary, Reason
 from ralph.core.world import Signals
-from ralph.profiles.harness import Patience
+from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import DISCARDED, tasks
 from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorkbench, FakeWorld
 
@@ -253,7 +253,7 @@ def test_a_turn_that_uses_up_the_tasks_time_is_cut_and_the_task_parked() -> None
     policy = tasks(FakeWorkbench(world), task_limits=Limits(seconds=3.0))
     agent = FakeAgent([WORK], pulses=[Pulse(1.0, 0.0)] * 9)
     result = play(policy, agent, world, FakeClock(tick=1.0))
-    assert [cut.why for cut in agent.cuts] == ["the task's 3 s are used up"]
+    assert [cut.why for cut in agent.cuts] == ["the task's 3.0s are used up"]
     assert (result.names, result.stop.reason) == ("Park", Reason.BLOCKED)
 
 

@@ -130,7 +130,7 @@ def test_a_wrong_setting_is_named_with_what_is_allowed(
         load(lay(tmp_path, content))
     assert caught.value.message == f"{BASE}: {message}"
     assert caught.value.remedy
-    assert caught.value.exit_code == 2
+    assert caught.value.reason == "config"
 
 
 SYNTAX = [

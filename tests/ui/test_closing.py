@@ -148,4 +148,4 @@ def test_waiting_is_not_spent_and_an_unknown_cost_is_not_shown() -> None:
     ]
     stop = Stop(Reason.COMPLETED)
     [line] = closing_lines(stop, replay(facts), Briefing())
-    assert line.text == "Completed after 1 iteration in 3.4s and 5m0s of waiting."
+    assert line.text == "Completed after 1 iteration in 3.4s and 5m of waiting."

@@ -151,16 +151,17 @@ def test_other_gates_speak_only_when_they_object() -> None:
     ("turn", "line"),
     [
         (Turn(exit_code=3, seconds=3.4), "Agent exited with code 3 (3.4s)"),
-        (Turn(exit_code=-9, seconds=3.4), "Agent was killed by SIGKILL (3.4s)"),
-        (Turn(exit_code=-99), "Agent was killed by signal 99 (0.0s)"),
+        (Turn(exit_code=137, seconds=3.4), "Agent exited with code 137 (SIGKILL) (3.4s)"),
+        (Turn(exit_code=159, seconds=0.0), "Agent exited with code 159 (SIGSYS) (0.0s)"),
+        (Turn(exit_code=161), "Agent exited with code 161 (0.0s)"),
         (
             Turn(exit_code=1, failure=Failure("API Error: 500", 500), seconds=12),
             "Agent failed (12s, exit code 1): API Error: 500",
         ),
         (Turn(failure=Failure("no result")), "Agent failed (0.0s): no result"),
         (
-            Turn(Ending.CUT, None, "silent for 60 s", seconds=60),
-            "Agent was cut off (1m0s): silent for 60 s",
+            Turn(Ending.CUT, None, "silent for 1m", seconds=60),
+            "Agent was cut off (1m): silent for 1m",
         ),
         (
             Turn(Ending.UNSTARTABLE, None, "claude: not found"),
@@ -217,7 +218,7 @@ def test_a_rate_limit_names_when_it_goes_on() -> None:
     [
         (Wait(0, "the agent said nothing"), "The agent said nothing; trying again"),
         (Wait(None, "paused"), "Paused; waiting to be resumed"),
-        (Wait(NOW + 7200, "later"), "Later; waiting until Wed 00:13:20 (2h0m)"),
+        (Wait(NOW + 7200, "later"), "Later; waiting until Wed 00:13:20 (2h)"),
     ],
 )
 def test_other_waits(wait: Wait, line: str) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.ui.words import clock_time, coming_time, counted, duration, money, number
+from ralph.core.words import counted, duration
+from ralph.ui.words import clock_time, coming_time, money, number
 
 
 @pytest.fixture
@@ -49,11 +50,11 @@ def test_numbers(value: int, shown: str) -> None:
         (9.94, "9.9s"),
         (9.96, "10s"),
         (12.2, "12s"),
-        (59.7, "1m0s"),
+        (59.7, "1m"),
         (367.0, "6m7s"),
-        (3599.9, "1h0m"),
+        (3599.9, "1h"),
         (3725.0, "1h2m"),
-        (90_000.0, "25h0m"),
+        (90_000.0, "25h"),
     ],
 )
 def test_durations(seconds: float, shown: str) -> None:

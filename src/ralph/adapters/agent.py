@@ -13,10 +13,10 @@ from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, start
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
-from ralph.core.events import AgentEvent, Progress, Unknown
+from ralph.core.events import AgentEvent, Progress
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
-from ralph.core.turn import Ending, Order, Pulse, Role, Turn
+from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
 from ralph.errors import ConfigError, RalphError
 from ralph.ports import Watch
 from ralph.streams import Parser, parser_for
@@ -61,11 +61,12 @@ class CliAgent:
         try:
             self._save_prompt(order)
             launch = self.launch(order)
-            self._on_launch(launch, order)
-            with open(self._path(order, "stream"), "wb", 0, opener=_private) as file:
-                return self._run(launch, order, watch, file)
+            file = open(self._path(order, "stream"), "wb", 0, opener=_private)  # noqa: SIM115
         except (RalphError, OSError, ValueError) as error:
-            return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
+            return self._unstartable(error)
+        self._on_launch(launch, order)
+        with file:
+            return self._run(launch, order, watch, file)
 
     def launch(self, order: Order) -> Launch:
         """The call for this turn; nothing is started."""
@@ -91,7 +92,10 @@ class CliAgent:
         saved = SavedStream(file, setup.secrets)
         reading = Reading(parser_for(launch.dialect, order.prompt), saved, show)
         command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
-        child = start(command, reading.output, reading.error)
+        try:
+            child = start(command, reading.output, reading.error)
+        except (OSError, ValueError) as error:
+            return self._unstartable(error)
         ended = child.wait(lambda: watch(reading.pulse()))
         turn = reading.finish(ended)
         if launch.answer_file is not None:
@@ -101,6 +105,9 @@ class CliAgent:
         if turn.cost_usd is None and setup.prices is not None:
             turn = replace(turn, cost_usd=cost_of(turn.usage, setup.prices))
         return replace(turn, stream=str(file.name))
+
+    def _unstartable(self, error: Exception) -> Turn:
+        return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
     def _save_prompt(self, order: Order) -> None:
         with open(self._path(order, "prompt"), "wb", opener=_private) as file:
@@ -186,10 +193,12 @@ class Reading:
         self._saved.end()
         if self._saved.problem:
             self._show(Progress(self._saved.problem))
-        self._collector.add(Unknown("") for _ in range(self._framer.dropped))
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
-            _ended(turn, ended), stderr=self._stderr.text(), seconds=round(ended.seconds, 3)
+            ended_by(turn, ended.code, ended.cut),
+            unknown=turn.unknown + self._framer.dropped,
+            stderr=self._stderr.text(),
+            seconds=round(ended.seconds, 3),
         )
 
     def _take(self, events: list[AgentEvent]) -> None:
@@ -198,15 +207,6 @@ class Reading:
             self._show(event)
         if self._result_at is None and self._collector.result is not None:
             self._result_at = time.monotonic()
-
-
-def _ended(turn: Turn, ended: Exit) -> Turn:
-    if ended.cut is None:
-        return replace(turn, exit_code=ended.code)
-    if ended.cut.finished:
-        # It had said its result and only would not exit: the success it was (ADR 6).
-        return replace(turn, exit_code=0, why=ended.cut.why)
-    return replace(turn, ending=Ending.CUT, exit_code=ended.code, why=ended.cut.why)
 
 
 def _ignore(_: AgentEvent) -> None:

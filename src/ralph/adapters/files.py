@@ -77,7 +77,9 @@ def state_root(environ: Mapping[str, str]) -> str:
     if chosen:
         return os.path.abspath(chosen)
     home = environ.get("HOME") or os.path.expanduser("~")
-    base = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    base = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # XDG: a relative path is to be ignored
+        base = os.path.join(home, ".local", "state")
     if not os.path.isabs(base):
         raise StateError(
             "there is no home directory to keep the journal in",
@@ -103,7 +105,8 @@ def make_run_dir(project: str, run: str) -> str:
     """`runs/<run>` in the project's state directory, for this user only."""
     path = os.path.join(project, "runs", run)
     try:
-        os.makedirs(os.path.join(path, "signals"), mode=0o700)
+        os.makedirs(path, mode=0o700)
+        os.mkdir(os.path.join(path, "signals"), mode=0o700)
     except OSError as error:
         raise StateError(
             f"cannot write the state directory {project}: {error.strerror}",
@@ -142,8 +145,13 @@ class PromptInput:
     """`--prompt-file -`: standard input, read once; None where it is closed."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        data = stream.buffer.read() if stream is not None else b""
-        self._backlog = _decoded(data, "the prompt on standard input")
+        where = "the prompt on standard input"
+        try:
+            data = stream.buffer.read() if stream is not None else b""
+        except OSError as error:
+            self._backlog = Backlog(problem=f"cannot read {where}: {error.strerror}")
+        else:
+            self._backlog = _decoded(data, where)
 
     def __call__(self) -> Backlog:
         return self._backlog

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
@@ -14,7 +15,8 @@ from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.redact import redact
 from ralph.core.verdict import Cut, Placement
-from ralph.core.world import Signals
+from ralph.core.words import duration
+from ralph.core.world import Signals, hurried
 
 TIMED_OUT = 124  # as coreutils' timeout has it
 NOT_RUN = 126
@@ -29,6 +31,7 @@ class Place:
     env: Mapping[str, str]
     truncate: int  # characters for the agent; 0 is all
     signals: Callable[[], Signals]
+    stop_grace: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,11 @@ class Guardrail:
         return child.wait(lambda: self._watch(child.seconds()))
 
     def _watch(self, seconds: float) -> Cut | None:
-        if self.place.signals().cancels >= 2:
-            return Cut("asked to stop at once", grace=0.3)
         if self.timeout is not None and seconds >= self.timeout:
-            return Cut(f"timed out after {self.timeout:g} s", grace=1.0)
-        return None
+            late: Cut | None = Cut(f"timed out after {duration(self.timeout)}", grace=1.0)
+        else:
+            late = None
+        return hurried(self.place.signals(), time.time(), self.place.stop_grace) or late
 
     def _output(self, log: IO[bytes]) -> str:
         """The first characters; NUL and invalid UTF-8 become U+FFFD."""

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from ralph.core.codec import decode_fact, encode
 from ralph.core.facts import Decided, Fact
-from ralph.core.redact import redact
+from ralph.core.redact import redacted
 from ralph.errors import StateError
 
 _SEED = "ralph"
@@ -115,7 +115,7 @@ def _fact(text: str, path: str, number: int) -> Fact:
 
 
 def _line(fact: Fact, last: str) -> tuple[str, str]:
-    body = redact(json.dumps(encode(fact), separators=(",", ":")))
+    body = json.dumps(redacted(encode(fact)), separators=(",", ":"))
     digest = _hash(body, last)
     return f'{body[:-1]},"hash":"{digest}"}}\n', digest
 

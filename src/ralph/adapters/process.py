@@ -153,6 +153,8 @@ class _Sentinel:
 
     def is_gone(self) -> bool:
         """Whether the child has ended. It is not reaped: its group keeps its number till then."""
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll() is not None
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 

@@ -3,13 +3,16 @@
 import os
 import shlex
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ralph.adapters.process import Command, start
 from ralph.core.verdict import Cut
-from ralph.core.world import Signals
+from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
+
+_CHANGED = ("1 ", "2 ", "u ", "? ")  # ordinary, renamed, unmerged, untracked
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,17 @@ class ScmCommand:
     workspace: str
     env: Mapping[str, str]
     signals: Callable[[], Signals]
+    stop_grace: float | None = None
 
     def has_changes(self) -> tuple[bool, str]:
         """Whether there is something to commit, and what is wrong if that cannot be told."""
         if not self._is_git:
             return True, ""
         ok, said = self._call("status", "--porcelain=v2", "-z")
-        return (bool(said.strip("\0")), "") if ok else (False, said)
+        if not ok:
+            return False, said
+        # Warnings are in there too; an entry begins with its kind.
+        return any(entry[:2] in _CHANGED for entry in said.split("\0")), ""
 
     def tasks(self) -> tuple[str, ...]:
         """The tasks to run, in order."""
@@ -67,8 +74,7 @@ class ScmCommand:
         return False, said or f"{self.command} exited with code {ended.code}"
 
     def _watch(self) -> Cut | None:
-        at_once = self.signals().cancels >= 2
-        return Cut("asked to stop at once", grace=0.3) if at_once else None
+        return hurried(self.signals(), time.time(), self.stop_grace)
 
 
 def task_words(task: str) -> list[str]:

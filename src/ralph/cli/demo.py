@@ -72,8 +72,9 @@ def _prepare(home: str, project: str) -> dict[str, str]:
 def _environment(home: str) -> dict[str, str]:
     """Ours, but nothing outside the demo's directory is read or written."""
     identity = {"NAME": "Ralph demo", "EMAIL": "demo@localhost"}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     return {
-        **os.environ,
+        **inherited,
         "RALPH_STATE_DIR": os.path.join(home, "state"),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -215,7 +215,8 @@ def show_plan(invocation: Invocation, plan: Plan) -> int:
     from ralph.core.case import Case
     from ralph.core.task import Assignment
     from ralph.core.verdict import Boundary
-    from ralph.profiles.harness import Compose, allowance
+    from ralph.profiles.harness import Compose
+    from ralph.profiles.shared import allowance
 
     state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
     case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())

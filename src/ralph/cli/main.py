@@ -180,12 +180,12 @@ def _bug(error: Exception, arguments: list[str], *, in_json: bool) -> int:
 def _write_report(report: str) -> str | None:
     from ralph.adapters.files import state_root, write_atomically
 
-    directory = state_root(os.environ)
-    path = os.path.join(directory, time.strftime("bug-%Y%m%d-%H%M%S.txt"))
     try:
+        directory = state_root(os.environ)
+        path = os.path.join(directory, time.strftime("bug-%Y%m%d-%H%M%S.txt"))
         os.makedirs(directory, mode=0o700, exist_ok=True)
         write_atomically(path, report, mode=0o600)
-    except OSError:
+    except (OSError, RalphError):
         return None
     return path
 

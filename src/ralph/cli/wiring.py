@@ -31,7 +31,8 @@ from ralph.core.turn import Order
 from ralph.core.world import Signals
 from ralph.errors import ConfigError
 from ralph.ports import Policy
-from ralph.profiles.harness import Patience, Wording, harness
+from ralph.profiles.harness import Wording, harness
+from ralph.profiles.shared import Patience
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 
@@ -258,7 +259,8 @@ SignalSource = Callable[[], Signals]
 def _guardrails(plan: Plan, run_dir: str, signals: SignalSource) -> tuple[Guardrail, ...]:
     settings = plan.settings
     chars = settings.output_truncate_chars
-    place = Place(plan.workspace, run_dir, plan.environ, chars, signals)
+    grace = settings.stop_grace
+    place = Place(plan.workspace, run_dir, plan.environ, chars, signals, grace)
     names = slugs(tuple(g.command for g in settings.guardrails))
     return tuple(
         Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
@@ -270,7 +272,8 @@ def _scm(plan: Plan, signals: SignalSource) -> ScmCommand | None:
     scm = plan.settings.scm
     if scm is None or not scm.tasks:
         return None
-    return ScmCommand(scm.command, scm.tasks, plan.workspace, plan.environ, signals)
+    grace = plan.settings.stop_grace
+    return ScmCommand(scm.command, scm.tasks, plan.workspace, plan.environ, signals, grace)
 
 
 def _help_text(plan: Plan, *, may_probe: bool) -> Callable[[], str | None]:

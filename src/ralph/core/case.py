@@ -57,13 +57,13 @@ class Case:
         return self.state.spent_at(self.now)
 
     @property
-    def progressed(self) -> bool:
-        """A commit, a changed tree or a changed set of findings (ADR 1)."""
-        before = {f.identity for f in self.state.findings}
-        return (
-            self.snapshot.tree != self.state.snapshot.tree
-            or {f.identity for f in self.findings} != before
-        )
+    def progressed(self) -> bool | None:
+        """A commit, a changed tree or a changed set of findings; None if nobody watches."""
+        if {f.identity for f in self.findings} != {f.identity for f in self.state.findings}:
+            return True
+        if not self.snapshot.tree:
+            return None
+        return self.snapshot.tree != self.state.snapshot.tree
 
 
 Rule = Callable[[Case], Answer | None]

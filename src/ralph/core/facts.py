@@ -75,7 +75,7 @@ class Decided:
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     checked: bool = False
-    progressed: bool = True
+    progressed: bool | None = None
     notes: tuple[str, ...] = ()  # near misses and other words for people
 
 

@@ -2,6 +2,7 @@
 
 from ralph.core.events import Usage
 from ralph.core.value import value
+from ralph.core.words import counted, duration
 
 
 @value
@@ -26,9 +27,9 @@ class Spent:
 def exceeded(limits: Limits, spent: Spent) -> str | None:
     """Which limit is used up, in words; None while there is something left."""
     if limits.iterations is not None and spent.iterations >= limits.iterations:
-        return f"{limits.iterations} {_plural('iteration', limits.iterations)} used up"
+        return f"{counted(limits.iterations, 'iteration')} used up"
     if limits.seconds is not None and spent.seconds >= limits.seconds:
-        return f"{limits.seconds:g} s of time used up"
+        return f"{duration(limits.seconds)} of time used up"
     if limits.dollars is not None and spent.dollars >= limits.dollars:
         return f"${limits.dollars:g} used up (spent ${spent.dollars:.2f})"
     return None
@@ -43,10 +44,6 @@ def least(*values: float | None) -> float | None:
 def left(limit: float | None, spent: float) -> float | None:
     """What is left of a limit; never negative."""
     return None if limit is None else max(0.0, limit - spent)
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
 
 
 @value

@@ -1,12 +1,12 @@
 """Keeping secrets out of what people read and out of saved streams (ADR 13)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 _MARK = b"[redacted]"
 _KEY_SHAPED = re.compile(
-    r"""(?:\b | (?<=\\[bfnrt]))  # in JSON text a line begins after the letter of \n
-    (?:
+    r"""\b(?:
       sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}      # Anthropic, OpenAI, OpenRouter
     | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,}
     | AKIA[0-9A-Z]{16} | AIza[0-9A-Za-z_-]{30,}
@@ -35,14 +35,29 @@ def redact(text: str) -> str:
     return _KEY_SHAPED.sub(_MARK.decode(), text)
 
 
+def redacted(value: Any, by: Callable[[str], str] = redact) -> Any:  # noqa: ANN401  JSON
+    """A copy of a JSON value in which every string is redacted, so that it stays valid."""
+    match value:
+        case str():
+            return by(value)
+        case list():
+            return [redacted(item, by) for item in value]
+        case dict():
+            return {key: redacted(item, by) for key, item in value.items()}
+        case _:
+            return value
+
+
 def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
     """The values in an environment whose names say that they are secret, longest first."""
-    values = {v for k, v in environ.items() if _SECRET_NAME.search(k) and _worth_hiding(v)}
+    values = {v for k, v in environ.items() if _is_secret(k, v)}
     return tuple(sorted((v.encode(errors="surrogateescape") for v in values), key=len)[::-1])
 
 
-def _worth_hiding(value: str) -> bool:
-    return len(value) >= _SHORTEST_SECRET and "/" not in value[:1]  # a path is no secret
+def _is_secret(name: str, value: str) -> bool:
+    if name.upper().endswith("CREDENTIALS") and value.startswith("/"):
+        return False  # the path of a file that holds them
+    return bool(_SECRET_NAME.search(name)) and len(value) >= _SHORTEST_SECRET
 
 
 class StreamRedactor:

@@ -27,6 +27,8 @@ from ralph.core.verdict import (
     Stop,
     Wait,
 )
+from ralph.core.words import duration
+from ralph.core.world import hurried
 
 
 def rule_name(rule: Rule) -> str:
@@ -75,6 +77,13 @@ class Stuck:
         return Stop(Reason.BLOCKED, f"no open task can be started: {names}")
 
 
+def accepted(case: Case) -> Answer | None:
+    """The one task there is was believed done, whatever has become of its prompt since."""
+    if not case.state.done:
+        return None
+    return Stop(Reason.COMPLETED, "nothing is left to do", case.state.evidence)
+
+
 def nothing_left(case: Case) -> Answer | None:
     """Every task is done, or parked."""
     if case.open_tasks:
@@ -101,16 +110,6 @@ def carry_on(case: Case) -> Answer | None:
     return Continue()
 
 
-@value
-class CarryOn:
-    """S: another attempt, after a delay."""
-
-    after: float = 1.0
-
-    def __call__(self, case: Case) -> Answer | None:
-        return Continue(after=self.after)
-
-
 # ------------------------------------------------------------------ watching
 
 
@@ -125,9 +124,9 @@ class Timeouts:
         assert case.pulse is not None
         seconds, idle, finished = case.pulse.seconds, case.pulse.idle, case.finished
         if self.turn is not None and seconds >= self.turn:
-            return Cut(f"timed out after {self.turn:g} s", finished=finished)
+            return Cut(f"timed out after {duration(self.turn)}", finished=finished)
         if self.idle is not None and idle >= self.idle and not finished:
-            return Cut(f"silent for {self.idle:g} s")
+            return Cut(f"silent for {duration(self.idle)}")
         return None
 
 
@@ -142,7 +141,7 @@ class ResultGrace:
         since = case.pulse.since_result
         if since is None or since < self.seconds:
             return None
-        return Cut(f"still running {self.seconds:g} s after its result", finished=True)
+        return Cut(f"still running {duration(self.seconds)} after its result", finished=True)
 
 
 @value
@@ -154,7 +153,7 @@ class TimeLeft:
     def __call__(self, case: Case) -> Answer | None:
         if self.seconds is None or case.spent.seconds < self.seconds:
             return None
-        return Cut(f"the run's {self.seconds:g} s are used up", finished=case.finished)
+        return Cut(f"the run's {duration(self.seconds)} are used up", finished=case.finished)
 
 
 @value
@@ -164,27 +163,7 @@ class SecondSignal:
     stop_grace: float | None = None
 
     def __call__(self, case: Case) -> Answer | None:
-        signals = case.signals
-        if signals.cancels >= 2:
-            return Cut("asked to stop at once", grace=0.3)
-        if self.stop_grace is None or signals.cancelled_at is None:
-            return None
-        if case.now - signals.cancelled_at < self.stop_grace:
-            return None
-        return Cut(f"did not end within {self.stop_grace:g} s of being asked to stop")
-
-
-@value
-class DoneGrace:
-    """S: DONE appeared while the agent works, and it does not end (ADR 19)."""
-
-    seconds: float = 300.0
-
-    def __call__(self, case: Case) -> Answer | None:
-        done_at = case.signals.done_at
-        if done_at is None or case.now - done_at < self.seconds:
-            return None
-        return Cut(f"still running {self.seconds:g} s after DONE", finished=True)
+        return hurried(case.signals, case.now, self.stop_grace)
 
 
 # ------------------------------------------------------------------ closing
@@ -228,7 +207,9 @@ class RateLimit:
         else:  # a reset that keeps proving too early must not become a busy loop
             until = max(stated, case.now + _doubling(1.0, state.waits))
         if state.waited + until - case.now > self.max_wait:
-            return Stop(Reason.LIMIT, f"waiting used up ({self.max_wait:g} s): {failure.message}")
+            return Stop(
+                Reason.LIMIT, f"waiting used up ({duration(self.max_wait)}): {failure.message}"
+            )
         return Wait(until, failure.message)
 
 
@@ -299,7 +280,7 @@ class Stalled:
     park: bool = False
 
     def __call__(self, case: Case) -> Answer | None:
-        count = case.state.stalls + (not case.progressed)
+        count = case.state.stalls + (case.progressed is False)
         if not self.after or count < self.after:
             return None
         why = f"{count} iterations without any progress"

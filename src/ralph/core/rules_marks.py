@@ -2,7 +2,8 @@
 
 from ralph.core.case import Case
 from ralph.core.value import value
-from ralph.core.verdict import Answer, Reason, Stop
+from ralph.core.verdict import Answer, Continue, Cut, Reason, Stop
+from ralph.core.words import duration
 
 
 def marked_done(case: Case) -> Answer | None:
@@ -23,3 +24,26 @@ class Waiting:
         if why is None and case.turn.exit_code == self.exit_code:
             why = f"exit code {self.exit_code}"
         return None if why is None else Stop(Reason.BLOCKED, f"waiting without restart: {why}")
+
+
+@value
+class CarryOn:
+    """Another attempt, after a delay."""
+
+    after: float = 1.0
+
+    def __call__(self, case: Case) -> Answer | None:
+        return Continue(after=self.after)
+
+
+@value
+class DoneGrace:
+    """DONE appeared while the agent works, and it does not end (ADR 19)."""
+
+    seconds: float = 300.0
+
+    def __call__(self, case: Case) -> Answer | None:
+        done_at = case.signals.done_at
+        if done_at is None or case.now - done_at < self.seconds:
+            return None
+        return Cut(f"still running {duration(self.seconds)} after DONE", finished=True)

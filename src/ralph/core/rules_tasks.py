@@ -4,6 +4,7 @@ from ralph.core.case import Case
 from ralph.core.limits import Limits, Spent, exceeded, left
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Answer, Cut, Park, Reason, Stop
+from ralph.core.words import duration
 
 
 @value
@@ -47,7 +48,7 @@ class TaskTimeLeft:
         limit = limits_of_task(case, self.limits).seconds
         if limit is None or left(limit, spent_on_task(case).seconds):
             return None
-        return Cut(f"the task's {limit:g} s are used up", finished=case.finished)
+        return Cut(f"the task's {duration(limit)} are used up", finished=case.finished)
 
 
 def limits_of_task(case: Case, usual: Limits) -> Limits:

@@ -226,7 +226,7 @@ def _judged(state: RunState, fact: Decided) -> RunState:
         state,
         waits=0,
         failures=state.failures + 1 if state.turn.failed else 0,
-        stalls=0 if fact.progressed else state.stalls + 1,
+        stalls=state.stalls + 1 if fact.progressed is False else 0,
         findings=fact.findings,
         checked=fact.checked,
     )

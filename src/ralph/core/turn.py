@@ -1,10 +1,12 @@
 """One turn of an agent: what is ordered, what is seen while it runs, what came of it."""
 
+from dataclasses import replace
 from enum import StrEnum
 
 from ralph.core.claims import Claim
 from ralph.core.events import Failure, Usage
 from ralph.core.value import value
+from ralph.core.verdict import Cut
 
 
 class Role(StrEnum):
@@ -87,3 +89,15 @@ class Turn:
     def silent(self) -> bool:
         """It succeeded without a word and without a tool call."""
         return not self.failed and not self.text.strip() and not self.tools
+
+
+def ended_by(turn: Turn, exit_code: int, cut: Cut | None) -> Turn:
+    """The turn with how its process ended.
+
+    One that had said its result and only would not exit is the success it was (ADR 6).
+    """
+    if cut is None:
+        return replace(turn, exit_code=exit_code)
+    if cut.finished:
+        return replace(turn, exit_code=0, why=cut.why)
+    return replace(turn, ending=Ending.CUT, exit_code=exit_code, why=cut.why)

@@ -1,6 +1,8 @@
 """What a survey finds outside the run: signals and the state of the workspace."""
 
 from ralph.core.value import value
+from ralph.core.verdict import Cut
+from ralph.core.words import duration
 
 
 @value
@@ -13,6 +15,17 @@ class Signals:
     done_at: float | None = None  # S: when the DONE file was first seen
     wait: str | None = None  # S: wait without restart, and why
     problem: str | None = None  # a signal that cannot be read, such as a DONE directory
+
+
+def hurried(signals: Signals, now: float, stop_grace: float | None) -> Cut | None:
+    """Whether what runs must end: asked to stop twice, or once and too long ago (ADR 7)."""
+    if signals.cancels >= 2:
+        return Cut("asked to stop at once", grace=0.3)
+    if stop_grace is None or signals.cancelled_at is None:
+        return None
+    if now - signals.cancelled_at < stop_grace:
+        return None
+    return Cut(f"did not end within {duration(stop_grace)} of being asked to stop")
 
 
 @value

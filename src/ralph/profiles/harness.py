@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
-from ralph.core.claims import ResponseTag, find_claims
+from ralph.core.claims import ResponseTag
 from ralph.core.facts import Fact, Step
-from ralph.core.limits import Limits, least, left
+from ralph.core.limits import Limits
 from ralph.core.prompt import completion_sentence, count_line, cut_off, place
 from ralph.core.rules import (
     Asks,
@@ -14,13 +14,10 @@ from ralph.core.rules import (
     Failing,
     Objections,
     RateLimit,
-    ResultGrace,
     RunLimit,
-    SecondSignal,
     Stalled,
     Stuck,
-    TimeLeft,
-    Timeouts,
+    accepted,
     cancelled,
     carry_on,
     interrupted,
@@ -37,25 +34,13 @@ from ralph.core.turn import Allowance, Order, Role, Turn
 from ralph.core.value import value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.ports import Gate, Policy, Ports, survey, watcher
+from ralph.profiles.shared import Patience, allowance, watching
 
 _NO_MESSAGE = ("{", "[{", '["', "<response")  # JSON, or a tag that holds nothing
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
     "Output only the message, no explanation."
 )
-
-
-@value
-class Patience:
-    """How long a run bears with an agent; shared by all profiles that start one."""
-
-    turn: float | None = None
-    idle: float | None = None
-    result_grace: float = 10.0
-    stop_grace: float | None = None
-    max_wait: float = 86_400.0
-    fail_after: int = 3
-    stall_after: int = 0
 
 
 @value
@@ -109,21 +94,12 @@ def opening(limits: Limits) -> Ladder:
     return (
         cancelled,
         paused,
+        accepted,
         unreadable,
         nothing_left,
         Stuck(first_open),
         RunLimit(limits),
         carry_on,
-    )
-
-
-def watching(limits: Limits, patience: Patience) -> Ladder:
-    """While the agent works."""
-    return (
-        Timeouts(patience.turn, patience.idle),
-        ResultGrace(patience.result_grace),
-        TimeLeft(limits.seconds),
-        SecondSignal(patience.stop_grace),
     )
 
 
@@ -142,20 +118,6 @@ def closing(limits: Limits, patience: Patience, contract: ResponseTag) -> Ladder
         Objections(contract),
         carry_on,
     )
-
-
-def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]:
-    """What a turn may use: the least of the turn's and the run's limits."""
-
-    def allow(case: Case) -> Allowance:
-        spent = case.spent
-        return Allowance(
-            least(patience.turn, left(limits.seconds, spent.seconds)),
-            patience.idle,
-            left(limits.dollars, spent.dollars),
-        )
-
-    return allow
 
 
 @value
@@ -232,8 +194,7 @@ def commit_message(turn: Turn) -> str | None:
     """The first `<response>` content, else the first line that is not empty; never JSON."""
     if turn.failed:
         return None
-    claims = turn.claims or find_claims(turn.text)
-    said = next((c.content for c in claims if c.tag == "response" and c.content.strip()), None)
+    said = next((c.content for c in turn.claims if c.tag == "response" and c.content.strip()), None)
     lines = [line.rstrip() for line in (said or turn.text).splitlines() if "```" not in line]
     if said is None:
         lines = [line for line in lines if line][:1]

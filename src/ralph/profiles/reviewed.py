@@ -30,7 +30,7 @@ from ralph.core.state import RunState
 from ralph.core.value import value
 from ralph.core.verdict import Boundary, Verdict
 from ralph.ports import Gate, Policy, Ports
-from ralph.profiles.harness import Patience, allowance, watching
+from ralph.profiles.shared import Patience, allowance, watching
 
 
 def reviewed(

@@ -7,8 +7,6 @@ from ralph.core.facts import Fact, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import cut_off, place
 from ralph.core.rules import (
-    CarryOn,
-    DoneGrace,
     RunLimit,
     SecondSignal,
     Timeouts,
@@ -20,13 +18,13 @@ from ralph.core.rules import (
     unreadable,
     unstartable,
 )
-from ralph.core.rules_marks import Waiting, marked_done
+from ralph.core.rules_marks import CarryOn, DoneGrace, Waiting, marked_done
 from ralph.core.select import first_open
 from ralph.core.state import RunState
 from ralph.core.value import value
 from ralph.core.verdict import Feedback, Placement, Reason, Stop, Verdict
 from ralph.ports import Policy, Ports
-from ralph.profiles.harness import Patience, allowance
+from ralph.profiles.shared import Patience, allowance
 
 AGAIN = "Continue working on the following:"
 
@@ -46,9 +44,9 @@ def supervise(
         compose=compose,
         opening=(cancelled, unreadable, marked_done, RunLimit(limits), carry_on),
         watching=(
+            SecondSignal(patience.stop_grace),
             Timeouts(patience.turn, patience.idle),
             DoneGrace(wait_timeout),
-            SecondSignal(patience.stop_grace),
         ),
         stopping=(release,),
         closing=(

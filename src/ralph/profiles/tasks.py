@@ -50,7 +50,7 @@ from ralph.core.verdict import (
     Verdict,
 )
 from ralph.ports import Gate, Policy, Ports, survey
-from ralph.profiles.harness import Patience, allowance, watching
+from ralph.profiles.shared import Patience, allowance, watching
 
 DISCARDED = "The changes of the failed iteration were discarded: the files are as before it."
 TASK_LIMITS = Limits(iterations=10, seconds=1800.0, dollars=5.0)  # B §Per-Task Limits

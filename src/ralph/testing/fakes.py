@@ -95,7 +95,7 @@ class FakeWorld:
 
     tasks: Backlog = ONE_TASK
     asked: Signals = Signals()
-    tree: Callable[[], str] = lambda: ""
+    tree: Callable[[], str] = lambda: "tree"
 
     def signals(self) -> Signals:
         return self.asked

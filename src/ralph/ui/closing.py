@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from ralph.core.state import RunState
 from ralph.core.verdict import Reason, Stop
+from ralph.core.words import counted, duration
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.style import Tone
-from ralph.ui.words import counted, duration, money
+from ralph.ui.words import money
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
 _REMEDIES = {

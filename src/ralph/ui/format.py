@@ -20,10 +20,11 @@ from ralph.core.events import (
     ToolStart,
     Usage,
 )
+from ralph.core.words import counted, duration
 from ralph.ui.clean import Redact, clean, columns, one_line, shorten
 from ralph.ui.marks import EMOJI, TEXT
 from ralph.ui.style import Style, Tone
-from ralph.ui.words import clock_time, coming_time, counted, duration, money, number
+from ralph.ui.words import clock_time, coming_time, money, number
 
 _ROOM_FOR_ESCAPES = 1024  # what a line of output may hold beside the characters that are shown
 _NARROWEST = 20

@@ -8,6 +8,7 @@ from ralph.core.codec import encode
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Fact
 from ralph.core.limits import Spent
+from ralph.core.redact import redacted
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.verdict import Reason, Stop
 from ralph.ui.channel import Channel
@@ -89,19 +90,7 @@ class JsonLines:
         self._out.write([line])
 
     def _write(self, fields: dict[str, Any]) -> None:
-        self._out.write([_line({**self._redacted(fields), "run": self._run})])
-
-    def _redacted(self, value: Any) -> Any:  # noqa: ANN401  JSON is what it is
-        """A copy whose strings are redacted one by one, so that it stays valid JSON."""
-        match value:
-            case str():
-                return self._redact(value)
-            case list():
-                return [self._redacted(item) for item in value]
-            case dict():
-                return {key: self._redacted(item) for key, item in value.items()}
-            case _:
-                return value
+        self._out.write([_line({**redacted(fields, self._redact), "run": self._run})])
 
 
 def _line(fields: dict[str, Any]) -> str:

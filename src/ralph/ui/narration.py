@@ -19,11 +19,12 @@ from ralph.core.gates import Finding
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Turn
 from ralph.core.verdict import Accept, Boundary, Continue, Park, Placement, Stop, Verdict, Wait
+from ralph.core.words import counted, duration
 from ralph.ui.clean import one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.style import Tone
-from ralph.ui.words import coming_time, counted, duration, money
+from ralph.ui.words import coming_time, money
 
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80
@@ -106,12 +107,12 @@ def _failure_words(turn: Turn) -> str:
 
 
 def _exit_words(code: int | None) -> str:
-    if code is None or code >= 0:
+    if code is None or not 128 < code < 160:
         return f"exited with code {code}"
     try:
-        return f"was killed by {signal.Signals(-code).name}"
+        return f"exited with code {code} ({signal.Signals(code - 128).name})"
     except ValueError:
-        return f"was killed by signal {-code}"
+        return f"exited with code {code}"
 
 
 def _turn_statistics(turn: Turn) -> str:

@@ -1,4 +1,4 @@
-"""Numbers and times as people read them: 1.2M, 6m7s, $5.76, 14:03:09."""
+"""Numbers and times as people read them: 1.2M, $5.76, 14:03:09."""
 
 import time
 
@@ -15,26 +15,9 @@ def number(value: int) -> str:
     return str(value)
 
 
-def duration(seconds: float) -> str:
-    """3.4s, 12s, 6m7s, 1h2m."""
-    if seconds < 9.95:
-        return f"{max(0.0, seconds):.1f}s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60}s"
-    return f"{whole // 3600}h{whole % 3600 // 60}m"
-
-
 def money(dollars: float) -> str:
     """$5.76; less than a cent is said to be that, and not nothing."""
     return "<$0.01" if 0 < dollars < 0.01 else f"${dollars:.2f}"
-
-
-def counted(count: int, noun: str) -> str:
-    """1 line, 2 lines."""
-    return f"{count} {noun if count == 1 else noun + 's'}"
 
 
 def clock_time(moment: float) -> str:

@@ -1,0 +1,46 @@
+"""What the profiles that start an agent have in common."""
+
+from collections.abc import Callable
+
+from ralph.core.case import Case, Ladder
+from ralph.core.limits import Limits, least, left
+from ralph.core.rules import ResultGrace, SecondSignal, TimeLeft, Timeouts
+from ralph.core.turn import Allowance
+from ralph.core.value import value
+
+
+@value
+class Patience:
+    """How long a run bears with an agent."""
+
+    turn: float | None = None
+    idle: float | None = None
+    result_grace: float = 10.0
+    stop_grace: float | None = None
+    max_wait: float = 86_400.0
+    fail_after: int = 3
+    stall_after: int = 0
+
+
+def watching(limits: Limits, patience: Patience) -> Ladder:
+    """While the agent works. A person in a hurry comes first, also when it is being ended."""
+    return (
+        SecondSignal(patience.stop_grace),
+        Timeouts(patience.turn, patience.idle),
+        ResultGrace(patience.result_grace),
+        TimeLeft(limits.seconds),
+    )
+
+
+def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]:
+    """What a turn may use: the least of the turn's and the run's limits."""
+
+    def allow(case: Case) -> Allowance:
+        spent = case.spent
+        return Allowance(
+            least(patience.turn, left(limits.seconds, spent.seconds)),
+            patience.idle,
+            left(limits.dollars, spent.dollars),
+        )
+
+    return allow
