@@ -2,7 +2,6 @@
 
 import pytest
 
-from ralph.adapters.agents import module_of
 from ralph.adapters.environment import Environment, agent_environment
 
 EVERYTHING = {
@@ -26,8 +25,7 @@ def environment(
     unset: tuple[str, ...] = (),
     put: dict[str, str] | None = None,
 ) -> Environment:
-    credentials = module_of(kind).CREDENTIALS
-    return agent_environment(environ, kind, credentials, keep=keep, unset=unset, put=put)
+    return agent_environment(environ, kind, keep=keep, unset=unset, put=put)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_prompt_via_file_passes_the_path() -> None:
 
 @pytest.mark.parametrize("kind", ["amp", "opencode"])
 def test_a_model_for_an_agent_without_such_a_flag_is_refused(kind: str) -> None:
-    with pytest.raises(ConfigError, match=f"--model: {kind} has no model flag") as caught:
+    with pytest.raises(ConfigError, match=f"{kind} has no model flag") as caught:
         launched(kind, model="opus")
     assert "agent.flags" in caught.value.remedy
 

@@ -75,7 +75,7 @@ def test_a_turn_that_takes_too_long_is_cut_and_fed_back(
 
 
 def test_an_agent_that_hangs_after_its_result_still_completes(workspace: Path) -> None:
-    """ADR 6; docs/facts.md §6: "an agent that is done and never exits"."""
+    """ADR 6; docs/facts.md §4: "an agent that is done and never exits"."""
     agent = prepare(workspace, {**DONE, "hang": 600, "spawn": ["sleep 600"]}, resultGrace=0.1)
     assert_clear(ralph("-p", "x"), 0, "Completed after 1 iteration")
     assert nothing_runs(agent)

@@ -167,7 +167,7 @@ def test_an_amount_of_money_that_is_none(here: Here, workspace: Path, amount: st
         ("text", {}, ("reports no cost", "Use --max-time or -m instead.")),
         ("codex", {}, ("reports no cost", "Set agent.prices")),
         ("amp", {}, ("reports no cost", "Set agent.prices")),
-        ("claude", {"streamAgentOutput": False}, ("without streaming",)),
+        ("claude", {"streamAgentOutput": False}, ("without its stream",)),
     ],
 )
 def test_a_limit_that_nobody_counts_against_is_refused(

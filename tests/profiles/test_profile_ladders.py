@@ -1,4 +1,4 @@
-"""The ladders of every profile, in order, and the numbers in them (ADR 1, the table)."""
+"""The ladders of every profile, in order, and the numbers in them (ADR 1: order is data)."""
 
 import pytest
 from histories import WORK, play

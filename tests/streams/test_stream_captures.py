@@ -37,7 +37,7 @@ FAILURES = {
     ("codex", "stream-failed"): (429, "rate limit exceeded: Rate limit reached."),
 }
 
-# What the model said in the cases that do not fail; docs/facts.md §6: the false completions.
+# What the model said in the cases that do not fail; docs/facts.md §4: the false completions.
 CLAIMS = {
     ("claude", "success"): [PROMISE, RESPONSE],
     ("claude", "hooks-stop-block"): [PROMISE, RESPONSE],

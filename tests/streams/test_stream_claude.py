@@ -245,7 +245,7 @@ def test_a_failure_keeps_its_own_status_beside_a_rejection() -> None:
     ],
 )
 def test_other_failures_are_not_rate_limits(lines: tuple[object, ...]) -> None:
-    """docs/facts.md §6: false positives of rate limits."""
+    """docs/facts.md §4: false positives of rate limits."""
     failure = result(events(*lines)).failure
     assert failure == Failure("limit reached")
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_PROVIDERS = {
+_PAYS = {  # kind -> what pays for it; the first that is set wins
     "claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-    "codex": ("OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"),
+    "codex": ("CODEX_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+    "amp": ("AMP_API_KEY",),
 }
+_ONE_PROVIDER = ("claude", "codex", "gemini")  # amp and others may need several keys
 _OTHERS = (
-    "AMP_API_KEY",
     "CEREBRAS_API_KEY",
     "COHERE_API_KEY",
     "DEEPSEEK_API_KEY",
@@ -35,22 +36,22 @@ class Environment:
 def agent_environment(
     environ: Mapping[str, str],
     kind: str,
-    credentials: tuple[str, ...],
     *,
     keep: tuple[str, ...] = (),
     unset: tuple[str, ...] = (),
     put: Mapping[str, str] | None = None,
 ) -> Environment:
-    """Everything passes but CLAUDECODE and, for claude, codex and gemini, other providers' keys."""
+    """Everything passes but CLAUDECODE and, where one provider pays, all the others' keys."""
     unwanted = ({"CLAUDECODE", *_foreign_keys(kind)} - set(keep)) | set(unset)
     removed = tuple(sorted(unwanted & environ.keys()))
     values = {k: v for k, v in environ.items() if k not in unwanted} | dict(put or {})
-    paying = next((name for name in credentials if values.get(name)), None)
-    return Environment(values, removed, paying or ("the agent's own login" if credentials else ""))
+    own = _PAYS.get(kind, ())
+    paying = next((name for name in own if values.get(name)), None)
+    return Environment(values, removed, paying or ("the agent's own login" if own else ""))
 
 
 def _foreign_keys(kind: str) -> set[str]:
-    if kind not in _PROVIDERS:
+    if kind not in _ONE_PROVIDER:
         return set()
-    others = (names for provider, names in _PROVIDERS.items() if provider != kind)
+    others = (names for provider, names in _PAYS.items() if provider != kind)
     return {name for names in others for name in names} | set(_OTHERS)

@@ -58,12 +58,21 @@ def shown_path(path: str, workspace: str) -> str:
 
 
 def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace a file's content; a reader sees the old or the new, never half of it."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    """Replace a file's content; on a full disk or Ctrl+C the old one stands untouched.
+
+    An existing file keeps its mode, since it may hold secrets, and a link stays a link.
+    """
+    path = os.path.realpath(path)
+    if os.path.exists(path):
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    temporary = f"{path}.{os.getpid()}.tmp"  # beside it: a rename must not cross file systems
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, mode)
             file.write(text)
+            file.flush()
+            os.fsync(descriptor)
         os.replace(temporary, path)
     except BaseException:
         if os.path.exists(temporary):

@@ -135,11 +135,17 @@ def _together(kept: Json, answers: Json) -> Json:
 
 
 def _write(workspace: str, settings: Json) -> None:
-    from ralph.adapters.files import ensure_ralph_dir
-    from ralph.settings.write import write
+    from ralph.adapters.files import ensure_ralph_dir, write_atomically
 
     ensure_ralph_dir(workspace)
-    write(_settings_file(workspace), settings)
+    path = _settings_file(workspace)
+    try:
+        write_atomically(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}.",
+            "Check the disk (df -h .) and who may write there (ls -ld .ralph).",
+        ) from None
 
 
 def _ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:

@@ -5,6 +5,7 @@ import os
 import shlex
 import time
 from dataclasses import dataclass, replace
+from typing import TextIO
 
 from ralph import __version__
 from ralph.adapters.agents import Launch
@@ -84,17 +85,17 @@ def _loop(
         clock=SystemClock(),
     )
     display.introduce(plan)
-    started = _started(plan, run_dir)
-    recorder.record(started)
     policy = build_policy(plan, run_dir, protector, counter.signals)
+    started = _started(plan, run_dir, policy.name)
+    recorder.record(started)
     return run(policy, ports, fold(NEW, started))
 
 
-def _started(plan: Plan, run_dir: str) -> Started:
+def _started(plan: Plan, run_dir: str, profile: str) -> Started:
     return Started(
         time=time.time(),
         run=os.path.basename(run_dir),
-        profile="harness",
+        profile=profile,
         workspace=plan.workspace,
         pid=os.getpid(),
         version=__version__,
@@ -173,7 +174,7 @@ class Display:
 
     def on_launch(self, launch: Launch, order: Order) -> None:
         """Say how the agent is called, without the prompt, and what it is asked."""
-        argv = launch.argv[:-1] if launch.argv[-1] == order.prompt else launch.argv
+        argv, _ = launch.shown(order.prompt)
         self.console.debug(f"Agent command: {shlex.join(argv)}")
         self.console.prompt(order.prompt)
 
@@ -205,9 +206,17 @@ def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
         terminal=file is not None and file.isatty(),
         environ=invocation.environ,
         encoding=getattr(file, "encoding", None) or "utf-8",
+        width=_width(file),
         max_output_lines=display.max_output_lines,
         max_output_chars=display.max_output_chars,
     )
+
+
+def _width(file: TextIO | None) -> int | None:
+    try:
+        return os.get_terminal_size(file.fileno()).columns if file is not None else None
+    except (OSError, ValueError):
+        return None
 
 
 def show_plan(invocation: Invocation, plan: Plan) -> int:
@@ -225,10 +234,14 @@ def show_plan(invocation: Invocation, plan: Plan) -> int:
     launch = build_agent(plan, plan.project, lambda _: None, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}
-        print(json.dumps({**shown, "command": launch.argv, "prompt": order.prompt}))
-        print(stop_line(Reason.COMPLETED, time=time.time()))
+        print(
+            json.dumps({**shown, "command": launch.argv, "prompt": order.prompt}),
+            stop_line(Reason.COMPLETED, time=time.time()),
+            sep="\n",
+            file=invocation.out,
+        )
         return 0
-    how = "as the last argument" if launch.stdin is None else "on standard input"
-    argv = launch.argv[:-1] if launch.argv[-1] == order.prompt else launch.argv
-    print(f"Command: {shlex.join(argv)}\nPrompt, {how}:\n\n{order.prompt}")
+    argv, how = launch.shown(order.prompt)
+    command = f"Command: {shlex.join(argv)}\nPrompt, {how}:\n\n{order.prompt}"
+    print(command, file=invocation.out)
     return 0

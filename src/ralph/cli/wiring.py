@@ -109,12 +109,11 @@ def plan_run(invocation: Invocation) -> Plan:
     command = find_command(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
-    _refuse_uncounted_money(loaded.settings, module, command[0])
+    _refuse_uncounted_money(loaded, module, command[0])
     _refuse_what_cannot_work(loaded.settings, module, command, tasks.tasks[0].text)
     environment = agent_environment(
         invocation.environ,
         kind,
-        module.CREDENTIALS,
         keep=agent.env.keep,
         unset=agent.env.unset,
         put=agent.env.set,
@@ -145,22 +144,24 @@ def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
     return PromptText(text) if text is not None else PromptFile(file)
 
 
-def _refuse_uncounted_money(settings: Settings, module: AgentModule, name: str) -> None:
+def _refuse_uncounted_money(loaded: Loaded, module: AgentModule, name: str) -> None:
     """A limit that nobody counts against would be a lie (ADR 15)."""
+    settings = loaded.settings
     if settings.max_cost is None:
         return
-    counts = module.REPORTS == "cost" or (module.REPORTS == "tokens" and settings.agent.prices)
-    if counts and settings.stream_agent_output:
-        return
+    origin = loaded.origins["maxCost"]
+    limit = origin if origin.startswith("--") else f"{origin}: maxCost"
+    if module.REPORTS == "":
+        raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
+    if module.REPORTS == "tokens" and not settings.agent.prices:
+        raise ConfigError(
+            f"{limit}: {name} reports no cost, only tokens",
+            'Set agent.prices, for example {"input": 1.25, "output": 10}, or use --max-time.',
+        )
     if not settings.stream_agent_output:
         raise ConfigError(
-            "--max-cost: without streaming the agent reports no cost",
-            "Leave out --no-stream-agent-output.",
+            f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
         )
-    remedy = "Use --max-time or -m instead."
-    if module.REPORTS == "tokens":
-        remedy = 'Set agent.prices, for example {"input": 1.25, "output": 10}, or use --max-time.'
-    raise ConfigError(f"--max-cost: {name} reports no cost", remedy)
 
 
 def _refuse_what_cannot_work(

@@ -114,7 +114,7 @@ class Collector:
                 pass
 
     def _said(self, text: str) -> None:
-        """Assistant text: blocks are joined by newlines (issue: `<response>` may span lines)."""
+        """Assistant text: blocks are joined by newlines (a tag may span lines)."""
         if not text:
             return
         joined = f"\n{text}" if self._newline_due else text

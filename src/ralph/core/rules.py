@@ -3,7 +3,7 @@
 What only one way of working needs is in `rules_tasks`, `rules_marks`, `rules_stories` and
 `rules_session`.
 
-A rule with parameters is a frozen dataclass, so that it prints, compares and explains itself.
+A rule with parameters is a value, so that it prints, compares and explains itself.
 """
 
 from collections.abc import Callable

@@ -102,7 +102,7 @@ class AgentSettings(Group, frozen=True):
         Meta(description="Dollars for a million tokens, where the agent reports no cost."),
     ] = None
     probe: Annotated[
-        Switch, Meta(description="Ask a known agent for its version and flags, once.")
+        Switch, Meta(description="Ask a known agent for its flags, once for each binary.")
     ] = True
     prompt_via: Annotated[
         PromptVia | None,

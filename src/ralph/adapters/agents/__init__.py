@@ -2,7 +2,6 @@
 
 An agent module has
     launch(request) -> Launch      the argument vector, and how the prompt gets there
-    CREDENTIALS                    environment variables that pay, the first one set wins
     PROBE                          arguments that print its help; () where none is needed
     REPORTS                        what its stream says of money: "cost", "tokens" or nothing
     PERMISSION_HINT                what to add when the stream reports denied permissions
@@ -47,11 +46,16 @@ class Launch:
     stdin: bytes | None = None
     answer_file: str | None = None  # where the last message will be, instead of on stdout
 
+    def shown(self, prompt: str) -> tuple[tuple[str, ...], str]:
+        """The arguments without the prompt, and how the prompt gets there, in words."""
+        if self.argv[-1] == prompt:
+            return self.argv[:-1], "as the last argument"
+        return self.argv, "in a file" if self.stdin is None else "on standard input"
+
 
 class AgentModule(Protocol):
     """What a module of this package provides."""
 
-    CREDENTIALS: tuple[str, ...]
     PROBE: tuple[str, ...]
     REPORTS: str
     PERMISSION_HINT: str
@@ -162,6 +166,6 @@ def no_model(request: Request, kind: str) -> None:
     """Refuse `--model` for an agent that has no such flag."""
     if request.model is not None:
         raise ConfigError(
-            f"--model: {kind} has no model flag that ralph knows",
+            f"agent.model (--model): {kind} has no model flag that ralph knows",
             'Put the right flag into agent.flags, for example ["--some-model-flag", "NAME"].',
         )

@@ -2,7 +2,6 @@
 
 from ralph.adapters.agents import Launch, Request, as_bytes, fits_argument, no_file, no_model
 
-CREDENTIALS = ("AMP_API_KEY",)
 PROBE: tuple[str, ...] = ()
 REPORTS = "tokens"
 PERMISSION_HINT = 'Amp runs with --dangerously-allow-all; see "amp permissions".'

@@ -2,7 +2,6 @@
 
 from ralph.adapters.agents import Launch, Request, as_bytes, no_file
 
-CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 PROBE = ("--help",)
 REPORTS = "cost"
 PERMISSION_HINT = 'Add "--dangerously-skip-permissions" or "--allowedTools ..." to agent.flags.'

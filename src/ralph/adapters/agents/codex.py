@@ -2,7 +2,6 @@
 
 from ralph.adapters.agents import Launch, Request, as_bytes, no_file
 
-CREDENTIALS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 PROBE = ("e", "--help")
 REPORTS = "tokens"
 PERMISSION_HINT = 'Add "-s danger-full-access" to agent.flags if you run in a sandbox of your own.'

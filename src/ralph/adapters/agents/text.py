@@ -10,7 +10,6 @@ from ralph.adapters.agents import (
 )
 from ralph.errors import ConfigError
 
-CREDENTIALS: tuple[str, ...] = ()
 PROBE: tuple[str, ...] = ()
 REPORTS = ""
 PERMISSION_HINT = ""
