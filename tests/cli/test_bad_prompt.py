@@ -166,3 +166,20 @@ def test_a_prompt_is_never_seen_by_a_shell(here: Here, workspace: Path) -> None:
     assert here("-p", prompt, "--agent", path).code == 0
     assert (workspace / "said").read_text() == f"{prompt}\n"
     assert not (workspace / "evil").exists()
+
+
+def test_work_that_is_done_stays_done_whatever_becomes_of_its_prompt(
+    here: Here, workspace: Path
+) -> None:
+    """ADR 2: finished work is reported as finished, also if the agent tidied its prompt away."""
+    prepare(workspace, {**DONE, "tools": [{"name": "Bash", "run": "rm PROMPT.md"}]})
+    (workspace / "PROMPT.md").write_text("do it")
+    done = here("-f", "PROMPT.md")
+    assert_clear(done, 0, "Completed after 1 iteration")
+    assert not (workspace / "PROMPT.md").exists()
+
+
+def test_standard_input_that_cannot_be_read(workspace: Path) -> None:
+    prepare(workspace, DONE)
+    done = in_shell("ralph -f - 0>somewhere")
+    assert_clear(done, 2, "cannot read the prompt on standard input: Bad file descriptor")

@@ -38,3 +38,11 @@ def test_the_demo_leaves_everything_else_alone(tmp_path: Path) -> None:
 def test_the_demo_in_json(tmp_path: Path) -> None:
     objects = ralph("demo", "--json", env={"TMPDIR": str(tmp_path)}).objects
     assert (objects[-1]["type"], objects[-1]["iterations"], objects[-1]["exit"]) == ("stop", 2, 0)
+
+
+def test_the_demo_commits_into_its_own_repository_only(repo: Path, tmp_path: Path) -> None:
+    """In a git hook GIT_DIR names the user's repository."""
+    head = (repo / ".git" / "refs" / "heads" / "main").read_text()
+    env = {"TMPDIR": str(tmp_path), "GIT_DIR": str(repo / ".git"), "GIT_WORK_TREE": str(repo)}
+    assert ralph("demo", env=env).code == 0
+    assert (repo / ".git" / "refs" / "heads" / "main").read_text() == head

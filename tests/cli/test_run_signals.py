@@ -94,6 +94,15 @@ def test_stop_grace_bounds_the_first_signal(workspace: Path) -> None:
     assert nothing_runs(agent)
 
 
+def test_stop_grace_bounds_a_guardrail_too(workspace: Path) -> None:
+    """ADR 7: "for the agent, a guardrail and an SCM task alike"."""
+    prepare(workspace, {"response": "DONE"}, guardrails=[{"command": "touch begun; sleep 300"}])
+    running = Running(workspace, "-p", "x", "--stop-grace", "0.2")
+    running.await_that(lambda: (workspace / "begun").exists())
+    running.interrupt()
+    assert_clear(running.end(), 130, "Guardrail exited with code")
+
+
 def test_a_signal_during_a_wait_stops_at_once(workspace: Path) -> None:
     """ADR 7: "during a wait: stop at once"."""
     limited = {"error": {"status": 429, "resets_at": time.time() + 3600}}
