@@ -1,6 +1,7 @@
 """The command `ralph`. What must be quick is answered before anything is imported."""
 
 import os
+import signal
 import sys
 
 
@@ -9,9 +10,15 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
         sys.exit(_print_version())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)  # imports take a moment, and a signal may come in it
     from ralph.cli.main import run_command_line
 
     sys.exit(run_command_line(arguments))
+
+
+def _leave(*_: object) -> None:
+    os._exit(130)
 
 
 def _print_version() -> int:

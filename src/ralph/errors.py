@@ -19,7 +19,7 @@ class RalphError(Exception):
         super().__init__(message)
         self.message = message
         self.remedy = remedy
-        self.run: str | None = None  # the run that it ended, if one had begun
+        self.told = False  # whether a run's readers have said how it ended
 
 
 class ConfigError(RalphError):

@@ -12,6 +12,7 @@ CLOSING = [  # ADR 1, the closing ladder of H, by the names of its rules
     "unstartable",
     "refused",
     "RateLimit",
+    "UsedUp",
     "Failing",
     "Asks",
     "Believed",

@@ -98,7 +98,7 @@ def test_stop_grace_bounds_a_guardrail_too(workspace: Path) -> None:
     """ADR 7: "for the agent, a guardrail and an SCM task alike"."""
     prepare(workspace, {"response": "DONE"}, guardrails=[{"command": "touch begun; sleep 300"}])
     running = Running(workspace, "-p", "x", "--stop-grace", "0.2")
-    running.await_that(lambda: (workspace / "begun").exists())
+    running.await_that((workspace / "begun").exists)
     running.interrupt()
     assert_clear(running.end(), 130, "Guardrail exited with code")
 

@@ -59,6 +59,7 @@ from ralph.core.verdict import (
     Stop,
     Wait,
 )
+from ralph.core.words import counted
 from ralph.core.world import Signals, Snapshot
 
 ASKED = Signals(cancels=1, cancelled_at=NOW)
@@ -231,7 +232,7 @@ def test_failures_in_a_row_end_the_run(after: int, before: int, turn: Turn, stop
     assert isinstance(answer, Stop) is stops
     assert not stops or answer == Stop(
         Reason.FAILING,
-        f"{after} agent failures in a row; the last: {describe_failure(closing(turn))}",
+        f"{counted(after, 'agent failure')} in a row; the last: {describe_failure(turn)}",
     )
 
 
@@ -245,7 +246,7 @@ def test_failures_in_a_row_end_the_run(after: int, before: int, turn: Turn, stop
     ],
 )
 def test_why_a_turn_failed_in_one_line(turn: Turn, why: str) -> None:
-    assert describe_failure(closing(turn)) == why
+    assert describe_failure(turn) == why
 
 
 def test_who_asks_is_parked_or_blocks_the_run() -> None:
@@ -315,13 +316,14 @@ def test_another_set_of_findings_is_progress_and_another_log_is_not() -> None:
     assert replace(FINDING, gist="g", text="a").identity == replace(FINDING, gist="g").identity
 
 
-def test_objections_go_back_to_the_agent_failure_first() -> None:
+def test_objections_go_back_to_the_agent_commands_first() -> None:
+    """H: a REPLACE wipes what stood before it; it shall not wipe that the turn failed."""
     finding = replace(FINDING, placement=Placement.PREPEND)
     case = closing(replace(said("DONE"), exit_code=2), findings=(finding,))
     assert Objections(ResponseTag())(case) == Continue(
         (
-            Feedback("The previous iteration failed: exit code 2"),
             Feedback("the tests fail", Placement.PREPEND),
+            Feedback("The previous iteration failed: exit code 2"),
             Feedback(
                 "Not complete yet: The bare word DONE does not count; "
                 "the tag <response>DONE</response> does."

@@ -81,10 +81,10 @@ def test_what_a_gate_found_before_a_wait_is_told_after_it() -> None:
     assert result.agent.prompts()[1] == "do it\n\nprotect failed"
 
 
-def test_a_failure_comes_before_what_the_gates_found() -> None:
+def test_a_failure_comes_after_what_the_guardrails_found() -> None:
     result = play(harness(FIVE, gates=(objecting("lint", APPEND, 1),)), [CRASH, DONE])
     failure = "The previous iteration failed: exit code 1: boom"
-    assert result.agent.prompts()[1] == f"do it\n\n{failure}\n\nlint failed"
+    assert result.agent.prompts()[1] == f"do it\n\nlint failed\n\n{failure}"
 
 
 def test_the_count_line_stands_in_front_of_everything() -> None:

@@ -92,7 +92,7 @@ def test_without_a_message_there_is_no_commit() -> None:
     """H §SCM Tasks 2: "If no valid message is extracted, abort SCM tasks with an error"."""
     scm = FakeScm()
     result = committed(scm, DONE, message=Turn(text='{"type":"result"}'))
-    why = "the agent gave no commit message, so nothing is committed"
+    why = "the agent gave no commit message"
     assert (scm.ran, result.steps) == ([], [("scm:message", False, why)])
     assert result.exit_code == 0
 

@@ -23,7 +23,7 @@ from ralph.testing.fakes import FakeAgent, FakeWorkbench, FakeWorld
 HARNESS = harness(Limits(iterations=10))
 TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), reviewed()
 BEGIN = "interrupted unstartable refused"
-FAIL = f"{BEGIN} RateLimit Failing Asks"
+FAIL = f"{BEGIN} RateLimit UsedUp Failing Asks"
 END = "Stalled Objections carry_on"
 WATCH = "SecondSignal Timeouts ResultGrace TimeLeft"
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ralph.core.claims import Claim
+from ralph.core.events import Failure
 from ralph.core.facts import Began, Decided, Ended, Fact, Settled, Started
 from ralph.core.prompt import completion_sentence
 from ralph.core.state import replay
@@ -22,6 +23,7 @@ BRIEFING = Briefing(
     completion_sentence=completion_sentence(MARKER),
 )
 QUIET = Turn(cost_usd=0.06, stream="/state/002.stream")
+LIMITED = Turn(exit_code=1, failure=Failure("too many requests", 429))
 CLAIMED = replace(QUIET, claims=(Claim("<response>NOT YET</response>"),))
 HINT = (
     "Nothing said <response>DONE</response>. Add to the prompt: "
@@ -120,16 +122,22 @@ def test_a_run_that_was_never_told_how_to_end_learns_it_in_the_very_last_line() 
     assert closing(used_up, turns=(QUIET, QUIET))[-1] == HINT
 
 
+def test_the_hint_is_for_every_limit() -> None:
+    """The issue: "When a run ends at its limit and no `<response>` was ever seen"."""
+    out_of_time = Stop(Reason.LIMIT, "1m of time used up")
+    briefing = replace(BRIEFING, iterations=9)
+    assert closing(out_of_time, turns=(QUIET, QUIET), briefing=briefing)[-1] == HINT
+
+
 @pytest.mark.parametrize(
     ("stop", "turns", "briefing"),
     [
         (Stop(Reason.LIMIT, "x"), (CLAIMED, QUIET), BRIEFING),
         (Stop(Reason.STALLED, "x"), (QUIET, QUIET), BRIEFING),
-        (Stop(Reason.LIMIT, "60 s of time"), (QUIET, QUIET), replace(BRIEFING, iterations=9)),
-        (Stop(Reason.LIMIT, "60 s of time"), (QUIET, QUIET), replace(BRIEFING, iterations=None)),
+        (Stop(Reason.LIMIT, "waiting"), (QUIET, LIMITED), BRIEFING),
         (Stop(Reason.LIMIT, "x"), (QUIET, QUIET), replace(BRIEFING, completion_sentence="")),
     ],
-    ids=["a tag was written", "stalled", "out of time", "no limit", "the prompt has it"],
+    ids=["a tag was written", "stalled", "rate limited", "the prompt has it"],
 )
 def test_nobody_else_is_lectured(stop: Stop, turns: tuple[Turn, Turn], briefing: Briefing) -> None:
     assert not any(

@@ -23,14 +23,14 @@ def ensure_ralph_dir(workspace: str) -> str:
     try:
         if not os.path.isdir(directory):
             os.mkdir(directory)  # and not the workspace, if that is gone
-        if not os.path.exists(ignore):
+        if not os.path.exists(ignore) or not os.path.getsize(ignore):
             write_atomically(ignore, _GITIGNORE)
         if not os.access(directory, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(
             f"cannot write {directory}: {error.strerror}",
-            "Make it writable: chmod u+w .ralph",
+            "Free some space." if error.errno == errno.ENOSPC else "Try: chmod u+w .ralph",
         ) from error
     return directory
 

@@ -32,6 +32,7 @@ class Place:
     truncate: int  # characters for the agent; 0 is all
     signals: Callable[[], Signals]
     stop_grace: float | None = None
+    max_time: float | None = None  # of the run
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Guardrail:
         try:
             # It stays open: a command such as `git clean` may remove the log.
             with open(log, "w+b") as file:
-                ended = self._run(file)
+                ended = self._run(file, self._patience(case))
                 output = self._output(file) if ended.code or ended.cut else ""
                 full = os.fstatvfs(file.fileno()).f_bavail == 0
         except (OSError, ValueError) as error:
@@ -64,24 +65,33 @@ class Guardrail:
         elif ended.code:
             yield self._finding(ended.code, log, output, "the disk is full" if full else "")
 
-    def _run(self, log: IO[bytes]) -> Exit:
+    def _patience(self, case: Case) -> tuple[float, str] | None:
+        """How long it may take, and what to say when that is over."""
+        limits = []
+        if self.timeout is not None:
+            limits.append((self.timeout, f"timed out after {duration(self.timeout)}"))
+        if self.place.max_time is not None:
+            rest = max(0.0, self.place.max_time - case.spent.seconds)
+            limits.append((rest, "the run's time is used up"))
+        return min(limits, default=None)
+
+    def _run(self, log: IO[bytes], patience: tuple[float, str] | None) -> Exit:
         argv = ("sh", "-c", self.name)
         child = start(Command(argv, self.place.workspace, self.place.env), log=log)
-        return child.wait(lambda: self._watch(child.seconds()))
+        return child.wait(lambda: self._watch(child.seconds(), patience))
 
-    def _watch(self, seconds: float) -> Cut | None:
-        if self.timeout is not None and seconds >= self.timeout:
-            late: Cut | None = Cut(f"timed out after {duration(self.timeout)}", grace=1.0)
-        else:
-            late = None
-        return hurried(self.place.signals(), time.time(), self.place.stop_grace) or late
+    def _watch(self, seconds: float, patience: tuple[float, str] | None) -> Cut | None:
+        hurry = hurried(self.place.signals(), time.time(), self.place.stop_grace)
+        if hurry is None and patience is not None and seconds >= patience[0]:
+            return Cut(patience[1], grace=1.0)
+        return hurry
 
     def _output(self, log: IO[bytes]) -> str:
         """The first characters; NUL and invalid UTF-8 become U+FFFD."""
         most = self.place.truncate
         log.seek(0)
         data = log.read(4 * most + 4 if most else -1)
-        text = data.decode("utf-8", "replace").replace("\0", "\ufffd")
+        text = redact(data.decode("utf-8", "replace").replace("\0", "\ufffd"))
         if not most or len(text) <= most:
             return text
         return f"{text[:most]}... [truncated]"

@@ -3,6 +3,7 @@
 import errno
 import glob
 import hashlib
+import itertools
 import os
 import shutil
 import stat
@@ -22,6 +23,7 @@ class Protector:
     def __init__(self, workspace: str, patterns: Iterable[str], store: str) -> None:
         self._workspace = workspace
         self._patterns = tuple(patterns)
+        self._patterns += tuple(glob.escape(path) for path in self._behind_links())
         self._store = store
         self._known: dict[str, tuple[Entry, str]] = {}
 
@@ -30,20 +32,41 @@ class Protector:
         found = ((path, self._digest(path)) for path in sorted(set(self._files())))
         return tuple((path, digest) for path, digest in found if digest)
 
-    def put_back(self, path: str, digest: str | None, kept_in: str) -> None:
-        """Undo what was done to a path; what stands there now is kept. None: it was not there."""
+    def put_back(self, path: str, digest: str | None, kept_in: str) -> bool:
+        """Undo what was done to a path. None: it was not there. Whether something stood there,
+        which is then kept."""
         full = os.path.join(self._workspace, path)
-        kept = os.path.join(self._store, digest) if digest is not None else None
-        if kept is not None and not os.path.lexists(kept):
+        copy = os.path.join(self._store, digest) if digest is not None else None
+        if copy is not None and not os.path.lexists(copy):
             raise FileNotFoundError(errno.ENOENT, "no copy of it could be made")
+        in_the_way = self._blocked_parents(path) if copy is not None else []
         if os.path.lexists(full):
-            # The path may be absolute or lead upwards; what is kept must not.
-            target = kept_in + os.path.normpath(f"/{path}")
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.move(full, target)
-        if kept is not None:
+            in_the_way.append(path)
+        for thing in in_the_way:
+            self._move_away(thing, kept_in)
+        if copy is not None:
             os.makedirs(os.path.dirname(full), exist_ok=True)
-            shutil.copy2(kept, full, follow_symlinks=False)
+            _let_write(os.path.dirname(full))
+            shutil.copy2(copy, full, follow_symlinks=False)
+        return bool(in_the_way)
+
+    def _blocked_parents(self, path: str) -> list[str]:
+        """Files that stand where the path needs a directory."""
+        parts = path.split(os.sep)[:-1]
+        parents = (os.path.join(*parts[: n + 1]) for n in range(len(parts)) if parts[0])
+        fulls = ((parent, os.path.join(self._workspace, parent)) for parent in parents)
+        return [p for p, full in fulls if os.path.lexists(full) and not os.path.isdir(full)]
+
+    def _move_away(self, path: str, kept_in: str) -> None:
+        # The path may be absolute or lead upwards; what is kept must not.
+        target = free = kept_in + os.path.normpath(f"/{path}")
+        names = itertools.count(1)
+        while os.path.lexists(free):  # kept by an earlier run
+            free = f"{target}.{next(names)}"
+        os.makedirs(os.path.dirname(free), exist_ok=True)
+        full = os.path.join(self._workspace, path)
+        _let_write(os.path.dirname(full))
+        shutil.move(full, free)
 
     def _files(self) -> Iterator[str]:
         for pattern in self._patterns:
@@ -53,6 +76,15 @@ class Protector:
                     yield from self._below(full)
                 elif os.path.lexists(full):
                     yield os.path.normpath(path)
+
+    def _behind_links(self) -> Iterator[str]:
+        """What protected links lead to in the workspace; asked before any agent can make one."""
+        home = os.path.realpath(self._workspace)
+        paths = (p for pattern in self._patterns for p in self._matches(pattern))
+        for full in (os.path.join(self._workspace, path) for path in paths):
+            real = os.path.realpath(full)
+            if os.path.islink(full) and real.startswith(os.path.join(home, "")):
+                yield os.path.relpath(real, home)
 
     def _matches(self, pattern: str) -> list[str]:
         if not glob.has_magic(pattern):
@@ -100,6 +132,11 @@ class Protector:
         return digest
 
 
+def _let_write(directory: str) -> None:
+    if not os.access(directory, os.W_OK):
+        os.chmod(directory, stat.S_IMODE(os.stat(directory).st_mode) | stat.S_IWUSR)
+
+
 def _content(full: str, mode: int) -> bytes | None:
     if stat.S_ISLNK(mode):
         return b"link:" + os.fsencode(os.readlink(full))
@@ -119,20 +156,30 @@ class ProtectGate:
         self._protector = protector
         self._workspace = workspace
         self._fallback = fallback  # for what was reverted, where .ralph cannot be written
+        self._owed: dict[str, str | None] = {}  # what could not be put back yet
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Compare before and after the turn, and put back what differs."""
-        before, after = dict(case.state.snapshot.protected), dict(case.snapshot.protected)
-        for path in sorted(before.keys() | after.keys()):
-            if before.get(path) != after.get(path):
-                yield self._undo(path, before.get(path), case.state.iteration)
+        """Compare before and after the turn, and put back what differs.
+
+        What cannot be put back stays wanted: a change does not become right by lasting.
+        """
+        wanted: dict[str, str | None] = {**dict(case.state.snapshot.protected), **self._owed}
+        after = dict(case.snapshot.protected)
+        for path in sorted(wanted.keys() | after.keys()):
+            if wanted.get(path) != after.get(path):
+                yield self._undo(path, wanted.get(path), case.state.iteration)
 
     def _undo(self, path: str, digest: str | None, iteration: int) -> Finding:
-        base = writable_dir(self._workspace, self._fallback)
-        kept_in = os.path.join(base, "reverted", str(iteration))
-        try:
-            self._protector.put_back(path, digest, kept_in)
-            done = f"The change was undone; it is kept in {shown_path(kept_in, self._workspace)}."
-        except OSError as error:
-            done = f"It could not be put back: {error.strerror}."
+        for base in (writable_dir(self._workspace, self._fallback), self._fallback):
+            kept_in = os.path.join(base, "reverted", str(iteration))
+            try:
+                kept = self._protector.put_back(path, digest, kept_in)
+            except OSError as error:
+                self._owed[path] = digest
+                done = f"It could not be put back: {error.strerror}."
+            else:
+                self._owed.pop(path, None)
+                where = shown_path(kept_in, self._workspace)
+                done = "The change was undone" + (f"; it is kept in {where}." if kept else ".")
+                break
         return Finding(self.name, f"Protected path {path} was changed. {done} Leave it alone.")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ralph.adapters.files import writable_dir
 from ralph.adapters.process import Command, start
 from ralph.core.verdict import Cut
 from ralph.core.world import Signals, hurried
@@ -25,12 +26,15 @@ class ScmCommand:
     env: Mapping[str, str]
     signals: Callable[[], Signals]
     stop_grace: float | None = None
+    max_time: float | None = None  # no task takes longer than the whole run may
 
     def has_changes(self) -> tuple[bool, str]:
         """Whether there is something to commit, and what is wrong if that cannot be told."""
         if not self._is_git:
             return True, ""
-        ok, said = self._call("status", "--porcelain=v2", "-z")
+        if os.path.isdir(os.path.join(self.workspace, ".ralph")):
+            writable_dir(self.workspace, "")  # with the .gitignore that hides what is not for git
+        ok, said = self._call("status", "--porcelain=v2", "-z", "--untracked-files=normal")
         if not ok:
             return False, said
         # Warnings are in there too; an entry begins with its kind.
@@ -64,7 +68,8 @@ class ScmCommand:
         command = Command((self.command, *arguments), self.workspace, env)
         try:
             with tempfile.TemporaryFile() as output:
-                ended = start(command, log=output).wait(self._watch)
+                child = start(command, log=output)
+                ended = child.wait(lambda: self._watch(child.seconds()))
                 output.seek(0)
                 said = output.read().decode("utf-8", "replace").strip()
         except (OSError, ValueError) as error:
@@ -73,7 +78,9 @@ class ScmCommand:
             return True, said
         return False, said or f"{self.command} exited with code {ended.code}"
 
-    def _watch(self) -> Cut | None:
+    def _watch(self, seconds: float) -> Cut | None:
+        if self.max_time is not None and seconds >= self.max_time:
+            return Cut("the run's time is used up", grace=1.0)
         return hurried(self.signals(), time.time(), self.stop_grace)
 
 

@@ -54,9 +54,6 @@ def execute(invocation: Invocation) -> int:
     lock.acquire(run_id, now)
     try:
         return _carry_out(invocation, plan, make_run_dir(plan.project, run_id)).exit_code
-    except RalphError as error:
-        error.run = run_id
-        raise
     finally:
         lock.release()
 
@@ -67,10 +64,13 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
     try:
         with SignalCounter() as counter:
             stop = _loop(plan, run_dir, Recorder(journal, display.readers), display, counter)
+    except RalphError as error:
+        display.end(Stop(Reason(error.reason), error.message), journal.path)
+        error.told = True
+        raise
     finally:
         journal.close()
-    if display.json is not None:
-        display.json.stop(stop, log=journal.path)
+    display.end(stop, journal.path)
     return stop.reason
 
 
@@ -157,6 +157,11 @@ class Display:
         )
         return cls(console, lines, (lines, console))
 
+    def end(self, stop: Stop, journal: str) -> None:
+        """The last line for programs; people have read how it ended already."""
+        if self.json is not None:
+            self.json.stop(stop, log=journal)
+
     def introduce(self, plan: Plan) -> None:
         """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
@@ -234,14 +239,10 @@ def show_plan(invocation: Invocation, plan: Plan) -> int:
     launch = build_agent(plan, plan.project, lambda _: None, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}
-        print(
-            json.dumps({**shown, "command": launch.argv, "prompt": order.prompt}),
-            stop_line(Reason.COMPLETED, time=time.time()),
-            sep="\n",
-            file=invocation.out,
-        )
-        return 0
-    argv, how = launch.shown(order.prompt)
-    command = f"Command: {shlex.join(argv)}\nPrompt, {how}:\n\n{order.prompt}"
-    print(command, file=invocation.out)
+        first = json.dumps({**shown, "command": launch.argv, "prompt": order.prompt})
+        lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
+    else:
+        argv, how = launch.shown(order.prompt)
+        lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+    print(*lines, sep="\n", file=invocation.out)
     return 0

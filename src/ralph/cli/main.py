@@ -1,7 +1,9 @@
 """One catch, one exit-code table: every way a command can end becomes a message and a code."""
 
 import errno
+import io
 import os
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -82,7 +84,9 @@ def ralph() -> None:
 
 def run_command_line(arguments: list[str]) -> int:
     """Run one command; the exit code of README §Exit codes."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
     _hold_standard_streams()
+    _print_anything()
     if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
         arguments = ["run", *arguments]
     in_json = "--json" in arguments
@@ -94,7 +98,7 @@ def run_command_line(arguments: list[str]) -> int:
         return _report("interrupted", "", Reason.INTERRUPTED, in_json=in_json)
     except RalphError as error:
         reason = Reason(error.reason)
-        return _report(error.message, error.remedy, reason, in_json=in_json, run=error.run)
+        return _report(error.message, error.remedy, reason, in_json=in_json and not error.told)
     except Exception as error:  # noqa: BLE001  the one place that catches everything
         if _is_of_stdout(error):
             return _output_lost(error)
@@ -106,6 +110,13 @@ def _hold_standard_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
+
+
+def _print_anything() -> None:
+    """What a terminal's encoding cannot show is replaced, never an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -146,14 +157,12 @@ def _usage_error(error: click.ClickException, arguments: list[str], *, in_json: 
     return _report(error.format_message(), remedy, Reason.CONFIG, in_json=in_json)
 
 
-def _report(
-    message: str, remedy: str, reason: Reason, *, in_json: bool, run: str | None = None
-) -> int:
+def _report(message: str, remedy: str, reason: Reason, *, in_json: bool) -> int:
     _say([f"[ralph] {redact(line)}" for line in f"{message}\n{remedy}".splitlines() if line])
     if in_json:
         from ralph.ui.jsonlines import stop_line
 
-        line = stop_line(reason, time=time.time(), run=run)
+        line = stop_line(reason, time=time.time())
         Channel(sys.stdout, lambda _: None).write([line])
     return reason.exit_code
 

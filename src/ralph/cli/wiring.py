@@ -177,12 +177,12 @@ def _refuse_what_cannot_work(
 def build_policy(plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource") -> Policy:
     """The harness profile as the settings want it."""
     settings = plan.settings
-    protect = ProtectGate(protector, plan.workspace, run_dir)
+    protect = (ProtectGate(protector, plan.workspace, run_dir),) if settings.protect else ()
     return harness(
         limits_of(settings),
         patience_of(settings),
         wording_of(settings),
-        (protect, *_guardrails(plan, run_dir, signals)),
+        (*protect, *_guardrails(plan, run_dir, signals)),
         _scm(plan, signals),
     )
 
@@ -234,7 +234,7 @@ def build_agent(
         workspace=plan.workspace,
         env=env,
         run_dir=run_dir,
-        secrets=secrets_of(env),
+        secrets=secrets_of({**plan.environ, **env}),
     )
     return CliAgent(setup, on_event, on_launch)
 
@@ -261,7 +261,7 @@ def _guardrails(plan: Plan, run_dir: str, signals: SignalSource) -> tuple[Guardr
     settings = plan.settings
     chars = settings.output_truncate_chars
     grace = settings.stop_grace
-    place = Place(plan.workspace, run_dir, plan.environ, chars, signals, grace)
+    place = Place(plan.workspace, run_dir, plan.environ, chars, signals, grace, settings.max_time)
     names = slugs(tuple(g.command for g in settings.guardrails))
     return tuple(
         Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
@@ -273,8 +273,16 @@ def _scm(plan: Plan, signals: SignalSource) -> ScmCommand | None:
     scm = plan.settings.scm
     if scm is None or not scm.tasks:
         return None
-    grace = plan.settings.stop_grace
-    return ScmCommand(scm.command, scm.tasks, plan.workspace, plan.environ, signals, grace)
+    settings = plan.settings
+    return ScmCommand(
+        scm.command,
+        scm.tasks,
+        plan.workspace,
+        plan.environ,
+        signals,
+        settings.stop_grace,
+        settings.max_time,
+    )
 
 
 def _help_text(plan: Plan, *, may_probe: bool) -> Callable[[], str | None]:

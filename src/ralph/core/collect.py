@@ -78,7 +78,7 @@ class Collector:
             tool_errors=self._tool_errors,
             unknown=self._unknown,
             denied=result.denied if result else (),
-            cost_usd=result.cost_usd if result else None,
+            cost_usd=_not_negative(result.cost_usd) if result else None,
             usage=result.usage if result else Turn().usage,
         )
 
@@ -127,3 +127,8 @@ class Collector:
         room = _KEEP_OVERHEARD - len(self._overheard)
         if room > 0:
             self._overheard.extend(find_claims(text)[:room])
+
+
+def _not_negative(cost: float | None) -> float | None:
+    """Nobody is paid for working: a negative cost would buy more turns."""
+    return None if cost is None else max(0.0, cost)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import assert_never
 
+from ralph.core.redact import redact
 from ralph.core.state import RunState
 from ralph.core.verdict import Feedback, Placement
 
@@ -13,13 +14,14 @@ def place(prompt: str, feedback: Iterable[Feedback]) -> str:
     A later REPLACE wipes what stood before it.
     """
     for piece in feedback:
+        text = redact(piece.text)  # it quotes what programs printed
         match piece.placement:
             case Placement.APPEND:
-                prompt = _joined(prompt, piece.text)
+                prompt = _joined(prompt, text)
             case Placement.PREPEND:
-                prompt = _joined(piece.text, prompt)
+                prompt = _joined(text, prompt)
             case Placement.REPLACE:
-                prompt = piece.text
+                prompt = text
             case _:
                 assert_never(piece.placement)
     return prompt

@@ -1,12 +1,14 @@
 """Keeping secrets out of what people read and out of saved streams (ADR 13)."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 _MARK = b"[redacted]"
 _KEY_SHAPED = re.compile(
-    r"""\b(?:
+    r"""(?:\b | (?<=[0-9;\[]m))  # at a word's beginning, or right after a colour
+    (?:
       sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}      # Anthropic, OpenAI, OpenRouter
     | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,}
     | AKIA[0-9A-Z]{16} | AIza[0-9A-Za-z_-]{30,}
@@ -24,7 +26,9 @@ _BEGINNINGS = (
     "hf_",
     *(f"gh{c}_" for c in "pousr"),
 )
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE
+)
 _SHORTEST_SECRET = 8  # shorter values are words that would be cut out of innocent text
 
 
@@ -51,7 +55,9 @@ def redacted(value: Any, by: Callable[[str], str] = redact) -> Any:  # noqa: ANN
 def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
     """The values in an environment whose names say that they are secret, longest first."""
     values = {v for k, v in environ.items() if _is_secret(k, v)}
-    return tuple(sorted((v.encode(errors="surrogateescape") for v in values), key=len)[::-1])
+    # Each as it is, and as JSON has it.
+    spelled = values | {json.dumps(value, ensure_ascii=False)[1:-1] for value in values}
+    return tuple(sorted((v.encode(errors="surrogateescape") for v in spelled), key=len)[::-1])
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -13,7 +13,7 @@ from ralph.core.case import Case, Rule
 from ralph.core.claims import Contract, asked
 from ralph.core.limits import Limits, Spent, exceeded
 from ralph.core.task import Assignment
-from ralph.core.turn import Ending
+from ralph.core.turn import Ending, Turn
 from ralph.core.value import value
 from ralph.core.verdict import (
     Accept,
@@ -27,7 +27,7 @@ from ralph.core.verdict import (
     Stop,
     Wait,
 )
-from ralph.core.words import duration
+from ralph.core.words import counted, duration
 from ralph.core.world import hurried
 
 
@@ -218,6 +218,17 @@ def _doubling(first: float, times: int) -> float:
 
 
 @value
+class UsedUp:
+    """A turn failed because the run's time or money ran out: that is a limit, not a failure."""
+
+    limits: Limits
+
+    def __call__(self, case: Case) -> Answer | None:
+        why = exceeded(replace(self.limits, iterations=None), case.spent)
+        return Stop(Reason.LIMIT, why) if why and case.turn.failed else None
+
+
+@value
 class Failing:
     """So many agent failures in a row end the run; fewer are fed back. 0 is off."""
 
@@ -227,19 +238,19 @@ class Failing:
         count = case.state.failures + 1
         if not case.turn.failed or not self.after or count < self.after:
             return None
-        why = f"{count} agent failures in a row; the last: {describe_failure(case)}"
+        failures = f"{counted(count, 'agent failure')} in a row"
+        why = f"{failures}; the last: {describe_failure(case.turn)}"
         return Stop(Reason.FAILING, why)
 
 
-def describe_failure(case: Case) -> str:
-    """Why the turn failed, in one line."""
-    turn = case.turn
-    if turn.ending is Ending.CUT:
+def describe_failure(turn: Turn) -> str:
+    """Why the turn failed, in one line; the last line of stderr where nothing else says more."""
+    if turn.ending is not Ending.EXITED:
         return turn.why
-    if turn.failure is not None:
+    if turn.failure is not None and turn.failure.status is not None:
         return turn.failure.message
-    last = turn.stderr.strip().splitlines()[-1:]
-    return ": ".join((f"exit code {turn.exit_code}", *last))
+    what = turn.failure.message if turn.failure else f"exit code {turn.exit_code}"
+    return ": ".join((what, *turn.stderr.strip().splitlines()[-1:]))
 
 
 @value
@@ -301,11 +312,15 @@ class Objections:
 
 
 def objections(case: Case) -> tuple[Feedback, ...]:
-    """What the host has to say about a turn: that it failed, and what the gates found."""
-    findings = tuple(f.feedback() for f in case.findings)
+    """What the host has to say about a turn: what the gates found, and that it failed.
+
+    Commands come first, in the settings' order: a REPLACE of theirs wipes none of the others.
+    """
+    ordered = sorted(case.findings, key=lambda finding: finding.code is None)
+    findings = tuple(finding.feedback() for finding in ordered)
     if not case.turn.failed:
         return findings
-    return (Feedback(f"The previous iteration failed: {describe_failure(case)}"), *findings)
+    return (*findings, Feedback(f"The previous iteration failed: {describe_failure(case.turn)}"))
 
 
 def release(case: Case) -> Answer | None:

@@ -1,6 +1,8 @@
 """H: the prompt loop. One prompt, guardrails, completion by a `<response>` tag, SCM tasks."""
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -17,9 +19,11 @@ from ralph.core.rules import (
     RunLimit,
     Stalled,
     Stuck,
+    UsedUp,
     accepted,
     cancelled,
     carry_on,
+    describe_failure,
     interrupted,
     nothing_left,
     paused,
@@ -33,10 +37,10 @@ from ralph.core.state import RunState
 from ralph.core.turn import Allowance, Order, Role, Turn
 from ralph.core.value import value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
+from ralph.core.world import Snapshot
 from ralph.ports import Gate, Policy, Ports, survey, watcher
 from ralph.profiles.shared import Patience, allowance, watching
 
-_NO_MESSAGE = ("{", "[{", '["', "<response")  # JSON, or a tag that holds nothing
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
     "Output only the message, no explanation."
@@ -84,7 +88,12 @@ def harness(
         closing=closing(limits, patience, wording.contract),
         gates={Boundary.CLOSING: gates},
         allowance=allowance(limits, patience),
-        settle=Settle(scm, watching(limits, patience), allowance(limits, patience)),
+        settle=Settle(
+            scm,
+            watching(limits, patience),
+            allowance(limits, patience),
+            tuple(gate for gate in gates if gate.always),
+        ),
         notes=lambda case: wording.contract.near_misses(case.turn),
     )
 
@@ -110,6 +119,7 @@ def closing(limits: Limits, patience: Patience, contract: ResponseTag) -> Ladder
         unstartable,
         refused,
         RateLimit(patience.max_wait),
+        UsedUp(limits),
         Failing(patience.fail_after),
         Asks(),
         Believed(contract),
@@ -144,6 +154,7 @@ class Settle:
     scm: Scm | None
     watching: Ladder
     allowance: Callable[[Case], Allowance]
+    law: tuple[Gate, ...] = ()  # gates that hold after every turn, the message turn too
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         if self.scm is None or not _is_good(state, verdict):
@@ -162,6 +173,8 @@ class Settle:
         for task in self.scm.tasks() if told.ok else ():
             ran = state.step(f"scm:{task}")
             if ran is None:
+                if ports.world.signals().cancels:
+                    return  # nor is a task
                 ok, said = self.scm.run(task, told.detail)
                 ran = Step(ports.clock.now(), f"scm:{task}", ok=ok, detail=said)
                 yield ran
@@ -169,17 +182,31 @@ class Settle:
                 return
 
     def _ask(self, ports: Ports, state: RunState) -> Step:
+        before = ports.world.snapshot()
         case = survey(ports, state, Boundary.WATCHING)
         order = Order(MESSAGE_PROMPT, state.iteration, Role.MESSAGE, self.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
-        message = commit_message(turn)
+        message, objection = commit_message(turn), self._objection(ports, state, before)
         return Step(
             ports.clock.now(),
             "scm:message",
-            ok=message is not None,
-            detail=message or "the agent gave no commit message, so nothing is committed",
+            ok=message is not None and not objection,
+            detail=objection or message or _no_message(turn),
             cost_usd=turn.cost_usd or 0.0,
         )
+
+    def _objection(self, ports: Ports, state: RunState, before: Snapshot) -> str:
+        """What the law says about the message turn: it may touch protected paths no more than
+        any other, least of all right before a commit."""
+        case = survey(ports, replace(state, snapshot=before), Boundary.CLOSING)
+        case = replace(case, snapshot=ports.world.snapshot())
+        return " ".join(finding.text for gate in self.law for finding in gate.check(case))
+
+
+def _no_message(turn: Turn) -> str:
+    if turn.failed:
+        return f"the message turn failed: {describe_failure(turn)}"
+    return "the agent gave no commit message"
 
 
 def _is_good(state: RunState, verdict: Verdict) -> bool:
@@ -194,9 +221,25 @@ def commit_message(turn: Turn) -> str | None:
     """The first `<response>` content, else the first line that is not empty; never JSON."""
     if turn.failed:
         return None
-    said = next((c.content for c in turn.claims if c.tag == "response" and c.content.strip()), None)
-    lines = [line.rstrip() for line in (said or turn.text).splitlines() if "```" not in line]
+    said = next((c.content for c in turn.claims if c.tag == "response"), None)
+    spoken = turn.text if said is None else said
+    lines = [line.rstrip() for line in spoken.splitlines() if _is_message(line)]
     if said is None:
         lines = [line for line in lines if line][:1]
-    message = "\n".join(lines).strip()
-    return None if not message or message.startswith(_NO_MESSAGE) else message
+    return "\n".join(lines).strip() or None
+
+
+def _is_message(line: str) -> bool:
+    """Not JSON, nor a fence, nor a tag that was never closed."""
+    line = line.strip()
+    if line.startswith(("{", "```", "<response")):
+        return False
+    return not (line.startswith("[") and _is_json(line))
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return line.startswith(("[{", '["'))  # torn off
+    return True

@@ -8,6 +8,7 @@ from ralph.core.events import AgentEvent, Speaker, Text
 from ralph.streams.framing import Framer
 
 _TAG = re.compile(r"<(?:response|promise|result)>", re.IGNORECASE)
+_UNMISTAKABLE = 40  # nobody says so many characters of a prompt by chance
 _HEAD = 64  # enough of a prompt to find where an echo may begin
 
 # CSI, OSC, the shorter sequences, and an ESC that begins nothing. None of them contains a
@@ -18,14 +19,16 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\
 class TextParser:
     """Understands plain text. Lines come out whole, each with its newline.
 
-    Given the prompt, its echoes are told apart; only if it shows a completion tag, since the echo
-    of another one is harmless and a short prompt must not eat the agent's words.
+    Given the prompt, its echoes are told apart; unless it is short and shows no completion tag,
+    since such an echo is harmless and a short prompt must not eat the agent's words.
     """
 
     has_result: ClassVar[bool] = False
 
     def __init__(self, prompt: str = "") -> None:
-        self._prompt = _clean(prompt).strip() if _TAG.search(prompt) else ""
+        # As the output will be decoded: a prompt may hold bytes that never were UTF-8.
+        seen = _decoded(prompt.encode("utf-8", "surrogateescape")).strip()
+        self._prompt = seen if _TAG.search(seen) or len(seen) >= _UNMISTAKABLE else ""
         self._lines = Framer(limit=sys.maxsize)
         self._held = ""  # whole lines in which an echo may have begun
 

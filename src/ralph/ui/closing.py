@@ -60,8 +60,8 @@ def _totals(state: RunState) -> str:
 
 
 def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:
-    """Every iteration is used up and no turn wrote the tag: the prompt never asked for it."""
-    limit = briefing.iterations
-    used_up = limit is not None and state.spent.iterations >= limit
+    """The limit is reached and no turn ever wrote the tag: did the prompt ask for it?"""
     asked = not briefing.completion_sentence
-    return stop.reason is Reason.LIMIT and used_up and not state.claimed and not asked
+    failure = state.turn.failure if state.turn else None
+    waited = failure is not None and failure.limited  # it was never a matter of words
+    return stop.reason is Reason.LIMIT and not state.claimed and not asked and not waited

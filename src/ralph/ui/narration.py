@@ -206,7 +206,9 @@ def _step(fact: Step) -> Iterator[Line]:
 
 def _scm_step(fact: Step, task: str) -> Iterator[Line]:
     """Source control; a failure is reported and the run goes on (H §SCM Tasks)."""
-    if task == "message":
+    if task == "changes":
+        yield Line(f"No commit: {_first_line(fact.detail)}", Tone.NOTICE)
+    elif task == "message":
         words = "Commit message" if fact.ok else "No commit"
         yield Line(f"{words}: {_first_line(fact.detail)}", Tone.NOTICE, verbose=fact.ok)
     elif not fact.ok:
