@@ -87,8 +87,7 @@ def run_command_line(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
     _hold_standard_streams()
     _print_anything()
-    if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
-        arguments = ["run", *arguments]
+    arguments = _with_command(arguments)
     in_json = "--json" in arguments
     try:
         return _invoke(arguments)
@@ -103,6 +102,15 @@ def run_command_line(arguments: list[str]) -> int:
         if _is_of_stdout(error):
             return _output_lost(error)
         return _bug(error, arguments, in_json=in_json)
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
+    if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in _COMMANDS:
+        return [arguments[2], *arguments[:2], *arguments[3:]]
+    if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
+        return ["run", *arguments]
+    return arguments
 
 
 def _hold_standard_streams() -> None:

@@ -113,7 +113,7 @@ def plan_run(invocation: Invocation) -> Plan:
     _refuse_what_cannot_work(loaded.settings, module, command, tasks.tasks[0].text)
     environment = agent_environment(
         invocation.environ,
-        kind,
+        agent.kind or os.path.basename(command[0]).lower(),
         keep=agent.env.keep,
         unset=agent.env.unset,
         put=agent.env.set,
