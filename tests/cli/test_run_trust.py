@@ -34,6 +34,19 @@ def test_a_message_turn_may_not_touch_protected_paths(here: Here, repo: Path) ->
     assert git("log", "--format=%s") == "Begin\n"
 
 
+def test_the_hooks_of_a_worktree_are_protected(
+    here: Here, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADR 12: `.git/hooks` is where git runs its hooks from, wherever that is."""
+    git("worktree", "add", "--quiet", "tree")
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    monkeypatch.chdir(repo / "tree")
+    plant = {"name": "Bash", "run": f"echo evil > {hook}"}
+    prepare(repo / "tree", {**DONE, "tools": [plant]}, DONE)
+    assert_clear(here("-p", "x"), 0, "was changed. The change was undone", "after 2 iterations")
+    assert not hook.exists()
+
+
 @pytest.mark.parametrize(
     "trick",
     [

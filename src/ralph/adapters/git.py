@@ -1,4 +1,4 @@
-"""What git knows about a workspace, for seeing progress."""
+"""What git knows about a workspace: whether it changed, and where its hooks are."""
 
 import hashlib
 import os
@@ -8,6 +8,28 @@ from collections.abc import Iterator, Mapping
 _MOST_FILES = 50_000
 _FIELDS_BEFORE_PATH = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}  # of an entry, by its kind
 _NOT_WORK = frozenset({".git", ".ralph", "node_modules", "__pycache__", ".venv"})
+
+
+def hooks_directory(workspace: str, env: Mapping[str, str]) -> str | None:
+    """Where git looks for hooks, absolute; None outside a repository."""
+    said = git_output(workspace, env, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
+    return None if said is None else os.fsdecode(said.removesuffix(b"\n"))
+
+
+def git_output(workspace: str, env: Mapping[str, str], *arguments: str) -> bytes | None:
+    """What git prints; None if it fails or is not there."""
+    try:
+        done = subprocess.run(
+            ("git", *arguments),
+            cwd=workspace,
+            env={**env, "GIT_OPTIONAL_LOCKS": "0"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 class TreeDigest:
@@ -26,30 +48,19 @@ class TreeDigest:
 
     def _by_git(self) -> list[bytes]:
         """Branch, commit and status, and the times of the files that differ; [] without git."""
-        listing = self._git("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+        where = (self._workspace, self._env)
+        changed = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+        listing = git_output(*where, *changed)
         if listing is None:
             return []
         if self._top is None:
-            self._top = (self._git("rev-parse", "--show-toplevel") or b"").removesuffix(b"\n")
+            top = git_output(*where, "rev-parse", "--show-toplevel") or b""
+            self._top = top.removesuffix(b"\n")
         entries = [entry for entry in listing.split(b"\0") if entry and not _is_ours(entry)]
         return [part for entry in entries for part in (entry, self._stamp(entry))]
 
     def _stamp(self, entry: bytes) -> bytes:
         return _stamp(os.path.join(self._top or b"", _path(entry)))
-
-    def _git(self, *arguments: str) -> bytes | None:
-        try:
-            done = subprocess.run(
-                ("git", *arguments),
-                cwd=self._workspace,
-                env={**self._env, "GIT_OPTIONAL_LOCKS": "0"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-            )
-        except OSError:
-            return None
-        return done.stdout if done.returncode == 0 else None
 
     def _by_walking(self) -> Iterator[bytes]:
         seen = 0

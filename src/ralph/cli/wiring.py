@@ -251,7 +251,18 @@ def build_world(plan: Plan, protector: Protector, signals: "SignalSource") -> Wo
 def build_protector(plan: Plan, run_dir: str) -> Protector:
     """Who knows the protected paths."""
     store = os.path.join(run_dir, "protected")
-    return Protector(plan.workspace, plan.settings.protect, store)
+    return Protector(plan.workspace, (*plan.settings.protect, *_hooks_elsewhere(plan)), store)
+
+
+def _hooks_elsewhere(plan: Plan) -> tuple[str, ...]:
+    """In a worktree or a subdirectory `.git/hooks` names nothing, but git still runs its hooks."""
+    here = os.path.join(plan.workspace, ".git")
+    if ".git/hooks" not in plan.settings.protect or os.path.isdir(here):
+        return ()
+    from ralph.adapters.git import hooks_directory
+
+    directory = hooks_directory(plan.workspace, plan.environ)
+    return (directory,) if directory else ()
 
 
 SignalSource = Callable[[], Signals]
