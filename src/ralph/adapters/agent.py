@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import FileIO
 
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
@@ -17,6 +17,7 @@ from ralph.core.events import AgentEvent, Progress
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
+from ralph.core.value import value
 from ralph.errors import ConfigError, RalphError
 from ralph.ports import Watch
 from ralph.streams import Parser, parser_for
@@ -25,7 +26,7 @@ from ralph.streams.framing import Framer
 _KEEP_STDERR = 4096
 
 
-@dataclass(frozen=True)
+@value
 class Setup:
     """How an agent is called, whatever the turn."""
 

@@ -1,7 +1,8 @@
 """The environment an agent gets, and which credential will pay (ADR 13)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ralph.core.value import value
 
 _PAYS = {  # kind -> what pays for it; the first that is set wins
     "claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
@@ -24,7 +25,7 @@ _OTHERS = (
 )
 
 
-@dataclass(frozen=True)
+@value
 class Environment:
     """What the agent gets, what was taken out, and who pays; "" where we cannot know."""
 

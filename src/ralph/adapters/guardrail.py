@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, count
 from typing import IO
 
@@ -14,6 +13,7 @@ from ralph.adapters.process import Command, Exit, start
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.redact import redact
+from ralph.core.value import value
 from ralph.core.verdict import Cut, Placement
 from ralph.core.words import duration
 from ralph.core.world import Signals, hurried
@@ -22,7 +22,7 @@ TIMED_OUT = 124  # as coreutils' timeout has it
 NOT_RUN = 126
 
 
-@dataclass(frozen=True)
+@value
 class Place:
     """Where guardrails run, and where their output goes."""
 
@@ -35,7 +35,7 @@ class Place:
     max_time: float | None = None  # of the run
 
 
-@dataclass(frozen=True)
+@value
 class Guardrail:
     """One configured command."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO
 
+from ralph.core.value import value
 from ralph.core.verdict import Cut
 
 _TICK = 0.25
@@ -20,7 +21,7 @@ _MOST_IN_A_PIPE = 8 * _CHUNK  # what a child can have written before it ended
 _ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
-@dataclass(frozen=True)
+@value
 class Command:
     """What to start. `stdin` is fed from memory; None is /dev/null."""
 
@@ -30,7 +31,7 @@ class Command:
     stdin: bytes | None = None
 
 
-@dataclass(frozen=True)
+@value
 class Exit:
     """How a child ended. `code` is 128 + n for signal n, as shells have it."""
 

@@ -5,10 +5,10 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ralph.adapters.files import writable_dir
 from ralph.adapters.process import Command, start
+from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
@@ -16,7 +16,7 @@ from ralph.errors import ConfigError
 _CHANGED = ("1 ", "2 ", "u ", "? ")  # ordinary, renamed, unmerged, untracked
 
 
-@dataclass(frozen=True)
+@value
 class ScmCommand:
     """`scm.command` with `scm.tasks`. Argument vectors only, never a shell."""
 

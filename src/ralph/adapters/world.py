@@ -1,14 +1,14 @@
 """The world of a run in a workspace."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ralph.adapters.protect import Protector
 from ralph.core.task import Backlog
+from ralph.core.value import value
 from ralph.core.world import Signals, Snapshot
 
 
-@dataclass(frozen=True)
+@value
 class Workspace:
     """Surveys by asking whoever knows. `progress` is left out where nobody watches for stalls."""
 

@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TextIO
 
 from ralph import __version__
@@ -32,6 +32,7 @@ from ralph.core.prompt import completion_sentence
 from ralph.core.redact import redact
 from ralph.core.state import NEW, fold
 from ralph.core.turn import Order
+from ralph.core.value import value
 from ralph.core.verdict import Reason, Stop
 from ralph.engine import run
 from ralph.errors import RalphError
@@ -103,7 +104,7 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
     )
 
 
-@dataclass(frozen=True)
+@value
 class Recorder:
     """The journal first, then everybody who reads along."""
 
@@ -122,7 +123,7 @@ class Recorder:
             reader.on_event(event)
 
 
-@dataclass(frozen=True)
+@value
 class Display:
     """Who shows the run: the console, and with `--json` a reader for programs."""
 

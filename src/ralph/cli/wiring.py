@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 from ralph.adapters.agent import CliAgent, Setup
@@ -28,6 +27,7 @@ from ralph.core.limits import Limits
 from ralph.core.redact import secrets_of
 from ralph.core.task import Backlog
 from ralph.core.turn import Order
+from ralph.core.value import value
 from ralph.core.world import Signals
 from ralph.errors import ConfigError
 from ralph.ports import Policy
@@ -52,7 +52,7 @@ _FLAGS = {  # flag -> the setting it overrides
 }
 
 
-@dataclass(frozen=True)
+@value
 class Invocation:
     """What someone typed, and where."""
 
@@ -64,7 +64,7 @@ class Invocation:
     err: TextIO | None
 
 
-@dataclass(frozen=True)
+@value
 class Plan:
     """A run that could start: everything checked, nothing begun."""
 

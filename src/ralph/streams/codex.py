@@ -6,7 +6,6 @@ one. Codex reports no cost.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -26,6 +25,7 @@ from ralph.core.events import (
     ToolStart,
     Usage,
 )
+from ralph.core.value import value
 from ralph.streams.ndjson import (
     NdjsonParser,
     as_count,
@@ -228,7 +228,7 @@ class CodexParser(NdjsonParser[Line]):
             yield todo
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Tool:
     """A call, whatever its kind."""
 

@@ -1,7 +1,6 @@
 """The agent's events as lines for people, each result beside its tool (H §Formatter)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ralph.core.events import (
     AgentEvent,
@@ -20,6 +19,7 @@ from ralph.core.events import (
     ToolStart,
     Usage,
 )
+from ralph.core.value import value
 from ralph.core.words import counted, duration
 from ralph.ui.clean import Redact, clean, columns, one_line, shorten
 from ralph.ui.marks import EMOJI, TEXT
@@ -35,7 +35,7 @@ _SPEAKERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Row:
     """A line in the making. Only the body is cut to the allowed length, never what frames it."""
 

@@ -1,11 +1,10 @@
 """What Ralph's own lines are made of, and what they must be told about a run."""
 
-from dataclasses import dataclass
-
+from ralph.core.value import value
 from ralph.ui.style import Tone
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Line:
     """One thing to say. `verbose` lines are for those who asked for more."""
 
@@ -14,7 +13,7 @@ class Line:
     verbose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Briefing:
     """What facts do not say and a reader's sentences need."""
 

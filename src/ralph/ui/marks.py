@@ -1,9 +1,9 @@
 """The two alphabets of the display: emoji, and ASCII for logs and old terminals (H §Formatter)."""
 
-from dataclasses import dataclass
+from ralph.core.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Marks:
     """What stands in front of each kind of line."""
 

@@ -1,8 +1,9 @@
 """How the display looks: emoji, colour, timestamps, and how much of a tool's output is shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from ralph.core.value import value
 
 _SHOWN_WITH_EMOJI = "⏺✅⎿←…"
 
@@ -18,7 +19,7 @@ class Tone(Enum):
     FAINT = "2"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Style:
     """The look of one stream. The default is plain, which is right for files and pipes."""
 
@@ -36,7 +37,7 @@ class Style:
         return f"\x1b[{tone.value}m{text}\x1b[0m"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wishes:
     """What someone asked for, in settings or on the command line; None is nothing said."""
 

@@ -11,9 +11,9 @@ import importlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol, cast
 
+from ralph.core.value import value
 from ralph.errors import ConfigError
 
 ARGUMENT_LIMIT = 128 * 1024 - 1  # Linux passes no single argument of 128 KiB or more
@@ -21,7 +21,7 @@ _MODULES = {name: f"ralph.adapters.agents.{name}" for name in ("claude", "codex"
 FOUND_BY_ITSELF = ("claude", "codex", "amp")  # tried in this order when none is named
 
 
-@dataclass(frozen=True)
+@value
 class Request:
     """Everything a launch depends on."""
 
@@ -37,7 +37,7 @@ class Request:
     help_text: Callable[[], str | None] = lambda: None
 
 
-@dataclass(frozen=True)
+@value
 class Launch:
     """How to call the agent, and what it will speak."""
 
