@@ -192,7 +192,7 @@ def _merged(plan: Plan) -> str:
 
 
 def _briefing(plan: Plan, run_dir: str) -> Briefing:
-    settings, marker = plan.settings, plan.contract.marker
+    settings, marker = plan.settings, wording_of(plan.settings).contract.marker
     return Briefing(
         iterations=settings.maximum_iterations,
         guardrails=frozenset(g.command for g in settings.guardrails),

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
 from typing import TypeGuard
 
 import click
@@ -14,7 +13,7 @@ import click
 from ralph.core.redact import redact
 from ralph.core.verdict import Reason
 from ralph.errors import RalphError
-from ralph.ui.channel import Channel
+from ralph.ui.channel import Channel, discard
 
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
@@ -148,9 +147,7 @@ def _is_of_stdout(error: Exception) -> TypeGuard[OSError]:
 
 def _output_lost(error: OSError) -> int:
     """Whoever read our output has seen enough, which is fine; or a disk is full."""
-    with suppress(OSError, ValueError):
-        # What is still buffered goes nowhere, or the interpreter complains when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    discard(sys.stdout)
     if error.errno == errno.EPIPE:
         return 0
     message = f"stdout cannot be written: {error.strerror}"

@@ -88,11 +88,6 @@ class Plan:
         """The workspace's directory in the state directory."""
         return project_dir(self.state_root, self.workspace)
 
-    @property
-    def contract(self) -> ResponseTag:
-        """What the agent must say."""
-        return ResponseTag(self.settings.completion_response)
-
 
 def plan_run(invocation: Invocation) -> Plan:
     """Check everything that can be checked before a run begins."""

@@ -30,6 +30,8 @@ from ralph.core.verdict import (
 from ralph.core.words import counted, duration
 from ralph.core.world import hurried
 
+_SAID = 300  # of a program's last words; an agent that prints its prompt must not snowball
+
 
 def rule_name(rule: Rule) -> str:
     """How a rule is shown: `carry_on`, `RunLimit(limits=Limits(iterations=10))`."""
@@ -250,7 +252,8 @@ def describe_failure(turn: Turn) -> str:
     if turn.failure is not None and turn.failure.status is not None:
         return turn.failure.message
     what = turn.failure.message if turn.failure else f"exit code {turn.exit_code}"
-    return ": ".join((what, *turn.stderr.strip().splitlines()[-1:]))
+    last = turn.stderr.strip().splitlines()[-1:]
+    return ": ".join((what, *(line[:_SAID] for line in last)))
 
 
 @value

@@ -44,7 +44,7 @@ class Channel:
     def _lose(self, why: str) -> None:
         self._lost = True
         if self._stream is not None:
-            _discard(self._stream)
+            discard(self._stream)
         self._on_loss(why)
 
 
@@ -58,7 +58,7 @@ def _loss(error: Exception) -> str:
     return "is closed"
 
 
-def _discard(stream: TextIO) -> None:
+def discard(stream: TextIO) -> None:
     """Let what is still buffered go nowhere, or Python complains about it when it exits."""
     with suppress(OSError, ValueError):
         descriptor = stream.fileno()

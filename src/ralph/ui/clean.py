@@ -36,6 +36,11 @@ def one_line(text: str) -> str:
     return text.replace("\n", " ").expandtabs(_TAB).rstrip()
 
 
+def first_line(text: str) -> str:
+    """The first line that says something."""
+    return text.strip().partition("\n")[0]
+
+
 def shorten(text: str, chars: int, width: int | None, ellipsis: str) -> str:
     """At most so many characters, and columns where a width is given, the ellipsis included."""
     if len(text) > chars:

@@ -21,7 +21,7 @@ from ralph.core.events import (
 )
 from ralph.core.value import value
 from ralph.core.words import counted, duration
-from ralph.ui.clean import Redact, clean, columns, one_line, shorten
+from ralph.ui.clean import Redact, clean, columns, first_line, one_line, shorten
 from ralph.ui.marks import EMOJI, TEXT
 from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time, coming_time, money, number
@@ -92,7 +92,7 @@ class Formatter:
         marks = self._marks
         match event:
             case Thinking(text=text):
-                return self._short(marks.thinking, _first_line(text), Tone.FAINT)
+                return self._short(marks.thinking, first_line(text), Tone.FAINT)
             case Progress(text=text):
                 return self._short(marks.status, text, Tone.FAINT)
             case Retry():
@@ -231,10 +231,6 @@ def _speaker_mark(event: AgentEvent) -> str:
             return _SPEAKERS[Speaker.SUBAGENT]
         case _:
             return ""
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
 
 
 def _size(output: str) -> str:

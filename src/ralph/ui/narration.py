@@ -20,7 +20,7 @@ from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Turn
 from ralph.core.verdict import Accept, Boundary, Continue, Park, Placement, Stop, Verdict, Wait
 from ralph.core.words import counted, duration
-from ralph.ui.clean import one_line, shorten
+from ralph.ui.clean import first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.style import Tone
@@ -143,7 +143,7 @@ def _checked(fact: Checked, briefing: Briefing) -> Iterator[Line]:
 
 def _objection(finding: Finding, took: str) -> str:
     if finding.code is None:
-        return f"{finding.gate}: {_first_line(finding.text)}"
+        return f"{finding.gate}: {first_line(finding.text)}"
     log = f", output in {finding.log}" if finding.log else ""
     action = _FAIL_ACTIONS[finding.placement]
     return f"Guardrail exited with code {finding.code} {took}: {action}{log}"
@@ -199,7 +199,7 @@ def _step(fact: Step) -> Iterator[Line]:
     elif not fact.ok:
         yield from _failed_step(fact.key, fact.detail)
     elif fact.detail:
-        yield Line(f"{fact.key}: {_first_line(fact.detail)}")
+        yield Line(f"{fact.key}: {first_line(fact.detail)}")
     else:
         yield Line(f"{fact.key}: done", verbose=True)
 
@@ -207,14 +207,14 @@ def _step(fact: Step) -> Iterator[Line]:
 def _scm_step(fact: Step, task: str) -> Iterator[Line]:
     """Source control; a failure is reported and the run goes on (H §SCM Tasks)."""
     if task == "changes":
-        yield Line(f"No commit: {_first_line(fact.detail)}", Tone.NOTICE)
+        yield Line(f"No commit: {first_line(fact.detail)}", Tone.NOTICE)
     elif task == "message":
         words = "Commit message" if fact.ok else "No commit"
-        yield Line(f"{words}: {_first_line(fact.detail)}", Tone.NOTICE, verbose=fact.ok)
+        yield Line(f"{words}: {first_line(fact.detail)}", Tone.NOTICE, verbose=fact.ok)
     elif not fact.ok:
         yield from _failed_step(f"SCM task {task}", fact.detail)
     elif task.split()[:1] == ["commit"]:
-        yield Line(f"Committed: {_first_line(fact.detail) or 'done'}", Tone.GOOD)
+        yield Line(f"Committed: {first_line(fact.detail) or 'done'}", Tone.GOOD)
     else:
         yield Line(f"SCM task {task} done", Tone.GOOD)
 
@@ -233,10 +233,6 @@ def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[
             yield Line(f"Parked: {why}", Tone.NOTICE)
         case _:
             return
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
 
 
 def _last_lines(text: str) -> list[str]:
