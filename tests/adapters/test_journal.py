@@ -21,6 +21,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Launching,
     Resumed,
     Settled,
     Started,
@@ -28,7 +29,7 @@ from ralph.core.facts import (
 )
 from ralph.core.gates import Finding
 from ralph.core.task import Assignment, Mode
-from ralph.core.turn import Ending, Turn
+from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
     Accept,
     Boundary,
@@ -76,6 +77,7 @@ FACTS: tuple[Fact, ...] = (
     Began(3.0, 1, Assignment("prompt", "title", Mode.REVIEW), Snapshot("t", (("a", "b"),)), "c"),
     Ended(4.0, TURN),
     Ended(4.0, Turn()),
+    Launching(4.5, Role.WORK, "claude", "/run/001.stream"),
     Checking(5.0, "make test"),
     Checked(6.0, "make test", 0.5, (FINDING,)),
     *(Decided(7.0, Boundary.CLOSING, v, (FINDING,), True, False, ("note",)) for v in VERDICTS),

@@ -22,6 +22,7 @@ from ralph.core.events import (
     ToolStart,
     Unknown,
     Usage,
+    Used,
 )
 from ralph.core.turn import Turn
 
@@ -153,3 +154,42 @@ def test_a_hundred_megabytes_of_text_are_a_small_turn(pieces: int, size: int) ->
         tracemalloc.stop()
     assert (len(turn.text), turn.claims) == (64 * KIB, (Claim(DONE),))
     assert peak < 8_000 * KIB
+
+
+@pytest.mark.parametrize(
+    ("events", "used"),
+    [
+        ((), Used()),
+        ((Used(Usage(1, 2)), Used(Usage(3, 4))), Used(Usage(4, 6))),
+        ((Used(Usage(1), 0.5), Used(Usage(2)), Used(cost_usd=0.25)), Used(Usage(3), 0.75)),
+        ((Used(cost_usd=-1.0), Used(cost_usd=0.5)), Used(cost_usd=0.5)),
+        ((Used(Usage(1), 0.5), Result()), Used(Usage(1), 0.5)),
+        ((Used(Usage(1), 0.5), Result(cost_usd=2.0)), Used(Usage(1), 2.0)),
+        ((Used(Usage(1), 0.5), Result(usage=Usage(9))), Used(Usage(9), 0.5)),
+    ],
+)
+def test_steps_add_up_and_the_result_knows_better(
+    events: tuple[AgentEvent, ...], used: Used
+) -> None:
+    turn = collected(*events)
+    assert Used(turn.usage, turn.cost_usd) == used
+
+
+@pytest.mark.parametrize(
+    ("after", "finished"),
+    [
+        ((), True),
+        ((Progress("a hook ran"), ToolEnd("1"), Text("echo", Speaker.HOST), Text("")), True),
+        ((Text("there is more"),), False),
+        ((ToolStart("2", "Bash"),), False),
+        ((ToolStart("2", "Bash"), Result()), True),
+    ],
+)
+def test_an_agent_that_goes_on_after_its_result_is_not_finished(
+    after: tuple[AgentEvent, ...], finished: bool
+) -> None:
+    """ADR 6 ends a process only after its last word."""
+    collector = Collector()
+    assert not collector.finished
+    collector.add((Result(), *after))
+    assert collector.finished is finished

@@ -25,7 +25,7 @@ TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), rev
 BEGIN = "interrupted unstartable refused"
 FAIL = f"{BEGIN} RateLimit UsedUp Failing Asks"
 END = "Stalled Objections carry_on"
-WATCH = "SecondSignal Timeouts ResultGrace TimeLeft"
+WATCH = "SecondSignal Timeouts ResultGrace TimeLeft MoneyLeft"
 
 
 def names(ladder: Ladder) -> str:

@@ -14,6 +14,7 @@ from ralph.adapters.process import Command, Exit, start
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
 from ralph.core.events import AgentEvent, Progress
+from ralph.core.facts import Launching
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
@@ -52,10 +53,12 @@ class CliAgent:
         setup: Setup,
         on_event: Callable[[AgentEvent], None],
         on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
+        record: Callable[[Launching], None] = lambda _: None,
     ) -> None:
         self._setup = setup
         self._on_event = on_event
         self._on_launch = on_launch
+        self._record = record
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
@@ -67,6 +70,8 @@ class CliAgent:
             return self._unstartable(error)
         self._on_launch(launch, order)
         with file:
+            # Before it starts: what goes wrong with the journal must not leave a process behind.
+            self._record(Launching(time.time(), order.role, launch.dialect, str(file.name)))
             return self._run(launch, order, watch, file)
 
     def launch(self, order: Order) -> Launch:
@@ -91,7 +96,7 @@ class CliAgent:
         setup = self._setup
         show = self._on_event if order.role is not Role.MESSAGE else _ignore
         saved = SavedStream(file, setup.secrets)
-        reading = Reading(parser_for(launch.dialect, order.prompt), saved, show)
+        reading = Reading(parser_for(launch.dialect, order.prompt), saved, show, setup.prices)
         command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
         try:
             child = start(command, reading.output, reading.error)
@@ -103,8 +108,6 @@ class CliAgent:
             # Its standard output may show more than the agent's own words.
             answer = _take_file(launch.answer_file)
             turn = replace(turn, text=answer, claims=find_claims(answer))
-        if turn.cost_usd is None and setup.prices is not None:
-            turn = replace(turn, cost_usd=cost_of(turn.usage, setup.prices))
         return replace(turn, stream=str(file.name))
 
     def _unstartable(self, error: Exception) -> Turn:
@@ -155,11 +158,16 @@ class Reading:
     """One turn's output on its way: saved, framed, parsed, shown and collected."""
 
     def __init__(
-        self, parser: Parser, saved: SavedStream, show: Callable[[AgentEvent], None]
+        self,
+        parser: Parser,
+        saved: SavedStream,
+        show: Callable[[AgentEvent], None],
+        prices: Prices | None,
     ) -> None:
         self._parser = parser
         self._saved = saved
         self._show = show
+        self._prices = prices
         self._framer = Framer()
         self._collector = Collector()
         self._stderr = Tail(_KEEP_STDERR)
@@ -183,7 +191,7 @@ class Reading:
         """How the turn looks now."""
         now = time.monotonic()
         since = None if self._result_at is None else now - self._result_at
-        return Pulse(now - self._began, now - self._heard, since)
+        return Pulse(now - self._began, now - self._heard, since, self._cost() or 0.0)
 
     def finish(self, ended: Exit) -> Turn:
         """The turn, now that the process is gone."""
@@ -197,16 +205,26 @@ class Reading:
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
             ended_by(turn, ended.code, ended.cut),
+            cost_usd=self._cost(),
             unknown=turn.unknown + self._framer.dropped,
             stderr=self._stderr.text(),
             seconds=round(ended.seconds, 3),
         )
 
+    def _cost(self) -> float | None:
+        """What the stream says it cost, else what its tokens cost; None where nobody knows."""
+        used = self._collector.used
+        if used.cost_usd is None and self._prices is not None:
+            return cost_of(used.usage, self._prices)
+        return used.cost_usd
+
     def _take(self, events: list[AgentEvent]) -> None:
         self._collector.add(events)
         for event in events:
             self._show(event)
-        if self._result_at is None and self._collector.result is not None:
+        if not self._collector.finished:
+            self._result_at = None
+        elif self._result_at is None:
             self._result_at = time.monotonic()
 
 

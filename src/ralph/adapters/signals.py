@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP, counted (ADR 7)."""
+"""What people ask of a run: SIGINT, SIGTERM and SIGHUP, counted, and files (ADR 7)."""
 
 import os
 import signal
@@ -42,6 +42,51 @@ class SignalCounter:
             self._cancelled_at = time.time()
             _say(_NOTICE)
         self._cancels += 2 if number == signal.SIGHUP else 1
+
+
+class SignalFiles:
+    """What other terminals ask of a run, by files in its `signals/` (`ralph stop`, `pause`)."""
+
+    STOP, NOW, PAUSE = "stop", "stop-now", "pause"
+
+    def __init__(self, run_dir: str) -> None:
+        self._directory = os.path.join(run_dir, "signals")
+
+    def signals(self) -> Signals:
+        """What is asked for now. A directory that is gone asks for nothing."""
+        try:
+            names = os.listdir(self._directory)
+        except OSError:
+            return Signals()
+        if not names:
+            return Signals()
+        cancels = 2 if self.NOW in names else int(self.STOP in names)
+        return Signals(
+            cancels,
+            cancelled_at=self._since() if cancels else None,
+            paused=self.PAUSE in names,
+        )
+
+    def ask(self, name: str) -> None:
+        """Leave a request. It stands until it is taken back, or the run ends."""
+        path = os.path.join(self._directory, name)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+
+    def take_back(self, name: str) -> bool:
+        """Remove a request; whether there was one."""
+        try:
+            os.unlink(os.path.join(self._directory, name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _since(self) -> float:
+        for name in (self.STOP, self.NOW):
+            try:
+                return os.stat(os.path.join(self._directory, name)).st_mtime
+            except OSError:
+                continue
+        return time.time()
 
 
 def _say(notice: bytes) -> None:

@@ -13,7 +13,7 @@ from ralph.adapters.clock import SystemClock
 from ralph.adapters.files import make_run_dir, new_run_id, ralph_dir_problem
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.lock import Lock
-from ralph.adapters.signals import SignalCounter
+from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.wiring import (
     Invocation,
     Plan,
@@ -34,6 +34,7 @@ from ralph.core.state import NEW, fold
 from ralph.core.turn import Order
 from ralph.core.value import value
 from ralph.core.verdict import Reason, Stop
+from ralph.core.world import Signals, together
 from ralph.engine import run
 from ralph.errors import RalphError
 from ralph.ports import Ports
@@ -79,14 +80,15 @@ def _loop(
     plan: Plan, run_dir: str, recorder: "Recorder", display: "Display", counter: SignalCounter
 ) -> Stop:
     protector = build_protector(plan, run_dir)
+    attention = Attention(counter, SignalFiles(run_dir), display.console)
     ports = Ports(
-        agent=build_agent(plan, run_dir, recorder.on_event, display.on_launch),
-        world=build_world(plan, protector, counter.signals),
+        agent=build_agent(plan, run_dir, recorder.on_event, display.on_launch, recorder.record),
+        world=build_world(plan, protector, attention),
         journal=recorder,
         clock=SystemClock(),
     )
     display.introduce(plan)
-    policy = build_policy(plan, run_dir, protector, counter.signals)
+    policy = build_policy(plan, run_dir, protector, attention)
     started = _started(plan, run_dir, policy.name)
     recorder.record(started)
     return run(policy, ports, fold(NEW, started))
@@ -101,7 +103,27 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
         pid=os.getpid(),
         version=__version__,
         settings=_merged(plan),
+        limits=limits_of(plan.settings),
+        agent=plan.kind,
+        model=plan.settings.agent.model or "",
     )
+
+
+@value
+class Attention:
+    """What a run hears: its own signals, and what other terminals ask by files.
+
+    Whatever waits asks at least four times a second, so this is the display's heartbeat too.
+    """
+
+    counter: SignalCounter
+    files: SignalFiles
+    console: Console
+
+    def __call__(self) -> Signals:
+        asked = self.files.signals()
+        self.console.beat(asked)
+        return together(self.counter.signals(), asked)
 
 
 @value

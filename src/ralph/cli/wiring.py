@@ -23,6 +23,7 @@ from ralph.adapters.scm import ScmCommand, task_words
 from ralph.adapters.world import Workspace
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
+from ralph.core.facts import Launching
 from ralph.core.limits import Limits
 from ralph.core.redact import secrets_of
 from ralph.core.task import Backlog
@@ -211,6 +212,7 @@ def build_agent(
     run_dir: str,
     on_event: Callable[[AgentEvent], None],
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
+    record: Callable[[Launching], None] = lambda _: None,
     *,
     may_probe: bool = True,
 ) -> CliAgent:
@@ -231,7 +233,7 @@ def build_agent(
         run_dir=run_dir,
         secrets=secrets_of({**plan.environ, **env}),
     )
-    return CliAgent(setup, on_event, on_launch)
+    return CliAgent(setup, on_event, on_launch, record)
 
 
 def build_world(plan: Plan, protector: Protector, signals: "SignalSource") -> Workspace:

@@ -16,6 +16,8 @@ from ralph.core.events import (
     ToolEnd,
     ToolStart,
     Unknown,
+    Usage,
+    Used,
 )
 from ralph.core.turn import Turn
 
@@ -55,7 +57,9 @@ class Collector:
         self._tools = self._tool_errors = self._unknown = 0
         self._question: str | None = None
         self._limited: RateLimited | None = None
+        self._used = Used()
         self.result: Result | None = None
+        self.finished = False  # the result was the last word so far: an agent may go on after one
 
     def add(self, events: Iterable[AgentEvent]) -> None:
         """Take the next events."""
@@ -78,8 +82,19 @@ class Collector:
             tool_errors=self._tool_errors,
             unknown=self._unknown,
             denied=result.denied if result else (),
-            cost_usd=_not_negative(result.cost_usd) if result else None,
-            usage=result.usage if result else Turn().usage,
+            cost_usd=self.used.cost_usd,
+            usage=self.used.usage,
+        )
+
+    @property
+    def used(self) -> Used:
+        """What the turn has used up so far: by its result, else by the steps that told."""
+        told = self._used
+        if self.result is None:
+            return told
+        usage, cost = self.result.usage, _not_negative(self.result.cost_usd)
+        return Used(
+            told.usage if usage == Usage() else usage, told.cost_usd if cost is None else cost
         )
 
     def _no_result(self) -> Failure:
@@ -97,6 +112,7 @@ class Collector:
             case Text(text=text) | Thinking(text=text):
                 self._overhear(text)
             case ToolStart():
+                self.finished = False
                 self._tools += 1
                 self._question = None
             case ToolEnd(output=output, is_error=is_error):
@@ -106,8 +122,10 @@ class Collector:
                 self._question = text
             case RateLimited():
                 self._limited = event
+            case Used():
+                self._used = _together(self._used, event)
             case Result():
-                self.result = event
+                self.result, self.finished = event, True
             case Unknown():
                 self._unknown += 1
             case _:
@@ -117,6 +135,7 @@ class Collector:
         """Assistant text: blocks are joined by newlines (a tag may span lines)."""
         if not text:
             return
+        self.finished = False
         joined = f"\n{text}" if self._newline_due else text
         self._newline_due = not text.endswith("\n")
         self._tail.add(joined)
@@ -127,6 +146,13 @@ class Collector:
         room = _KEEP_OVERHEARD - len(self._overheard)
         if room > 0:
             self._overheard.extend(find_claims(text)[:room])
+
+
+def _together(before: Used, step: Used) -> Used:
+    cost = _not_negative(step.cost_usd)
+    if cost is None:
+        return Used(before.usage + step.usage, before.cost_usd)
+    return Used(before.usage + step.usage, (before.cost_usd or 0.0) + cost)
 
 
 def _not_negative(cost: float | None) -> float | None:

@@ -116,6 +116,14 @@ class Usage:
 
 
 @value
+class Used:
+    """What one step of a turn used up, told while the turn goes on; steps add up."""
+
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+
+
+@value
 class Result:
     """The stream's last word. A turn without one, in a dialect that has one, failed."""
 
@@ -172,6 +180,7 @@ AgentEvent = (
     | ToolStart
     | ToolEnd
     | Todo
+    | Used
     | Result
     | Progress
     | Retry

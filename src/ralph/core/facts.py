@@ -1,8 +1,9 @@
 """Facts: what happened, in order. The journal is a list of these, and nothing else is stored."""
 
 from ralph.core.gates import Finding
+from ralph.core.limits import Limits
 from ralph.core.task import Assignment
-from ralph.core.turn import Turn
+from ralph.core.turn import Role, Turn
 from ralph.core.value import value
 from ralph.core.verdict import Boundary, Verdict
 from ralph.core.world import Snapshot
@@ -19,6 +20,9 @@ class Started:
     pid: int
     version: str
     settings: str = "{}"
+    limits: Limits = Limits()
+    agent: str = ""  # its kind
+    model: str = ""  # as asked for; "" is the agent's own choice
 
 
 @value
@@ -38,6 +42,16 @@ class Began:
     assignment: Assignment
     snapshot: Snapshot = Snapshot()
     checkpoint: str = ""
+
+
+@value
+class Launching:
+    """An agent's process is about to start. Its stream will be saved there, in that dialect."""
+
+    time: float
+    role: Role
+    dialect: str
+    stream: str
 
 
 @value
@@ -99,4 +113,4 @@ class Settled:
     verdict: Verdict
 
 
-Fact = Started | Resumed | Began | Ended | Checking | Checked | Decided | Step | Settled
+Fact = Started | Resumed | Began | Launching | Ended | Checking | Checked | Decided | Step | Settled

@@ -159,6 +159,19 @@ class TimeLeft:
 
 
 @value
+class MoneyLeft:
+    """The run's money is used up while the agent works, as far as its stream tells."""
+
+    dollars: float | None
+
+    def __call__(self, case: Case) -> Answer | None:
+        assert case.pulse is not None
+        if self.dollars is None or case.spent.dollars + case.pulse.dollars < self.dollars:
+            return None
+        return Cut(f"the run's ${self.dollars:g} are used up", finished=case.finished)
+
+
+@value
 class SecondSignal:
     """Asked to end twice, or once and not ended within the grace (ADR 7)."""
 

@@ -12,6 +12,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Launching,
     Resumed,
     Settled,
     Started,
@@ -107,7 +108,7 @@ def replay(facts: "list[Fact] | tuple[Fact, ...]", state: RunState = NEW) -> Run
 
 def _at(state: RunState, fact: Fact) -> RunState:
     """Time passes up to the fact; the time between a crash and its resume does not."""
-    if isinstance(fact, Checking | Checked):
+    if isinstance(fact, Launching | Checking | Checked):
         return state  # words on the way to a Decided, which tells the time
     if isinstance(fact, Resumed):
         return replace(state, time=fact.time)
@@ -119,7 +120,7 @@ def _at(state: RunState, fact: Fact) -> RunState:
 
 def _after(state: RunState, fact: Fact) -> RunState:
     match fact:
-        case Started() | Checking() | Checked():
+        case Started() | Launching() | Checking() | Checked():
             return state
         case Resumed():
             return replace(state, cut_off=state.phase is Phase.TURN)

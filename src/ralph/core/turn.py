@@ -43,6 +43,7 @@ class Pulse:
     seconds: float  # since it started
     idle: float  # since it last said anything
     since_result: float | None = None  # since its final result, if it said one
+    dollars: float = 0.0  # what it has cost so far, as far as its stream tells
 
 
 class Ending(StrEnum):

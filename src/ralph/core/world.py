@@ -17,6 +17,19 @@ class Signals:
     problem: str | None = None  # a signal that cannot be read, such as a DONE directory
 
 
+def together(one: Signals, other: Signals) -> Signals:
+    """What is asked for in two places. Who asks twice in different places is in no hurry."""
+    times = [s.cancelled_at for s in (one, other) if s.cancelled_at is not None]
+    return Signals(
+        cancels=max(one.cancels, other.cancels),
+        cancelled_at=min(times, default=None),
+        paused=one.paused or other.paused,
+        done_at=one.done_at if other.done_at is None else other.done_at,
+        wait=one.wait or other.wait,
+        problem=one.problem or other.problem,
+    )
+
+
 def hurried(signals: Signals, now: float, stop_grace: float | None) -> Cut | None:
     """Whether what runs must end: asked to stop twice, or once and too long ago (ADR 7)."""
     if signals.cancels >= 2:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ralph.core.case import Case, Ladder
 from ralph.core.limits import Limits, least, left
-from ralph.core.rules import ResultGrace, SecondSignal, TimeLeft, Timeouts
+from ralph.core.rules import MoneyLeft, ResultGrace, SecondSignal, TimeLeft, Timeouts
 from ralph.core.turn import Allowance
 from ralph.core.value import value
 
@@ -29,6 +29,7 @@ def watching(limits: Limits, patience: Patience) -> Ladder:
         Timeouts(patience.turn, patience.idle),
         ResultGrace(patience.result_grace),
         TimeLeft(limits.seconds),
+        MoneyLeft(limits.dollars),
     )
 
 

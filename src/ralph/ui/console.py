@@ -6,11 +6,12 @@ from typing import TextIO
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Began, Fact, Resumed
 from ralph.core.state import NEW, RunState, fold
+from ralph.core.world import Signals
 from ralph.ui.channel import Channel
 from ralph.ui.clean import Redact, clean
 from ralph.ui.format import Formatter
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.narration import narrate
+from ralph.ui.narration import heard, narrate
 from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time
 
@@ -47,6 +48,7 @@ class Console:
         self._clock = clock
         self._redact = redact
         self._state = state
+        self._asked = Signals()
         self._formatter = Formatter(style, clock, redact)
 
     def on_event(self, event: AgentEvent) -> None:
@@ -60,6 +62,12 @@ class Console:
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
         self._say(narrate(fact, before, self._state, self._briefing))
+
+    def beat(self, asked: Signals) -> None:
+        """Called while the run waits for something, with what other terminals ask of it."""
+        if asked != self._asked:
+            before, self._asked = self._asked, asked
+            self._say(heard(before, asked))
 
     def note(self, text: str) -> None:
         """Say this, to everybody."""

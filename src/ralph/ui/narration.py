@@ -20,6 +20,7 @@ from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Turn
 from ralph.core.verdict import Accept, Boundary, Continue, Park, Placement, Stop, Verdict, Wait
 from ralph.core.words import counted, duration
+from ralph.core.world import Signals
 from ralph.ui.clean import first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
@@ -58,6 +59,17 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield from _step(fact)
         case Settled():
             yield from _settled(fact.verdict, after, briefing)
+
+
+def heard(before: Signals, now: Signals) -> Iterator[Line]:
+    """What to say when another terminal asks for something, or no longer does."""
+    if now.cancels > before.cancels:
+        how = "at once" if now.cancels > 1 else "after the current operation"
+        yield Line(f"Asked to stop: the run ends {how}", Tone.NOTICE)
+    if now.paused > before.paused:
+        yield Line("Asked to pause: the run pauses before its next turn", Tone.NOTICE)
+    if now.paused < before.paused:
+        yield Line("Asked to go on", Tone.NOTICE)
 
 
 def _which(iteration: int, briefing: Briefing) -> str:
