@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-AGENTS = frozenset({"claude", "codex", "amp", "gemini", "opencode"})
+AGENTS = frozenset(
+    {"claude", "codex", "amp", "gemini", "opencode", "copilot", "cursor-agent", "goose"}
+)
 ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = os.path.realpath(os.path.expanduser("~"))
 HOME_DIRECTORIES = {

@@ -40,7 +40,7 @@ ROOMS = {
     "profiles": room("core ports"),
     "adapters": room("core streams ports errors", "msgspec"),
     "settings": room("core streams ports errors", "msgspec"),
-    "testing": room("core streams ports errors"),
+    "testing": room("core streams ports errors adapters"),  # its kits drive adapters
     "hooks": room("core ports engine profiles"),
     "ui": room("core streams", "rich"),
     "cli": room(ALL, "click msgspec rich"),

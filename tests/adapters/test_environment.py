@@ -14,6 +14,10 @@ EVERYTHING = {
     "OPENROUTER_API_KEY": "r",
     "AMP_API_KEY": "m",
     "GITHUB_TOKEN": "t",
+    "GH_TOKEN": "t",
+    "GOOGLE_CLOUD_PROJECT": "p",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/adc.json",
+    "GOOGLE_GENAI_USE_VERTEXAI": "true",
     "MY_API_KEY": "mine",
 }
 
@@ -33,7 +37,13 @@ def environment(
     [
         ("claude", "AMP_API_KEY CLAUDECODE GEMINI_API_KEY OPENAI_API_KEY OPENROUTER_API_KEY"),
         ("codex", "AMP_API_KEY ANTHROPIC_API_KEY CLAUDECODE GEMINI_API_KEY OPENROUTER_API_KEY"),
+        # What Vertex and application credentials need is no other provider's key.
+        ("gemini", "AMP_API_KEY ANTHROPIC_API_KEY CLAUDECODE OPENAI_API_KEY OPENROUTER_API_KEY"),
         ("amp", "CLAUDECODE"),
+        ("opencode", "CLAUDECODE"),
+        ("copilot", "CLAUDECODE"),
+        ("cursor-agent", "CLAUDECODE"),
+        ("goose", "CLAUDECODE"),
         ("text", "CLAUDECODE"),
     ],
 )
@@ -42,6 +52,12 @@ def test_other_providers_keys_are_not_passed_on(kind: str, removed: str) -> None
     found = environment(kind)
     assert found.removed == tuple(removed.split())
     assert found.values == {k: v for k, v in EVERYTHING.items() if k not in removed.split()}
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
+def test_keys_of_agents_that_sell_models_are_other_keys_too(kind: str) -> None:
+    environ = dict.fromkeys(("COPILOT_GITHUB_TOKEN", "CURSOR_API_KEY", "OPENCODE_API_KEY"), "x")
+    assert environment(kind, environ).values == {}
 
 
 def test_what_is_not_there_is_not_named_as_removed() -> None:
@@ -61,6 +77,13 @@ def test_what_is_not_there_is_not_named_as_removed() -> None:
         ("claude", {"ANTHROPIC_API_KEY": ""}, "the agent's own login"),
         ("codex", {"OPENAI_API_KEY": "o"}, "OPENAI_API_KEY"),
         ("amp", {"AMP_API_KEY": "m"}, "AMP_API_KEY"),
+        ("gemini", {"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": "g"}, "GEMINI_API_KEY"),
+        ("gemini", {}, "the agent's own login"),
+        ("copilot", {"GITHUB_TOKEN": "t", "GH_TOKEN": "t"}, "GH_TOKEN"),
+        ("copilot", {}, "the agent's own login"),
+        ("cursor-agent", {"CURSOR_API_KEY": "c"}, "CURSOR_API_KEY"),
+        ("opencode", {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}, ""),
+        ("goose", {"OPENAI_API_KEY": "o"}, ""),
         ("text", {"OPENAI_API_KEY": "o"}, ""),
     ],
 )

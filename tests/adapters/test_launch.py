@@ -9,6 +9,8 @@ import pytest
 
 from ralph.adapters.agents import (
     ARGUMENT_LIMIT,
+    FOUND_BY_ITSELF,
+    KINDS,
     Launch,
     Request,
     as_bytes,
@@ -27,7 +29,7 @@ CLAUDE_STREAM = "claude -p --output-format stream-json --verbose"
 def launched(kind: str, prompt: str = "do it", **more: Any) -> Launch:  # noqa: ANN401
     help_text = more.pop("help", "")
     request = Request((kind,), prompt, answer_file="ANSWER", help_text=lambda: help_text, **more)
-    return module_of(kind if kind != "opencode" else "text").launch(request)
+    return module_of(kind if kind in KINDS else "text").launch(request)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +77,43 @@ def launched(kind: str, prompt: str = "do it", **more: Any) -> Launch:  # noqa: 
             {"flags": ("--mode", "smart")},
             "amp --mode smart --stream-json --dangerously-allow-all -x PROMPT",
         ),
-        ("opencode", {"flags": ("run",)}, "opencode run PROMPT"),
-        ("opencode", {"stream": False}, "opencode PROMPT"),
+        ("gemini", {}, "gemini --output-format stream-json -p PROMPT"),
+        ("gemini", {"stream": False}, "gemini --output-format text -p PROMPT"),
+        (
+            "gemini",
+            {"flags": ("--yolo", "--allowed-tools", "a"), "model": "pro"},
+            "gemini --yolo --allowed-tools a -m pro --output-format stream-json -p PROMPT",
+        ),
+        ("opencode", {}, "opencode run --format json"),
+        ("opencode", {"stream": False}, "opencode run"),
+        (
+            "opencode",
+            {"flags": ("--auto",), "model": "anthropic/claude"},
+            "opencode run --auto -m anthropic/claude --format json",
+        ),
+        ("opencode", {"prompt_via": "arg"}, "opencode run --format json -- PROMPT"),
+        ("opencode", {"flags": ("run", "--auto")}, "opencode run --auto --format json"),
+        ("copilot", {}, "copilot --silent -p PROMPT"),
+        (
+            "copilot",
+            {"flags": ("--allow-all-tools",), "model": "auto"},
+            "copilot --allow-all-tools --model auto --silent -p PROMPT",
+        ),
+        ("cursor-agent", {}, "cursor-agent -p --output-format text -- PROMPT"),
+        (
+            "cursor-agent",
+            {"flags": ("--force",), "model": "auto", "stream": False},
+            "cursor-agent -p --force --model auto --output-format text -- PROMPT",
+        ),
+        ("goose", {}, "goose run --quiet --no-session -i -"),
+        ("goose", {"prompt_via": "arg"}, "goose run --quiet --no-session -t PROMPT"),
+        (
+            "goose",
+            {"flags": ("--debug",), "model": "large"},
+            "goose run --debug --model large --quiet --no-session -i -",
+        ),
+        ("my-agent", {"flags": ("--go",)}, "my-agent --go PROMPT"),
+        ("my-agent", {"stream": False}, "my-agent PROMPT"),
     ],
 )
 def test_the_argument_vector(kind: str, more: dict[str, Any], words: str) -> None:
@@ -87,9 +124,9 @@ def test_the_argument_vector(kind: str, more: dict[str, Any], words: str) -> Non
 
 @pytest.mark.parametrize(
     ("kind", "stream", "dialect"),
-    [("claude", True, "claude"), ("codex", True, "codex"), ("amp", True, "amp")]
-    + [(kind, False, "text") for kind in ("claude", "codex", "amp")]
-    + [("opencode", True, "text"), ("opencode", False, "text")],
+    [(kind, True, kind) for kind in FOUND_BY_ITSELF]
+    + [(kind, False, "text") for kind in FOUND_BY_ITSELF]
+    + [(kind, True, "text") for kind in ("copilot", "cursor-agent", "goose", "my-agent")],
 )
 def test_the_dialect_is_that_of_the_output_mode(kind: str, stream: bool, dialect: str) -> None:
     assert launched(kind, stream=stream).dialect == dialect
@@ -112,8 +149,17 @@ def test_codex_writes_its_last_message_into_a_file_in_text_mode_only() -> None:
         ("amp", "x" * ARGUMENT_LIMIT, False),
         ("amp", "x" * (ARGUMENT_LIMIT + 1), True),
         ("amp", "--help", True),
-        ("opencode", "x" * ARGUMENT_LIMIT, False),
-        ("opencode", "--help", False),
+        ("gemini", "x" * ARGUMENT_LIMIT, False),
+        ("gemini", "x" * (ARGUMENT_LIMIT + 1), True),
+        ("gemini", "- a list", True),
+        ("opencode", "x", True),
+        ("copilot", "x", False),
+        ("copilot", "--help", True),
+        ("copilot", "x" * (ARGUMENT_LIMIT + 1), True),
+        ("cursor-agent", "--help", False),
+        ("goose", "x", True),
+        ("my-agent", "x" * ARGUMENT_LIMIT, False),
+        ("my-agent", "--help", False),
     ],
 )
 def test_where_the_prompt_goes_by_itself(kind: str, prompt: str, by_stdin: bool) -> None:
@@ -129,21 +175,26 @@ def test_one_argument_of_128_kb_is_refused_by_the_kernel_and_one_byte_less_passe
     assert os.spawnvp(os.P_WAIT, "true", ["true", "x" * (ARGUMENT_LIMIT + 1)]) == 127
 
 
-def test_a_long_prompt_for_an_unknown_agent_is_refused_with_the_remedy() -> None:
+@pytest.mark.parametrize(
+    ("kind", "more"), [("my-agent", {}), ("cursor-agent", {}), ("goose", {"prompt_via": "arg"})]
+)
+def test_a_long_prompt_that_must_be_an_argument_is_refused_with_the_remedy(
+    kind: str, more: dict[str, Any]
+) -> None:
     """ADR 14: "else 2 naming `agent.promptVia arg|stdin|file`"."""
     with pytest.raises(ConfigError, match="the prompt has 131072 bytes") as caught:
-        launched("opencode", "x" * (ARGUMENT_LIMIT + 1))
+        launched(kind, "x" * (ARGUMENT_LIMIT + 1), **more)
     assert "agent.promptVia" in caught.value.remedy
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "opencode"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_prompt_via_stdin_is_obeyed(kind: str) -> None:
     launch = launched(kind, prompt_via="stdin")
     assert launch.stdin == b"do it"
     assert "do it" not in launch.argv
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "amp"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
 def test_prompt_via_file_is_refused_where_the_path_would_be_taken_for_the_prompt(
     kind: str,
 ) -> None:
@@ -152,11 +203,20 @@ def test_prompt_via_file_is_refused_where_the_path_would_be_taken_for_the_prompt
 
 
 def test_prompt_via_file_passes_the_path() -> None:
-    launch = launched("opencode", prompt_via="file", prompt_file="/ws/.ralph/prompt_001.txt")
-    assert launch.argv == ("opencode", "/ws/.ralph/prompt_001.txt")
+    launch = launched("my-agent", prompt_via="file", prompt_file="/ws/.ralph/prompt_001.txt")
+    assert launch.argv == ("my-agent", "/ws/.ralph/prompt_001.txt")
 
 
-@pytest.mark.parametrize("kind", ["amp", "opencode"])
+def test_a_subcommand_that_the_user_has_written_is_not_written_twice() -> None:
+    """Such as `--agent "opencode run"`, from when opencode was called like any command."""
+    request = Request(("npx", "opencode-ai", "run"), "do it")
+    assert module_of("opencode").launch(request).argv[:4] == (
+        *("npx", "opencode-ai", "run"),
+        "--format",
+    )
+
+
+@pytest.mark.parametrize("kind", ["amp", "my-agent"])
 def test_a_model_for_an_agent_without_such_a_flag_is_refused(kind: str) -> None:
     with pytest.raises(ConfigError, match=f"{kind} has no model flag") as caught:
         launched(kind, model="opus")
@@ -198,6 +258,11 @@ def test_a_flag_with_half_a_quote_is_refused() -> None:
         ("/opt/bin/Claude", None, "claude"),
         ("CODEX", None, "codex"),
         ("amp", None, "amp"),
+        ("/opt/Gemini", None, "gemini"),
+        ("opencode", None, "opencode"),
+        ("copilot", None, "copilot"),
+        ("cursor-agent", None, "cursor-agent"),
+        ("goose", None, "goose"),
         ("my-agent", None, "text"),
         ("my-agent", "claude", "claude"),
         ("claude", "text", "text"),
@@ -213,7 +278,18 @@ def test_the_kind_is_the_name_of_the_command_unless_settings_say_otherwise(
 def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(ConfigError, match="unknown kind 'gpt'") as caught:
         kind_of("claude", "gpt")
-    assert "claude, codex, amp, text" in caught.value.remedy
+    assert "claude, codex, amp, gemini, opencode, copilot, cursor-agent, goose, text" in (
+        caught.value.remedy
+    )
+
+
+def test_the_order_in_which_agents_are_looked_for(tmp_path: Path) -> None:
+    """ADR 15: the first of claude, codex, amp, gemini, opencode on PATH."""
+    for name in ("opencode", "gemini", "amp", "codex", "claude"):
+        path = tmp_path / name
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        assert find_command(None, {"PATH": str(tmp_path)}) == (name,)
 
 
 @pytest.fixture

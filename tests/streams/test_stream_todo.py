@@ -104,3 +104,31 @@ def test_amp_lists() -> None:
     todos = [{"id": "1", "content": "Edit", "status": "in-progress"}, {"content": "Test"}]
     found = parse_values("amp", call("todo_write", todos=todos), call("TodoWrite", todos=todos))
     assert of(found, Todo) == [Todo((TodoItem("Edit", ACTIVE), TodoItem("Test")))]
+
+
+def test_gemini_lists() -> None:
+    """Gemini calls it `write_todos`; what was called off is no longer on the list."""
+    todos = [
+        {"description": "Edit", "status": "in_progress"},
+        {"description": "Drop", "status": "cancelled"},
+        {"description": "Test", "status": "of next year"},
+    ]
+    line = {"type": "tool_use", "tool_name": "write_todos", "parameters": {"todos": todos}}
+    found = of(parse_values("gemini", line), Todo)
+    assert found == [Todo((TodoItem("Edit", ACTIVE), TodoItem("Test")))]
+
+
+def test_opencode_lists() -> None:
+    """opencode calls it `todowrite` and tells it when the call has ended."""
+
+    def line(session: str) -> dict[str, object]:
+        todos = [
+            {"content": "Edit", "status": "completed"},
+            {"content": "X", "status": "cancelled"},
+        ]
+        state = {"status": "completed", "input": {"todos": todos}}
+        part = {"tool": "todowrite", "callID": "c1", "state": state}
+        return {"type": "tool_use", "sessionID": session, "part": part}
+
+    found = of(parse_values("opencode", line("main"), line("of a sub-agent")), Todo)
+    assert found == [Todo((TodoItem("Edit", DONE),))]

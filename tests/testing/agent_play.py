@@ -12,6 +12,8 @@ STREAM = {
     "claude": ["-p", "do it", "--output-format", "stream-json", "--verbose"],
     "codex": ["exec", "--json", "-s", "workspace-write", "-"],
     "amp": ["--stream-json", "--dangerously-allow-all", "-x", "do it"],
+    "gemini": ["--output-format", "stream-json", "-p", "do it"],
+    "opencode": ["run", "--format", "json"],
     "text": ["do it"],
 }
 
@@ -43,7 +45,8 @@ def captured(case: str) -> tuple[list[dict[str, Any]], int]:
 
 def shape(line: dict[str, Any]) -> str:
     """What kind of line it is: `assistant/text`, `item.completed/agent_message` …"""
-    more = line.get("subtype") or line.get("item", {}).get("type")
+    more = line.get("subtype") or line.get("item", {}).get("type") or line.get("role")
+    more = more or line.get("part", {}).get("reason") or line.get("status")
     content = line.get("message", {})
     if isinstance(content, dict) and content.get("content"):
         more = content["content"][0]["type"]
@@ -55,10 +58,10 @@ def shapes(found: list[dict[str, Any]]) -> list[str]:
 
 
 def unknown_fields(line: dict[str, Any], real: list[dict[str, Any]]) -> set[str]:
-    """Fields that no captured line of the same shape has, also inside `message` and `item`."""
+    """Fields that no captured line of the same shape has, also inside `message`, `part` …"""
     models = [model for model in real if shape(model) == shape(line)]
     wrong = set(line) - {name for model in models for name in model}
-    for part in ("message", "item", "usage"):
+    for part in ("message", "item", "usage", "part", "stats", "error"):
         if isinstance(line.get(part), dict):
-            wrong |= set(line[part]) - {name for model in models for name in model[part]}
+            wrong |= set(line[part]) - {name for model in models for name in model.get(part, {})}
     return wrong

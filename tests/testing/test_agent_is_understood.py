@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from agent_play import play
 
-from ralph.core.events import AgentEvent, Result, Speaker, Text, ToolEnd, Unknown
+from ralph.core.collect import Collector
+from ralph.core.events import AgentEvent, Result, ToolEnd, Unknown
 from ralph.streams import parser_for
 
 FULL: dict[str, Any] = {
@@ -28,25 +29,27 @@ def events(directory: Path, kind: str, turn: dict[str, Any]) -> list[AgentEvent]
     return [*found, *parser.end()]
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "text"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "gemini", "opencode", "text"])
 def test_no_line_is_unknown_and_only_its_own_words_are_the_assistants(
     tmp_path: Path, kind: str
 ) -> None:
     # Plain text cannot tell the echo of a harmless prompt from an answer.
     found = events(tmp_path, kind, {**FULL, "echo_prompt": kind != "text"})
     assert not [event for event in found if isinstance(event, Unknown)]
-    said = [e.text for e in found if isinstance(e, Text) and e.speaker is Speaker.ASSISTANT]
-    assert "\n".join(said).strip() == "first\nlast\n<response>DONE</response>"
+    collector = Collector()
+    collector.add(found)
+    said = collector.turn(has_result=False).text
+    assert said.strip() == "first\nlast\n<response>DONE</response>"
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex", "amp"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "opencode"])
 def test_tools_end_as_their_commands_did(tmp_path: Path, kind: str) -> None:
     ends = [event for event in events(tmp_path, kind, FULL) if isinstance(event, ToolEnd)]
     assert [end.is_error for end in ends[:2]] == [False, True]
     assert ends[0].output.strip() == "good"
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "gemini", "opencode"])
 @pytest.mark.parametrize("status", [401, 429])
 def test_a_failure_states_its_status(tmp_path: Path, kind: str, status: int) -> None:
     """ADR 11: rate limits and refusals come "from a failure's own fields"."""
@@ -56,7 +59,7 @@ def test_a_failure_states_its_status(tmp_path: Path, kind: str, status: int) -> 
     assert result.failure.status == status
 
 
-@pytest.mark.parametrize("kind", ["claude", "codex"])
+@pytest.mark.parametrize("kind", ["claude", "codex", "gemini", "opencode"])
 def test_a_limit_states_when_it_resets(tmp_path: Path, kind: str) -> None:
     error = {"status": 429, "message": "Rate limit reached", "resets_at": time.time() + 3600}
     (result,) = [e for e in events(tmp_path, kind, {"error": error}) if isinstance(e, Result)]

@@ -36,6 +36,38 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "tools": [{"run": "echo hello"}, {"name": "apply_patch"}, {"name": "apply_patch"}],
         },
     ),
+    ("gemini/trivial", {"text": "hello <promise>DONE</promise>"}),
+    ("gemini/api-400", {"error": {"status": 400, "message": "bad request"}}),
+    ("gemini/api-401", {"error": {"status": 401, "message": "API key not valid."}}),
+    ("gemini/api-429-given-up", {"error": {"status": 429, "message": "exhausted"}}),
+    ("gemini/api-500-given-up", {"error": {"status": 500}}),
+    (
+        "gemini/success",
+        {
+            "text": ["I'll write the file.", FINISHED],
+            "tools": [{"name": "write_file"}, {"run": "echo ok"}, {"name": "read_file"}],
+            "todo": TODO,
+        },
+    ),
+    ("opencode/trivial", {"text": "hello <promise>DONE</promise>"}),
+    ("opencode/empty-answer", {}),
+    ("opencode/thinking", {"thinking": "hmm", "text": "hello <promise>DONE</promise>"}),
+    ("opencode/api-400", {"error": {"status": 400, "message": "bad request"}}),
+    ("opencode/api-401", {"error": {"status": 401, "message": "bad key"}}),
+    ("opencode/api-429", {"error": {"status": 429, "message": "Rate limit reached"}}),
+    ("opencode/subagent", {"text": ["I ask.", "Asked."], "subagent_text": "sub says"}),
+    (
+        "opencode/permission-rejected",
+        {"text": ["I look.", "b"], "tools": [{"name": "bash", "denied": True}]},
+    ),
+    (
+        "opencode/success",
+        {
+            "text": ["I'll write the file.", FINISHED],
+            "tools": [{"name": "write"}, {"run": "echo ok"}, {"name": "read"}],
+            "todo": TODO,
+        },
+    ),
 ]
 
 
@@ -109,6 +141,46 @@ def test_claude_states_when_a_rejected_limit_resets(tmp_path: Path) -> None:
     assert event["rate_limit_info"]["resetsAt"] == 1_800_000_000
 
 
+def test_gemini_tool_lines_look_like_the_captures(tmp_path: Path) -> None:
+    """docs/facts.md §2: a shell command that fails is a success; a tool that fails is not."""
+    real = captured("gemini/tool-error")[0] + captured("gemini/no-approval")[0]
+    tools = [
+        {"name": "run_shell_command", "run": "echo out; exit 3"},
+        {"name": "read_file", "is_error": True, "output": "File not found."},
+        {"name": "write_file", "denied": True},
+    ]
+    found = lines(play(tmp_path, "gemini", {"text": "x", "tools": tools}).stdout)
+    assert not set().union(*(unknown_fields(line, real) for line in found))
+    answers = [line for line in found if line["type"] == "tool_result"]
+    assert [answer["status"] for answer in answers] == ["success", "error", "error"]
+    assert answers[2]["error"]["type"] == "tool_not_registered"
+
+
+def test_gemini_hook_feedback_looks_like_the_capture(tmp_path: Path) -> None:
+    real = [line for line in captured("gemini/hooks-afteragent")[0] if line["type"] == "error"]
+    found = lines(play(tmp_path, "gemini", {"hook_text": "Keep going (RALPH)"}).stdout)[2]
+    assert {**found, "timestamp": ""} == {**real[0], "timestamp": ""}
+
+
+def test_opencode_tool_lines_look_like_the_capture(tmp_path: Path) -> None:
+    """docs/facts.md §2: a command that fails is completed, and its exit code is told."""
+    real = captured("opencode/tool-error")[0]
+    tools = [{"name": "bash", "run": "exit 3"}, {"name": "read", "is_error": True, "output": "no"}]
+    found = lines(play(tmp_path, "opencode", {"tools": tools}).stdout)
+    states = [line["part"]["state"] for line in found if line["type"] == "tool_use"]
+    models = [line["part"]["state"] for line in real if line["type"] == "tool_use"]
+    failed, completed = sorted(models, key=len)
+    assert [state.keys() for state in states] == [completed.keys(), failed.keys()]
+    assert states[0]["metadata"]["exit"] == 3
+
+
+@pytest.mark.parametrize("kind", ["gemini", "opencode"])
+def test_text_mode_prints_every_text(tmp_path: Path, kind: str) -> None:
+    argv = {"gemini": ["--output-format", "text", "-p", "x"], "opencode": ["run"]}[kind]
+    turn = {"text": ["a", "b"], "tools": [{"run": "echo no"}]}
+    assert play(tmp_path, kind, turn, argv).stdout == "a\nb\n"
+
+
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 def test_text_mode_prints_the_last_message_only(tmp_path: Path, kind: str) -> None:
     """captures/claude/text-format and captures/codex/text-mode: stdout has nothing else."""
@@ -154,6 +226,9 @@ def test_a_plain_agent_prints_its_words_and_nothing_else(tmp_path: Path) -> None
         ("claude", "interrupted-sigterm", signal.SIGTERM),
         ("codex", "interrupted-sigint", signal.SIGINT),
         ("codex", "interrupted-sigterm", signal.SIGTERM),
+        ("gemini", "interrupted-sigint-group", signal.SIGINT),
+        ("gemini", "interrupted-sigterm-group", signal.SIGTERM),
+        ("opencode", "interrupted-sigint", signal.SIGINT),
     ],
 )
 def test_a_signal_ends_a_turn_as_captured(
@@ -164,7 +239,12 @@ def test_a_signal_ends_a_turn_as_captured(
     work = "while kill -0 $PPID 2>/dev/null; do sleep 0.1; done"
     turn = {"text": ["step", "never"], "tools": [{"run": work}]}
     agent = install_agent(str(tmp_path), [turn], kind=kind)
-    begun = {"claude": "assistant/tool_use", "codex": "item.started/command_execution"}[kind]
+    begun = {
+        "claude": "assistant/tool_use",
+        "codex": "item.started/command_execution",
+        "gemini": "tool_use",
+        "opencode": "text",  # a call that runs is not told
+    }[kind]
     found = []
     with subprocess.Popen(
         [agent, *STREAM[kind]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=tmp_path

@@ -219,7 +219,7 @@ class Agents:
         log = self.directory / "npm.log"
         path.write_text(
             f'#!/bin/sh\necho "$@" >>{log}\nmkdir -p $3/node_modules/.bin\n'
-            "for agent in claude codex; do\n"
+            "for agent in claude codex gemini opencode; do\n"
             "  echo 'echo 1.0' >$3/node_modules/.bin/$agent\n"
             f"  chmod +x $3/node_modules/.bin/$agent\ndone\n{ending}\n"
         )
@@ -253,10 +253,14 @@ def test_real_agents_are_installed_once_at_pinned_versions(agents: Agents) -> No
     agents.npm("exit 0")
     first, second = agents.run(), agents.run()
     assert first.stdout == second.stdout
-    assert os.path.isdir(first.stdout.strip())
+    assert all(map(os.path.isdir, first.stdout.strip().split(":")))
     asked = (agents.directory / "npm.log").read_text().splitlines()
-    assert len(asked) == 1
-    assert "@anthropic-ai/claude-code@2.1.197 @openai/codex@0.166.0" in asked[0]
+    assert [line.split()[-1] for line in asked] == [
+        "@anthropic-ai/claude-code@2.1.197",
+        "@openai/codex@0.166.0",
+        "@google/gemini-cli@0.61.0",
+        "opencode-ai@1.18.33",
+    ]
 
 
 def test_an_install_whose_agents_do_not_start_is_not_kept(agents: Agents) -> None:
@@ -271,5 +275,5 @@ def test_an_interrupted_install_is_begun_anew(agents: Agents) -> None:
     assert agents.run().stdout == ""
     agents.npm("exit 0")
     again = agents.run(CODEX_VERSION="0.1")
-    assert again.stdout.endswith("/claude-2.1.197-codex-0.1/node_modules/.bin\n")
+    assert "/codex-0.1/node_modules/.bin:" in again.stdout
     assert not (agents.cache / "incoming").exists()

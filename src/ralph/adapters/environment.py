@@ -9,8 +9,12 @@ _PAYS = {  # kind -> what pays for it; the first that is set wins
     "codex": ("CODEX_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
     "amp": ("AMP_API_KEY",),
+    "copilot": ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    "cursor-agent": ("CURSOR_API_KEY",),
+    # opencode, goose and unknown ones choose among many keys by settings of their own.
 }
 _ONE_PROVIDER = ("claude", "codex", "gemini")  # amp and others may need several keys
+_MORE_THAN_A_KEY = frozenset({"GH_TOKEN", "GITHUB_TOKEN"})  # git and gh need them too
 _OTHERS = (
     "CEREBRAS_API_KEY",
     "COHERE_API_KEY",
@@ -18,6 +22,7 @@ _OTHERS = (
     "FIREWORKS_API_KEY",
     "GROQ_API_KEY",
     "MISTRAL_API_KEY",
+    "OPENCODE_API_KEY",
     "OPENROUTER_API_KEY",
     "PERPLEXITY_API_KEY",
     "TOGETHER_API_KEY",
@@ -55,4 +60,4 @@ def _foreign_keys(kind: str) -> set[str]:
     if kind not in _ONE_PROVIDER:
         return set()
     others = (names for provider, names in _PAYS.items() if provider != kind)
-    return {name for names in others for name in names} | set(_OTHERS)
+    return ({name for names in others for name in names} | set(_OTHERS)) - _MORE_THAN_A_KEY

@@ -16,6 +16,8 @@ DIALECTS: Mapping[str, str] = {
     "amp": "ralph.streams.amp",
     "claude": "ralph.streams.claude",
     "codex": "ralph.streams.codex",
+    "gemini": "ralph.streams.gemini",
+    "opencode": "ralph.streams.opencode",
     "text": _TEXT,
 }
 

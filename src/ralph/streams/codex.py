@@ -286,12 +286,14 @@ def _notice(message: str) -> AgentEvent:
 
 
 def _usage(value: object) -> Usage:
-    """Codex counts cached tokens as input too."""
-    cached = as_count(field(value, "cached_input_tokens"))
+    """Codex counts what is read from the cache, and what is written to it, as input too."""
+    read = as_count(field(value, "cached_input_tokens"))
+    written = as_count(field(value, "cache_write_input_tokens"))
     return Usage(
-        input=max(0, as_count(field(value, "input_tokens")) - cached),
+        input=max(0, as_count(field(value, "input_tokens")) - read - written),
         output=as_count(field(value, "output_tokens")),
-        cache_read=cached,
+        cache_read=read,
+        cache_write=written,
     )
 
 

@@ -18,6 +18,7 @@ _FAILURES = (ValueError, RecursionError)  # msgspec's errors are ValueErrors
 # The arguments that tell people what a tool call does, the most telling first.
 _TELLING = (
     "file_path",
+    "filePath",
     "notebook_path",
     "command",
     "cmd",

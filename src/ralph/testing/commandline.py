@@ -12,6 +12,8 @@ class Grammar(NamedTuple):
     values: frozenset[str] = frozenset()  # options that take the next word
     subcommands: frozenset[str] = frozenset()
     usage_error: int = 1  # exit code when it does not understand its arguments
+    prompts: frozenset[str] = frozenset()  # options whose value is the prompt
+    quotes: bool = False  # it puts words with blanks into quotation marks
 
 
 CLAUDE = Grammar(
@@ -77,9 +79,75 @@ Options:
     values=frozenset({"--mode", "--settings-file", "--log-level", "--log-file", "--mcp-config"}),
 )
 
+GEMINI = Grammar(
+    version="0.61.0",
+    help="""Usage: gemini [options] [command]
+
+Options:
+  -m, --model                     Model  [string]
+  -p, --prompt                    Run in non-interactive (headless) mode with the given prompt.
+      --skip-trust                Trust the current workspace for this session.  [boolean]
+  -y, --yolo                      Automatically accept all actions?  [boolean]
+  -o, --output-format             The format of the CLI output.  [string]
+""",
+    values=frozenset(
+        {"-m", "--model", "-p", "--prompt", "-o", "--output-format", "--approval-mode", "--policy"}
+        | {"--allowed-tools", "--include-directories", "-e", "--extensions", "--session-id"}
+    ),
+    prompts=frozenset({"-p", "--prompt"}),
+)
+
+OPENCODE = Grammar(
+    version="1.18.33",
+    help="""opencode run [message..]
+
+Options:
+  -m, --model        model to use in the format of provider/model
+      --format       format: default (formatted) or json (raw JSON events)
+      --auto         auto-approve permissions that are not explicitly denied (dangerous!)
+""",
+    values=frozenset(
+        {"-m", "--model", "--format", "--agent", "-s", "--session", "-f", "--file", "--title"}
+        | {"--command", "--attach", "--port", "--variant", "--dir", "--log-level"}
+    ),
+    subcommands=frozenset({"run"}),
+    quotes=True,
+)
+
+COPILOT = Grammar(
+    version="GitHub Copilot CLI 1.0.102.",
+    help="Usage: copilot [OPTIONS] [COMMAND]\n",
+    values=frozenset({"-p", "--prompt", "--model", "--agent", "--allow-tool", "--deny-tool"}),
+    prompts=frozenset({"-p", "--prompt"}),
+)
+
+CURSOR_AGENT = Grammar(
+    version="2026.08.04-aaa8809",
+    help="Usage: cursor-agent [options] [command] [prompt...]\n",
+    values=frozenset({"--output-format", "--model", "-m", "--mode", "--resume", "--workspace"}),
+)
+
+GOOSE = Grammar(
+    version="1.20.0",
+    help="Usage: goose run [OPTIONS]\n",
+    values=frozenset({"-t", "--text", "-i", "--instructions", "--model", "--provider"}),
+    subcommands=frozenset({"run"}),
+    usage_error=2,
+    prompts=frozenset({"-t", "--text"}),
+)
+
 TEXT = Grammar(version="agent 1.0.0", help="Usage: agent [prompt]\n")
 
-GRAMMARS = {"claude": CLAUDE, "codex": CODEX, "amp": AMP}
+GRAMMARS = {
+    "claude": CLAUDE,
+    "codex": CODEX,
+    "amp": AMP,
+    "gemini": GEMINI,
+    "opencode": OPENCODE,
+    "copilot": COPILOT,
+    "cursor-agent": CURSOR_AGENT,
+    "goose": GOOSE,
+}
 
 
 class Arguments:
@@ -113,6 +181,10 @@ class Arguments:
     @property
     def prompt(self) -> str | None:
         """The prompt, where it is an argument; None where it comes by standard input."""
+        for name in self.grammar.prompts & self.options.keys():
+            return self.options[name]
+        if self.grammar.quotes and self.words:
+            return " ".join(map(in_quotes, self.words))
         last = self.words[-1] if self.words else "-"
         return None if last == "-" else last
 
@@ -123,6 +195,7 @@ class Arguments:
             self.options.get("--output-format") == "stream-json"
             or "--stream-json" in self.options
             or "--json" in self.options
+            or self.options.get("--format") == "json"
         )
 
     @property
@@ -142,8 +215,17 @@ class Arguments:
             # An item like `--model opus`, not split, or a prompt that begins with a dash.
             if len(name.split()) > 1:
                 return f"error: unknown option '{name}'"
+        for name in self.grammar.prompts & self.options.keys():
+            if self.options[name].startswith("-"):
+                return f"Not enough arguments following: {name}"
         if self.kind == "codex" and "--full-auto" in self.options.keys() - help_text.split():
             return "error: unexpected argument '--full-auto' found"
         if self.kind == "claude" and self.streams and "--verbose" not in self.options:
             return "Error: When using --print, --output-format=stream-json requires --verbose"
         return None
+
+
+def in_quotes(word: str) -> str:
+    """A word of the message as opencode passes it on: not as it came."""
+    escaped = word.replace('"', '\\"')
+    return f'"{escaped}"' if " " in word else word

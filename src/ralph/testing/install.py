@@ -20,7 +20,8 @@ def install_agent(
 
     `script` is a list of turns, or `{"turns": […], "after": "repeat" | "stop", "version": "…",
     "help": "…"}`; see `ralph.testing.script.Turn`. The kind is whose stream the agent speaks:
-    claude, codex or amp; any other prints plain text. Installing again begins a new script.
+    claude, codex, amp, gemini or opencode; others print plain text. Installing again begins a
+    new script.
     """
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(os.path.abspath(directory), name or kind)

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 from ralph.testing.commandline import Arguments
@@ -87,7 +88,6 @@ class Performance:
         self.voice = voice_for(arguments, turn)
         self.output_file = arguments.output_file
         self.framed = turn.get("frame", True)
-        self.kind = arguments.kind
         self.call: Call | None = None  # the tool call under way
 
     def play(self) -> int:
@@ -105,9 +105,8 @@ class Performance:
         return code
 
     def set_signals(self) -> None:
-        if self.kind == "claude":
-            # It leaves with 143 on SIGTERM, and says nothing more; others die of the signal.
-            signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+        for name, code in self.voice.leaves.items():
+            signal.signal(signal.Signals[f"SIG{name}"], leaving(code))
         for name in self.turn.get("ignore", []):
             # A handler, not SIG_IGN: what the agent starts must not inherit it.
             signal.signal(signal.Signals[f"SIG{name}"], lambda *_: None)
@@ -185,7 +184,7 @@ class Performance:
             failure = self.turn["error"]
             if not self.print(self.voice.fails(failure)):
                 complain(failure.get("message", f"API error {failure.get('status', 500)}"), 1)
-            return self.turn.get("exit", 1)
+            return self.turn.get("exit", self.voice.failing_exit(failure))
         if self.framed and not self.turn.get("no_result"):
             self.print(self.voice.result())
         if self.output_file:
@@ -201,6 +200,11 @@ class Performance:
             write(1, f"{text}\n".encode("utf-8", "surrogateescape"))
             time.sleep(self.turn.get("pace", 0))
         return count
+
+
+def leaving(code: int | None) -> Callable[..., object] | signal.Handlers:
+    """What to do on a signal: leave with this exit code, or die of it."""
+    return signal.SIG_DFL if code is None else lambda *_: os._exit(code)
 
 
 def dump(line: object) -> str:

@@ -5,20 +5,35 @@ An agent module has
     PROBE                          arguments that print its help; () where none is needed
     REPORTS                        what its stream says of money: "cost", "tokens" or nothing
     PERMISSION_HINT                what to add when the stream reports denied permissions
+    TELLS                          what its stream tells beside text: see `Tells`
+    TESTED                         whether its real output is held against ours; else only its
+                                   documentation was
+    choices(help_text)             which flags depend on what the binary's help says
 """
 
 import importlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Protocol, cast
 
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
 ARGUMENT_LIMIT = 128 * 1024 - 1  # Linux passes no single argument of 128 KiB or more
-_MODULES = {name: f"ralph.adapters.agents.{name}" for name in ("claude", "codex", "amp", "text")}
-FOUND_BY_ITSELF = ("claude", "codex", "amp")  # tried in this order when none is named
+FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
+KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", "text")
+_MODULES = {name: f"ralph.adapters.agents.{name.replace('-', '_')}" for name in KINDS}
+
+
+class Tells(StrEnum):
+    """What a stream may tell beside the agent's words."""
+
+    TOOLS = "tools"  # tool calls, and which of them failed
+    TODO = "todo"  # the agent's own task list
+    DENIED = "denied"  # tools whose permission was denied
+    STATUS = "status"  # the HTTP status of a failure
 
 
 @value
@@ -53,15 +68,28 @@ class Launch:
         return self.argv, "in a file" if self.stdin is None else "on standard input"
 
 
+@value
+class Choice:
+    """A flag that the launch takes because of what the probe found; "" where it takes none."""
+
+    flag: str
+    why: str
+
+
 class AgentModule(Protocol):
     """What a module of this package provides."""
 
     PROBE: tuple[str, ...]
     REPORTS: str
     PERMISSION_HINT: str
+    TELLS: frozenset[Tells]
+    TESTED: bool
 
     def launch(self, request: Request) -> Launch:
         """The call for one turn."""
+
+    def choices(self, help_text: str | None) -> tuple[Choice, ...]:
+        """What the launch chooses by the binary's help, with the reasons; None is not probed."""
 
 
 def kind_of(command: str, override: str | None = None) -> str:
@@ -151,6 +179,16 @@ def as_bytes(prompt: str) -> bytes:
 def fits_argument(prompt: str) -> bool:
     """Whether a prompt can be one argument."""
     return len(as_bytes(prompt)) <= ARGUMENT_LIMIT
+
+
+def must_fit(prompt: str, remedy: str) -> None:
+    """Refuse a prompt that cannot be an argument, where it has to be one."""
+    if not fits_argument(prompt):
+        raise ConfigError(
+            f"the prompt has {len(as_bytes(prompt))} bytes; one argument holds at most "
+            f"{ARGUMENT_LIMIT}",
+            remedy,
+        )
 
 
 def no_file(request: Request, kind: str) -> None:

@@ -1,10 +1,21 @@
 """Amp: `amp … -x PROMPT`, with `-x` and the prompt together at the end."""
 
-from ralph.adapters.agents import Launch, Request, as_bytes, fits_argument, no_file, no_model
+from ralph.adapters.agents import (
+    Choice,
+    Launch,
+    Request,
+    Tells,
+    as_bytes,
+    fits_argument,
+    no_file,
+    no_model,
+)
 
 PROBE: tuple[str, ...] = ()
 REPORTS = "tokens"
 PERMISSION_HINT = 'Amp runs with --dangerously-allow-all; see "amp permissions".'
+TELLS = frozenset({Tells.TOOLS, Tells.TODO})
+TESTED = True
 
 
 def launch(request: Request) -> Launch:
@@ -21,3 +32,8 @@ def launch(request: Request) -> Launch:
 
 def _needs_stdin(prompt: str) -> bool:
     return prompt.startswith("-") or not fits_argument(prompt)
+
+
+def choices(help_text: str | None) -> tuple[Choice, ...]:
+    """Its flags are the same in every version."""
+    return ()

@@ -1,11 +1,14 @@
 """Claude Code: `claude -p`."""
 
-from ralph.adapters.agents import Launch, Request, as_bytes, no_file
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
 
 PROBE = ("--help",)
 REPORTS = "cost"
 PERMISSION_HINT = 'Add "--dangerously-skip-permissions" or "--allowedTools ..." to agent.flags.'
+TELLS = frozenset(Tells)
+TESTED = True
 
+_BUDGET = "--max-budget-usd"
 _LONGEST_ARGUMENT = 100 * 1024
 
 
@@ -16,8 +19,8 @@ def launch(request: Request) -> Launch:
     argv = [*request.command, "-p", *request.flags]
     if request.model is not None:
         argv += ["--model", request.model]
-    if request.dollars is not None and "--max-budget-usd" in (request.help_text() or ""):
-        argv += [f"--max-budget-usd={max(request.dollars, 0.01):.2f}"]
+    if request.dollars is not None and _has_budget(request.help_text()):
+        argv += [f"{_BUDGET}={max(request.dollars, 0.01):.2f}"]
     argv += ["--output-format", *output]
     dialect = "claude" if request.stream else "text"
     if _by_stdin(request):
@@ -29,3 +32,15 @@ def _by_stdin(request: Request) -> bool:
     if request.prompt_via is not None:
         return request.prompt_via == "stdin"
     return request.prompt.startswith("-") or len(as_bytes(request.prompt)) > _LONGEST_ARGUMENT
+
+
+def choices(help_text: str | None) -> tuple[Choice, ...]:
+    """Whether a turn can be capped."""
+    if _has_budget(help_text):
+        return (Choice(_BUDGET, "caps a turn at what --max-cost leaves"),)
+    why = "not probed" if help_text is None else f"this claude has no {_BUDGET}"
+    return (Choice("", f"{why}, so --max-cost ends a run only after a turn"),)
+
+
+def _has_budget(help_text: str | None) -> bool:
+    return _BUDGET in (help_text or "")

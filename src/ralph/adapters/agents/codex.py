@@ -1,11 +1,14 @@
 """Codex: `codex e`, the prompt on standard input."""
 
-from ralph.adapters.agents import Launch, Request, as_bytes, no_file
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
 
 PROBE = ("e", "--help")
 REPORTS = "tokens"
 PERMISSION_HINT = 'Add "-s danger-full-access" to agent.flags if you run in a sandbox of your own.'
+TELLS = frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS})
+TESTED = True
 
+_FORMER, _PRESENT = "--full-auto", "-s workspace-write"
 _CHOOSES_SANDBOX = (
     "-s",
     "--sandbox",
@@ -22,16 +25,23 @@ def launch(request: Request) -> Launch:
     if request.model is not None:
         argv += ["-m", request.model]
     if not any(flag.split("=")[0] in _CHOOSES_SANDBOX for flag in request.flags):
-        argv += _autonomy(request)
+        argv += _autonomy(request.help_text()).flag.split()
     if request.stream:
         return _with_prompt(request, [*argv, "--json"], "codex")
     return _with_prompt(request, [*argv, "-o", request.answer_file], "text", request.answer_file)
 
 
-def _autonomy(request: Request) -> list[str]:
-    if "--full-auto" in (request.help_text() or ""):
-        return ["--full-auto"]
-    return ["-s", "workspace-write"]
+def choices(help_text: str | None) -> tuple[Choice, ...]:
+    """What lets it work by itself, unless agent.flags choose a sandbox."""
+    return (_autonomy(help_text),)
+
+
+def _autonomy(help_text: str | None) -> Choice:
+    if help_text is None:
+        return Choice(_PRESENT, "not probed, so the present flag")
+    if _FORMER in help_text:
+        return Choice(_FORMER, f"this codex has {_FORMER}")
+    return Choice(_PRESENT, f"this codex has no {_FORMER}")
 
 
 def _with_prompt(

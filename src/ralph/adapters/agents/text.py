@@ -1,18 +1,14 @@
 """Any other command: it gets the prompt and prints text."""
 
-from ralph.adapters.agents import (
-    ARGUMENT_LIMIT,
-    Launch,
-    Request,
-    as_bytes,
-    fits_argument,
-    no_model,
-)
-from ralph.errors import ConfigError
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, must_fit, no_model
 
 PROBE: tuple[str, ...] = ()
 REPORTS = ""
 PERMISSION_HINT = ""
+TELLS: frozenset[Tells] = frozenset()
+TESTED = True
+
+_TOO_LONG = 'Set agent.promptVia to "stdin" or "file", whichever your agent reads.'
 
 
 def launch(request: Request) -> Launch:
@@ -23,10 +19,10 @@ def launch(request: Request) -> Launch:
         return Launch(argv, "text", as_bytes(request.prompt))
     if request.prompt_via == "file":
         return Launch((*argv, request.prompt_file), "text")
-    if not fits_argument(request.prompt):
-        raise ConfigError(
-            f"the prompt has {len(as_bytes(request.prompt))} bytes; one argument holds at most "
-            f"{ARGUMENT_LIMIT}",
-            'Set agent.promptVia to "stdin" or "file", whichever your agent reads.',
-        )
+    must_fit(request.prompt, _TOO_LONG)
     return Launch((*argv, request.prompt), "text")
+
+
+def choices(help_text: str | None) -> tuple[Choice, ...]:
+    """Nothing is known of its flags."""
+    return ()

@@ -1,17 +1,32 @@
 """How each CLI speaks: a voice gives the lines to print for whatever a script tells it to do."""
 
+from importlib import import_module
+from typing import cast
+
 from ralph.testing.commandline import Arguments
-from ralph.testing.dialects.amp import Amp
-from ralph.testing.dialects.claude import Claude, ClaudeText
-from ralph.testing.dialects.codex import Codex
-from ralph.testing.dialects.plain import LastWord, Voice
+from ralph.testing.dialects.plain import Voice
 from ralph.testing.script import Turn
 
-STREAMS: dict[str, type[Voice]] = {"claude": Claude, "codex": Codex, "amp": Amp}
-TEXTS: dict[str, type[Voice]] = {"claude": ClaudeText, "codex": LastWord, "amp": LastWord}
+# Module and class: only the one that is played is loaded, since every call pays for it.
+STREAMS = {
+    "claude": ("claude", "Claude"),
+    "codex": ("codex", "Codex"),
+    "amp": ("amp", "Amp"),
+    "gemini": ("gemini", "Gemini"),
+    "opencode": ("opencode", "Opencode"),
+}
+TEXTS = {
+    "claude": ("claude", "ClaudeText"),
+    "codex": ("plain", "LastWord"),
+    "amp": ("plain", "LastWord"),
+    "gemini": ("gemini", "GeminiText"),
+    "cursor-agent": ("plain", "LastWord"),
+}
 
 
 def voice_for(arguments: Arguments, turn: Turn) -> Voice:
     """The voice of a CLI called with these arguments."""
     voices = STREAMS if arguments.streams else TEXTS
-    return voices.get(arguments.kind, Voice)(turn)
+    module, name = voices.get(arguments.kind, ("plain", "Voice"))
+    found = getattr(import_module(f"ralph.testing.dialects.{module}"), name)
+    return cast("type[Voice]", found)(turn)

@@ -1,7 +1,7 @@
 """Amp's --stream-json (H §Amp Streaming JSON): Claude's shapes with fewer fields."""
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from ralph.testing.dialects.claude import TOOLS, Claude
 from ralph.testing.dialects.plain import Call, Lines
@@ -10,6 +10,8 @@ from ralph.testing.script import Failure, Turn
 
 class Amp(Claude):
     """The prompt is repeated as a `user` line; there is no cost and no retry."""
+
+    leaves: ClassVar[dict[str, int | None]] = {}
 
     def __init__(self, turn: Turn) -> None:
         super().__init__(turn)
@@ -34,6 +36,15 @@ class Amp(Claude):
 
     def thinks(self, text: str) -> Lines:
         yield self.assistant({"type": "thinking", "thinking": text})
+
+    def plans(self, todo: list[tuple[str, str]]) -> Lines:
+        todos = [
+            {"id": str(number), "content": text, "status": status.replace("_", "-")}
+            for number, (text, status) in enumerate(todo, 1)
+        ]
+        call = Call({"name": "todo_write", "input": {"todos": todos}})
+        yield from self.calls(call)
+        yield self.answer(call.id, "", None)
 
     def result(self) -> Lines:
         yield {

@@ -2,7 +2,7 @@
 
 import os
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from ralph.testing.dialects.plain import Call, LastWord, Lines, Voice, new_id, new_uuid
 from ralph.testing.script import Failure, Turn
@@ -38,6 +38,8 @@ def failure_text(failure: Failure) -> str:
 
 class Claude(Voice):
     """One `assistant` line for each content block, and a `result` at the end."""
+
+    leaves: ClassVar[dict[str, int | None]] = {"TERM": 143}
 
     def __init__(self, turn: Turn) -> None:
         super().__init__(turn)
@@ -251,6 +253,8 @@ class Claude(Voice):
 
 class ClaudeText(LastWord):
     """`--output-format text`: an API error is printed where the answer would be."""
+
+    leaves: ClassVar[dict[str, int | None]] = {"TERM": 143}
 
     def fails(self, failure: Failure) -> Lines:
         yield failure_text(failure)

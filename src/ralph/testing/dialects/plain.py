@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from ralph.testing.script import Failure, Tool, Turn
 
@@ -45,6 +45,9 @@ class Call:
 
 class Voice:
     """A CLI that prints what it says, block by block, and nothing else."""
+
+    # How it leaves on a signal, without another word: its exit code, or None to die of it.
+    leaves: ClassVar[dict[str, int | None]] = {}
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
@@ -100,6 +103,10 @@ class Voice:
     def fails(self, failure: Failure) -> Lines:
         """The service fails the turn. Where there are no lines, standard error has the message."""
         return iter(())
+
+    def failing_exit(self, failure: Failure) -> int:
+        """The exit code of a turn that the service failed."""
+        return 1
 
     def interrupted(self, call: Call | None) -> Lines:
         """SIGINT came, perhaps in the middle of a tool call."""

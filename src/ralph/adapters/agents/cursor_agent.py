@@ -1,0 +1,29 @@
+"""Cursor's CLI: `cursor-agent -p`, as it is documented; its text mode prints the last answer."""
+
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, must_fit, no_file
+
+PROBE: tuple[str, ...] = ()
+REPORTS = ""
+PERMISSION_HINT = 'Add "--force" to agent.flags (and "--trust" if it does not trust the folder).'
+TELLS: frozenset[Tells] = frozenset()
+TESTED = False
+
+_TOO_LONG = 'Shorten it, or try agent.promptVia "stdin" if your cursor-agent reads that.'
+
+
+def launch(request: Request) -> Launch:
+    """The prompt is the last argument; that it can be piped is not documented."""
+    no_file(request, "cursor-agent")
+    argv = [*request.command, "-p", *request.flags]
+    if request.model is not None:
+        argv += ["--model", request.model]
+    argv += ["--output-format", "text"]
+    if request.prompt_via == "stdin":
+        return Launch(tuple(argv), "text", as_bytes(request.prompt))
+    must_fit(request.prompt, _TOO_LONG)
+    return Launch((*argv, "--", request.prompt), "text")
+
+
+def choices(help_text: str | None) -> tuple[Choice, ...]:
+    """None."""
+    return ()

@@ -1,0 +1,67 @@
+"""What an agent's module says of itself: flags chosen by its help, hints, and how sure we are."""
+
+import pytest
+
+from ralph.adapters.agents import KINDS, Choice, Request, module_of
+
+
+def launched(kind: str, help_text: str | None) -> tuple[str, ...]:
+    request = Request((kind,), "do it", dollars=1.0, help_text=lambda: help_text)
+    return module_of(kind).launch(request).argv
+
+
+@pytest.mark.parametrize(
+    ("kind", "help_text", "expected"),
+    [
+        (
+            "codex",
+            "-s, --sandbox <MODE>",
+            Choice("-s workspace-write", "this codex has no --full-auto"),
+        ),
+        ("codex", "--full-auto  An alias", Choice("--full-auto", "this codex has --full-auto")),
+        ("codex", None, Choice("-s workspace-write", "not probed, so the present flag")),
+        (
+            "claude",
+            "--max-budget-usd <amount>",
+            Choice("--max-budget-usd", "caps a turn at what --max-cost leaves"),
+        ),
+        (
+            "claude",
+            "an older claude",
+            Choice(
+                "",
+                "this claude has no --max-budget-usd, so --max-cost ends a run only after a turn",
+            ),
+        ),
+        ("claude", None, Choice("", "not probed, so --max-cost ends a run only after a turn")),
+    ],
+)
+def test_a_choice_is_told_with_its_reason_and_is_what_the_launch_does(
+    kind: str, help_text: str | None, expected: Choice
+) -> None:
+    """ADR 15: the binary's own help decides between flags."""
+    assert module_of(kind).choices(help_text) == (expected,)
+    argv = launched(kind, help_text)
+    words = [word.split("=")[0] for word in argv]
+    told = expected.flag.split()
+    assert [word for word in words if word in told] == told
+    flags = {"--full-auto", "workspace-write", "--max-budget-usd"}
+    assert flags & set(words) <= set(told)
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("claude", "codex")])
+def test_nothing_else_is_asked_or_chosen(kind: str) -> None:
+    assert (module_of(kind).PROBE, module_of(kind).choices("any help")) == ((), ())
+
+
+def test_what_was_only_read_about_says_so() -> None:
+    untested = {kind for kind in KINDS if not module_of(kind).TESTED}
+    assert untested == {"copilot", "cursor-agent", "goose"}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
+def test_every_agent_has_a_word_for_what_it_may_not_do(kind: str) -> None:
+    """ADR 15: the flag to add is named, never added."""
+    module = module_of(kind)
+    assert module.PERMISSION_HINT
+    assert not [word for word in launched(kind, None) if word in module.PERMISSION_HINT.split('"')]
