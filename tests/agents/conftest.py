@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.real_agents import CLIS, World
+from agents.clis import CLIS
+from agents.real_agents import World
 from ralph.testing.scripted_model import ScriptedModel
 
 NODE = shutil.which("node")  # asked before the guard makes PATH quiet
@@ -16,7 +17,7 @@ IN_CI = os.environ.get("CI") == "true"
 
 @pytest.fixture(scope="session")
 def agents_bin() -> str:
-    """The directory with the real CLIs; without it the tests are skipped, but not in CI."""
+    """The directories with the real CLIs; without them the tests are skipped, but not in CI."""
     directory = os.environ.get("RALPH_AGENTS_BIN")
     if directory:
         return directory

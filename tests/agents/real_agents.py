@@ -1,6 +1,6 @@
 """The real CLIs in a world of their own: a scripted model, a repository, a home, nothing else.
 
-What a CLI needs to run without a network stands in `CLIS`. A `World` plays a script to it through
+A `World` plays a script to it through
 `ralph run`; what the run printed is a `Run`.
 """
 
@@ -13,69 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from agents.clis import CLIS, Cli, Json, write_json
 from ralph.testing.model_script import Script
 from ralph.testing.scripted_model import ScriptedModel
-
-Json = dict[str, Any]
 
 DONE = "<response>DONE</response>"
 PROMPT = "Write hello.txt."
 PATIENCE = 60.0  # seconds until a test gives up; nothing is measured by it
 DYING = 2.0  # seconds in which a killed process is surely gone
-
-
-@dataclass(frozen=True)
-class Cli:
-    """What differs between the CLIs: how to reach the model, and how its tools are called."""
-
-    flags: Callable[[str], tuple[str, ...]]  # of the model's URL
-    env: Callable[[str], dict[str, str]]
-    autonomy: str  # the flag that lets every tool run
-    shell: tuple[str, str]  # its shell tool, and the argument that holds the command
-    tries: int  # calls to a failing model until it gives up
-
-
-def codex_flags(url: str) -> tuple[str, ...]:
-    retries = "request_max_retries=1,stream_max_retries=1"
-    provider = f'name="mock",base_url="{url}/v1",wire_api="responses",env_key="MOCK_KEY"'
-    return (
-        "--disable plugins",  # codex would take 5 s to exit
-        *("-c", "analytics.enabled=false"),
-        *("-c", f"model_providers.mock={{{provider},{retries}}}"),
-        *("-c", 'model_provider="mock"'),
-        "-m gpt-5.5",
-    )
-
-
-def claude_env(url: str) -> dict[str, str]:
-    return {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "dummy",
-        "IS_SANDBOX": "1",  # root may not skip permissions otherwise
-        "DISABLE_AUTOUPDATER": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_MAX_RETRIES": "1",
-    }
-
-
-CLIS = {
-    "claude": Cli(
-        flags=lambda _: (),
-        env=claude_env,
-        autonomy="--dangerously-skip-permissions",
-        shell=("Bash", "command"),
-        tries=2,
-    ),
-    "codex": Cli(
-        flags=codex_flags,
-        env=lambda _: {"MOCK_KEY": "dummy"},
-        autonomy="--dangerously-bypass-approvals-and-sandbox",
-        shell=("exec_command", "cmd"),
-        tries=4,  # each of two streams asks twice
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -141,8 +87,7 @@ class World:
 
     def shell(self, command: str, **more: object) -> Json:
         """A model's answer: run this command."""
-        tool, argument = self.cli.shell
-        return {"tools": [{"name": tool, "input": {argument: command}}], **more}
+        return {"tools": [self.cli.shell(command)], **more}
 
     def configure(
         self, *, free: bool = True, agent: Json | None = None, **settings: object
@@ -153,9 +98,11 @@ class World:
             "flags": [*self.cli.flags(self.model.url), *([self.cli.autonomy] if free else [])],
             "env": {"set": self.cli.env(self.model.url)},
         }
-        file = self.repo / ".ralph" / "settings.json"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps({"agent": {**usual, **(agent or {})}, **settings}))
+        write_json(
+            self.repo / ".ralph" / "settings.json",
+            {"agent": {**usual, **(agent or {})}, **settings},
+        )
+        self.cli.settle_in(self.root / "home", self.model.url)
 
     def run(self, *arguments: str) -> Run:
         """Run `ralph run --json` to its end."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.real_agents import CLIS, PATIENCE, Json, World
+from agents.clis import CLIS, Json
+from agents.real_agents import PATIENCE, World
 from ralph.streams import parser_for
 from ralph.testing.model_script import Script
 
@@ -24,6 +25,8 @@ CASES = {
         *("success-bypass", "tool-error"),
         *("api-401", "api-429-quota", "api-429-ratelimit", "api-500", "stream-cut"),
     ),
+    "gemini": ("success", "trivial", "api-400", "api-401", "api-429-given-up"),
+    "opencode": ("success", "trivial", "api-400", "api-429"),
 }
 
 

@@ -1,10 +1,10 @@
 """Real agents interrupted: the first signal waits for them, the next ends them, nothing is left.
 
-Until the keeper exists a tree is ended by its process group, and both CLIs run each tool command
-in a session of its own. SIGINT comes first because it makes both end their commands themselves.
-What does not hold yet, and is not asserted: after a second signal an agent has only 0.3 s for
-that, and claude, killed sooner, leaves its command behind; so does claude if the command ignores
-SIGINT and SIGTERM, and codex if it called setsid.
+Until the keeper exists a tree is ended by its process group, and the CLIs run each tool command in
+a session of its own. SIGINT comes first because it makes claude and codex end their commands
+themselves; gemini and opencode never do. What does not hold yet and is not asserted: after a second
+signal an agent has only 0.3 s for that, and claude, killed sooner, leaves its command behind; so
+does claude if the command ignores SIGINT and SIGTERM, and codex if it called setsid.
 """
 
 import signal
@@ -15,6 +15,9 @@ from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 
+UNTIL_THE_KEEPER = pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="until the keeper exists nobody finds it"
+)
 NOTICE = "Received signal, shutting down..."
 
 
@@ -50,6 +53,15 @@ def test_the_second_signal_ends_the_agent(world: World) -> None:
     assert not world.sweep()
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "claude",
+        "codex",
+        pytest.param("gemini", marks=UNTIL_THE_KEEPER),
+        pytest.param("opencode", marks=UNTIL_THE_KEEPER),
+    ],
+)
 def test_a_running_tool_command_ends_with_its_agent(world: World) -> None:
     """ADR 7: `--stop-grace S` bounds the first; INT, 5 s, TERM, 5 s, KILL."""
     world.plays(world.shell("touch started; sleep 300"), {"text": DONE})
@@ -57,14 +69,13 @@ def test_a_running_tool_command_ends_with_its_agent(world: World) -> None:
     world.until((world.repo / "started").exists, "the command runs")
     process.send_signal(signal.SIGTERM)
     run = world.finish(process)
-    assert run.code == 130, run.err
-    assert [turn["ending"] for turn in run.turns] == ["cut"]
+    endings = [turn["ending"] for turn in run.turns]
+    if (run.code, endings) != (130, ["cut"]):
+        pytest.fail(run.err)  # not what is expected to fail
     assert not world.sweep()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="until the keeper exists nobody finds it"
-)
+@UNTIL_THE_KEEPER
 def test_a_command_that_left_the_agents_session_ends_with_the_turn(world: World) -> None:
     """ADR 7: after a turn everything ends."""
     world.plays(world.shell("setsid sleep 300 < /dev/null > /dev/null 2>&1 &"), {"text": DONE})

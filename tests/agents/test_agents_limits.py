@@ -69,8 +69,8 @@ def test_codex_accepts_the_sandbox_that_was_chosen_for_it(world: World) -> None:
 
 @codex
 def test_a_limit_of_money_that_nobody_counts_is_refused(world: World) -> None:
-    """ADR 15: an agent that reports no cost, with no `agent.prices`, is refused (2)."""
-    run = world.run("-m", "1", "--max-cost", "1")
+    """ADR 22: an agent that reports no cost, and a model without a price, are refused (2)."""
+    run = world.run("-m", "1", "--max-cost", "1", "--model", "nobody-knows-it")
     assert run.code == 2, run.err
     assert run.stop["run"] is None
     assert "agent.prices" in run.err

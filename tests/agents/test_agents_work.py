@@ -27,8 +27,7 @@ def test_tool_work_is_believed_when_the_guardrail_passes(world: World) -> None:
     (turn,) = run.turns
     assert (turn["tools"], turn["tool_errors"], turn["unknown"]) == (1, 0, 0)
     assert (turn["usage"]["input"], turn["usage"]["output"]) == (2000, 100)
-    assert run.stop["cost_usd"] == turn["cost_usd"]
-    assert bool(turn["cost_usd"]) is (world.kind == "claude")  # codex reports no cost
+    assert run.stop["cost_usd"] == turn["cost_usd"] > 0  # told, or by the list of prices
 
 
 def test_a_tag_in_tool_output_only_does_not_complete(world: World) -> None:

@@ -17,7 +17,9 @@ from ralph.core.verdict import Cut
 
 _TICK = 0.25
 _CHUNK = 128 * 1024
-_MOST_IN_A_PIPE = 8 * _CHUNK  # what a child can have written before it ended
+# What a child can have written before it ended. As much as Linux allows everybody: some CLIs exit
+# without waiting for a full pipe, and lose their last words.
+_MOST_IN_A_PIPE = 8 * _CHUNK
 _ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
@@ -189,6 +191,7 @@ def start(
             stdout=log or subprocess.PIPE,
             stderr=subprocess.STDOUT if log else subprocess.PIPE,
             start_new_session=True,
+            pipesize=_MOST_IN_A_PIPE,
         )
     finally:
         if stdin != subprocess.DEVNULL:
