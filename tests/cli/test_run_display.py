@@ -1,5 +1,6 @@
 """What people see of a run (the issue, §4 "Display"; H §Formatter, §Verbose Output)."""
 
+import io
 import json
 import os
 import re
@@ -9,7 +10,10 @@ import pexpect
 import pytest
 from run_support import RALPH, Here, assert_clear, prepare
 
+from screen_model import Screen
+
 DONE = {"response": "DONE"}
+TERMINAL = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "CI": ""}
 TOOL = {"tools": [{"name": "Bash", "run": "echo hello"}], "text": "I look.", **DONE}
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
@@ -23,7 +27,7 @@ def here(capsys: pytest.CaptureFixture[str]) -> Here:
 
 def on_terminal(*arguments: str, **environ: str) -> str:
     """What `ralph` shows on a real terminal."""
-    env = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environ}
+    env = {**os.environ, **TERMINAL, **environ}
     shown, code = pexpect.run(
         " ".join((*RALPH, *arguments)), env=env, timeout=30, withexitstatus=True
     )
@@ -199,3 +203,96 @@ def test_the_display_survives_what_an_agent_says(here: Here, workspace: Path) ->
     prepare(workspace, {"text": "\x1b]0;title\x07 red \x1b[31m \r over \x08 \x00", **DONE})
     shown = here("-p", "x").out
     assert not set(shown) & set("\x1b\x07\x08\x00\r")
+
+
+UNTIL_TOLD = "until [ -e go ]; do sleep 0.02; done"
+PATIENT = {"text": "I look.", "tools": [{"name": "Bash", "run": UNTIL_TOLD}], **DONE}
+
+
+class OnScreen:
+    """A run on a real terminal, and the screen of that terminal."""
+
+    def __init__(self, line: str) -> None:
+        self.said = io.StringIO()
+        self.child = pexpect.spawn(
+            "sh",
+            ["-c", line.replace("ralph", " ".join(RALPH))],
+            env={**os.environ, **TERMINAL},
+            encoding="utf-8",
+            timeout=30,
+            dimensions=(40, 80),
+        )
+        self.child.logfile_read = self.said
+
+    def wait_for(self, pattern: str) -> None:
+        self.child.expect(pattern)
+
+    def lines(self) -> list[str]:
+        """What is seen when all is over."""
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        screen = Screen(80)
+        screen.feed(self.said.getvalue())
+        return screen.lines()
+
+
+def is_live(line: str) -> bool:
+    """Whether it begins with a mark that turns."""
+    return "\u2800" <= line[:1] <= "\u28ff"
+
+
+def test_a_line_at_the_bottom_tells_what_goes_on_and_goes(workspace: Path) -> None:
+    prepare(workspace, PATIENT, guardrails=[{"command": "sleep 0.6"}])
+    run = OnScreen("ralph -p x")
+    run.wait_for(r"1/10 · Bash\(until \[ -e go \]; do sleep 0.02; done\) 1s")
+    (workspace / "go").touch()
+    run.wait_for("1/10 · guardrail: sleep 0.6 0s")
+    lines = run.lines()
+    assert not any(map(is_live, lines))
+    assert lines[-1].startswith("[ralph] Completed after 1 iteration")
+    assert lines.count("I look.") == 1
+
+
+def test_a_signal_leaves_the_screen_tidy(workspace: Path) -> None:
+    """H §Signal Handling: "Print "Received signal, shutting down...""; on a line of its own."""
+    prepare(workspace, PATIENT)
+    run = OnScreen("ralph -p x")
+    run.wait_for(r"1/10 · Bash\(until")
+    run.child.sendintr()
+    run.wait_for(r"stopping after this turn \(Ctrl\+C again: at once\)")
+    run.child.sendintr()
+    lines = run.lines()
+    assert lines.count("^CReceived signal, shutting down...") == 1
+    assert not any(map(is_live, lines))
+    assert lines[-1] == "[ralph] Finished iterations are kept."
+
+
+def test_a_suspension_that_nobody_could_end_is_none(workspace: Path) -> None:
+    """Ctrl+Z where no shell controls the job: the system ignores it, and so do we."""
+    prepare(workspace, PATIENT)
+    run = OnScreen("ralph -p x")
+    run.wait_for(r"1/10 · Bash\(until")
+    run.child.sendcontrol("z")
+    run.wait_for(r"\^Z.*1/10 · Bash\(until")
+    (workspace / "go").touch()
+    lines = run.lines()
+    assert not any(map(is_live, lines))
+    assert lines[-1].startswith("[ralph] Completed after 1 iteration")
+
+
+def test_with_stdout_in_a_file_the_live_line_is_still_there(workspace: Path) -> None:
+    prepare(workspace, PATIENT)
+    run = OnScreen("ralph -p x > out")
+    run.wait_for(r"1/10 · Bash\(until")
+    (workspace / "go").touch()
+    assert not any(map(is_live, run.lines()))
+    assert "\x1b" not in (workspace / "out").read_text("utf-8")
+
+
+@pytest.mark.parametrize("line", ["ralph -p x | cat", "CI=true ralph -p x", "ralph -p x --json"])
+def test_where_it_would_be_in_the_way_there_is_no_live_line(workspace: Path, line: str) -> None:
+    """What reads a pipe may write to the same terminal; a build server keeps all as a log."""
+    prepare(workspace, TOOL)
+    run = OnScreen(line)
+    run.lines()
+    assert "\x1b[J" not in run.said.getvalue()

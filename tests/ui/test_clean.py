@@ -56,6 +56,12 @@ def test_one_line_has_a_known_width() -> None:
         ("日本語の文", 120, 10, "日本語の文"),
         ("日本語の文", 120, 8, "日本語…"),
         ("anything", 0, None, "…"),
+        ("/home/me/project/module.py", 120, 16, "/home…/module.py"),
+        ("/home/me/project/module.py", 16, None, "/home…/module.py"),
+        ("/日本語/日本語/日本語.py", 120, 16, "/日本…/日本語.py"),
+        ("cat /home/me/module.py", 120, 16, "cat /home/me/mo…"),
+        ("a/b", 0, None, "…"),
+        ("a/b", 1, 1, "…"),
     ],
 )
 def test_shortening(text: str, chars: int, width: int | None, shown: str) -> None:
@@ -69,3 +75,7 @@ def test_what_is_shortened_fits(text: str, width: int) -> None:
 
 def test_combining_characters_take_no_column() -> None:
     assert (columns("abc"), columns("e\u0301"), columns("日本")) == (3, 1, 4)
+
+
+def test_a_character_shown_as_an_emoji_is_wide() -> None:
+    assert (columns("⏸"), columns("⏸\ufe0f")) == (1, 2)

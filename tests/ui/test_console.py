@@ -123,7 +123,7 @@ def test_timestamps_and_colour_of_our_own_lines() -> None:
     screen = Screen(err_style=fancy)
     screen.console.on_fact(BEGAN)
     screen.console.on_event(Text("plain"))
-    line = "[22:13:20] [ralph] \x1b[36mIteration 1/10 starting\x1b[0m\n"
+    line = "[22:13:20] \x1b[1m[ralph]\x1b[0m \x1b[1mIteration 1/10 starting\x1b[0m\n"
     assert screen.err.getvalue() == line
     assert screen.out.getvalue() == "plain\n"
 

@@ -148,9 +148,9 @@ def test_output_is_cut_to_max_output_lines_and_chars() -> None:
     style = replace(EMOJI, max_output_chars=10)
     assert shown(ToolEnd("1", output), style=style)[1:] == [
         "  ⎿  xxxxxxxxx…",
-        "  ⎿  line 2",
-        "  ⎿  line 3",
-        "  ⎿  … 42 more lines",
+        "     line 2",
+        "     line 3",
+        "     … 42 more lines",
     ]
     assert shown(ToolEnd("1", "a\nb"), style=replace(PLAIN, max_output_lines=1))[1:] == [
         "  |  a",
@@ -162,8 +162,10 @@ def test_lines_beyond_what_is_previewed_are_counted_too() -> None:
     huge = "0123456789\n" * 100_000
     assert shown(ToolEnd("1", huge)) == [
         "✅ Result (100000 lines, 1100000 chars)",
-        *["  ⎿  0123456789"] * 3,
-        "  ⎿  … 99997 more lines",
+        "  ⎿  0123456789",
+        "     0123456789",
+        "     0123456789",
+        "     … 99997 more lines",
     ]
 
 
@@ -257,6 +259,26 @@ def test_lines_that_are_not_words_fit_the_width() -> None:
     assert lines[2] == f"  ⎿      {'y' * 30}…"
     assert lines[5] == f"  🔄 {'z' * 25}… ← ACTIVE"
     assert shown(Text("w" * 100), style=style) == ["w" * 100]
+
+
+def test_a_path_keeps_its_end() -> None:
+    style = replace(EMOJI, width=40)
+    call = ToolStart("1", "Read", "/home/me/project/src/deep/down/module.py")
+    assert shown(call, style=style) == ["⏺ Read(/home/me/pr…/deep/down/module.py)"]
+
+
+def test_the_width_is_asked_for_each_line() -> None:
+    """A window may be resized during a run."""
+    widths = iter((40, 60))
+    formatter = Formatter(EMOJI, Clock(), width=lambda: next(widths))
+    call = ToolStart("1", "Bash", "x" * 100)
+    assert [len(line) for _ in range(2) for line in formatter.lines(call)] == [40, 60]
+
+
+def test_why_a_turn_failed_is_not_cut_to_the_width() -> None:
+    failed = Result(failure=Failure("API Error: " + "why " * 30))
+    (line,) = shown(failed, style=replace(EMOJI, width=40))
+    assert line == f"❌ Failed: API Error: {'why ' * 29}why ({NO_WORK})"
 
 
 def test_colour_surrounds_whole_lines() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from ralph.core.words import counted, duration
-from ralph.ui.words import clock_time, coming_time, money, number
+from ralph.ui.words import clock_time, coming_time, elapsed, money, number
 
 
 @pytest.fixture
@@ -78,3 +78,11 @@ def test_times_are_local_and_name_another_day() -> None:
     assert clock_time(evening) == "23:13:20"
     assert coming_time(evening + 60, evening) == "23:14:20"
     assert coming_time(evening + 3600, evening) == "Wed 00:13:20"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-1, "0s"), (0.9, "0s"), (9.99, "9s"), (41, "41s"), (130.7, "2m10s"), (3720, "1h2m")],
+)
+def test_time_that_is_watched_passing(seconds: float, shown: str) -> None:
+    assert elapsed(seconds) == shown

@@ -22,15 +22,25 @@ class Channel:
 
     def write(self, lines: list[str]) -> None:
         """Write these lines, as one piece."""
-        if self._lost or not lines:
+        self.put("".join(f"{line}\n" for line in lines))
+
+    def put(self, text: str) -> None:
+        """Write this as it is, as one piece."""
+        if self._lost or not text:
             return
         try:
-            self._put("".join(f"{line}\n" for line in lines))
+            self._put(text)
         except BlockingIOError:
             # An agent can set a shared terminal to non-blocking; what is missing is only display.
             return
         except (OSError, ValueError) as error:
             self._lose(_loss(error))
+
+    def put_at_once(self, text: str) -> None:
+        """For a signal's handler: past every buffer, which may be in use just now."""
+        with suppress(OSError, ValueError):
+            if self._stream is not None:
+                os.write(self._stream.fileno(), text.encode())
 
     def _put(self, text: str) -> None:
         if self._stream is None:

@@ -11,6 +11,7 @@ from itertools import accumulate
 Redact = Callable[[str], str]
 
 _TAB = 4
+_AS_EMOJI = "\ufe0f"
 _ESCAPE_SEQUENCE = re.compile(
     r"""
       (?:\x1b\[|\x9b) [0-?]* [ -/]* [@-~]                       # CSI: colours, cursor movement
@@ -42,12 +43,25 @@ def first_line(text: str) -> str:
 
 
 def shorten(text: str, chars: int, width: int | None, ellipsis: str) -> str:
-    """At most so many characters, and columns where a width is given, the ellipsis included."""
+    """At most so many characters, and columns where a width is given, the ellipsis included.
+
+    A path loses its middle: its end is the file. Everything else loses its end.
+    """
     if len(text) > chars:
-        text = text[: max(0, chars - len(ellipsis))] + ellipsis
+        room = max(0, chars - len(ellipsis))
+        end = _last(text, room)
+        text = text[: room - len(end)] + ellipsis + end
     if width is None or columns(text) <= width:
         return text
-    return _fitting(text, max(0, width - len(ellipsis))) + ellipsis
+    room = max(0, width - len(ellipsis))
+    end = _fitting(_last(text, room)[::-1], 2 * room // 3)[::-1]
+    return _fitting(text, room - columns(end)) + ellipsis + end
+
+
+def _last(text: str, room: int) -> str:
+    """The last characters of a path, for two thirds of the room; nothing of any other text."""
+    is_path = "/" in text and " " not in text
+    return text[len(text) - 2 * room // 3 :] if is_path else ""
 
 
 def columns(text: str) -> int:
@@ -61,6 +75,8 @@ def _fitting(text: str, width: int) -> str:
 
 
 def _columns_of(character: str) -> int:
+    if character == _AS_EMOJI:
+        return 1  # it makes most characters before it wide; too many are better than too few
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,16 +1,19 @@
 """The display of a run: the agent's lines on stdout, Ralph's own on stderr."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Began, Fact, Resumed
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.world import Signals
+from ralph.ui.activity import Activity
 from ralph.ui.channel import Channel
 from ralph.ui.clean import Redact, clean
 from ralph.ui.format import Formatter
 from ralph.ui.lines import Briefing, Line
+from ralph.ui.live import LiveLine
 from ralph.ui.narration import heard, narrate
 from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time
@@ -22,7 +25,8 @@ class Console:
     """A reader for people. Nothing it does can fail: a closed stream is said once and left alone.
 
     `err_style` is for a stderr that differs from stdout, as when only one of them is a terminal;
-    `state` is where a resumed run goes on.
+    `state` is where a resumed run goes on. With `width`, which asks the terminal at stderr for its
+    columns, a line at the bottom tells what goes on.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Console:
         redact: Redact,
         err_style: Style | None = None,
         state: RunState = NEW,
+        width: Callable[[], int] | None = None,
     ) -> None:
         self._out = Channel(out, self._out_is_lost)
         self._err = Channel(err, lambda _: None)
@@ -48,26 +53,46 @@ class Console:
         self._clock = clock
         self._redact = redact
         self._state = state
-        self._asked = Signals()
-        self._formatter = Formatter(style, clock, redact)
+        self._asked = self._own = Signals()
+        self._activity = Activity(briefing, clock, redact)
+        self._live = LiveLine(self._err, self._style, width, clock) if width else None
+        self._one_screen = width is not None and out is not None and out.isatty()
+        follow = (lambda: width() or style.width) if width and self._one_screen else None
+        self._formatter = Formatter(style, clock, redact, width=follow)
+        self._spoke: Channel | None = None
+        self._apart = False  # a new part begins
 
     def on_event(self, event: AgentEvent) -> None:
         """Show what the agent says, if that is wanted."""
+        if self._live:
+            self._activity.on_event(event)
         if self._stream:
-            self._out.write(self._formatter.lines(event))
+            self._write(self._out, self._formatter.lines(event))
 
     def on_fact(self, fact: Fact) -> None:
         """Say what happened."""
         before, self._state = self._state, fold(self._state, fact)
+        self._activity.on_fact(fact)
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
+            self._apart = True
         self._say(narrate(fact, before, self._state, self._briefing))
 
-    def beat(self, asked: Signals) -> None:
-        """Called while the run waits for something, with what other terminals ask of it."""
-        if asked != self._asked:
-            before, self._asked = self._asked, asked
+    def beat(self, asked: Signals, own: Signals = Signals()) -> None:
+        """Called while the run waits for something, with what other terminals ask of it.
+
+        `own` is what its own terminal asks, which was told by then.
+        """
+        before, self._asked, self._own = self._asked, asked, own
+        if asked != before:
             self._say(heard(before, asked))
+        if self._live:
+            self._live.advance()
+            self._draw(self._live)
+
+    def live(self) -> AbstractContextManager[None]:
+        """As long as a run may be shown at the bottom of the terminal; at its end all is tidy."""
+        return self._live.lasting() if self._live else nullcontext()
 
     def note(self, text: str) -> None:
         """Say this, to everybody."""
@@ -86,13 +111,35 @@ class Console:
 
     def _say(self, lines: Iterable[Line]) -> None:
         shown = (line for line in lines if self._verbose or not line.verbose)
-        self._err.write([dressed for line in shown for dressed in self._dressed(line)])
+        self._write(self._err, [dressed for line in shown for dressed in self._dressed(line)])
+
+    def _write(self, channel: Channel, lines: list[str]) -> None:
+        """Write above the live line, if there is one on the same screen."""
+        if not lines:
+            return
+        if self._live is None or not (self._one_screen or channel is self._err):
+            channel.write(lines)
+            return
+        self._live.erase()
+        channel.write([*self._gap(channel), *lines])
+        self._draw(self._live)
+
+    def _gap(self, channel: Channel) -> list[str]:
+        """An empty line between the agent's words and ours, and before each iteration."""
+        before, self._spoke = self._spoke, channel
+        apart, self._apart = self._apart or before is not channel, False
+        return [""] if apart and self._one_screen and before is not None else []
+
+    def _draw(self, live: LiveLine) -> None:
+        if live.ready:
+            live.draw(self._activity.moment(self._state, self._own, self._asked))
 
     def _dressed(self, line: Line) -> list[str]:
         """Cleaned, since it may quote the agent, and with our name in front."""
         stamp = f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
         tidy = self._redact(clean(line.text)).split("\n")
-        return [f"{stamp}[ralph] {self._style.paint(part, line.tone)}" for part in tidy]
+        name = self._style.paint("[ralph]", Tone.HEAD)
+        return [f"{stamp}{name} {self._style.paint(part, line.tone)}" for part in tidy]
 
     def _out_is_lost(self, why: str) -> None:
         self.note(f"stdout {why}; the run goes on without it.")

@@ -28,6 +28,7 @@ from ralph.ui.words import clock_time, coming_time, money, number
 
 _ROOM_FOR_ESCAPES = 1024  # what a line of output may hold beside the characters that are shown
 _NARROWEST = 20
+_FAILURE = 1000  # characters of a failure's message
 _SPEAKERS = {
     Speaker.SUBAGENT: "[sub-agent] ",
     Speaker.HOOK: "[hook] ",
@@ -46,14 +47,23 @@ class _Row:
 
 
 class Formatter:
-    """Turns events into lines. It counts tools, errors and time for the line that closes a turn."""
+    """Turns events into lines. It counts tools, errors and time for the line that closes a turn.
+
+    `width` is asked again and again in place of the style's, to follow a window that is resized.
+    """
 
     def __init__(
-        self, style: Style, clock: Callable[[], float], redact: Redact = lambda text: text
+        self,
+        style: Style,
+        clock: Callable[[], float],
+        redact: Redact = lambda text: text,
+        *,
+        width: Callable[[], int | None] | None = None,
     ) -> None:
         self._style = style
         self._clock = clock
         self._redact = redact
+        self._width = width or (lambda: style.width)
         self._marks = EMOJI if style.emoji else TEXT
         self.start()
 
@@ -132,7 +142,7 @@ class Formatter:
         self._errors += event.is_error
         what = f"{self._marks.bad} Error" if event.is_error else f"{self._marks.good} Result"
         source = f" {self._marks.arrow} {name}" if name else ""
-        tone = Tone.BAD if event.is_error else Tone.GOOD
+        tone = Tone.BAD if event.is_error else Tone.FAINT
         head = _Row(f"{what}{source} ({_size(event.output)})", tone=tone)
         return [head, *self._preview(event.output)]
 
@@ -147,11 +157,15 @@ class Formatter:
         seen = "\n".join(line[:room] for line in whole.split("\n", most)[:most])
         lines = self._tidy(seen).rstrip().split("\n")
         more = whole.count("\n") + 1 - most
-        corner = f"  {self._marks.output}  "
-        rows = [_Row(corner, one_line(line), tone=Tone.FAINT) for line in lines[:most]]
+        corner, below = f"  {self._marks.output}  ", f"  {self._marks.below}  "
+        heads = (corner, *[below] * most)
+        rows = [
+            _Row(head, one_line(line), tone=Tone.FAINT)
+            for head, line in zip(heads, lines[:most], strict=False)
+        ]
         if more > 0:
             words = f"{self._marks.ellipsis} {counted(more, 'more line')}"
-            rows.append(_Row(corner + words, tone=Tone.FAINT))
+            rows.append(_Row(below + words, tone=Tone.FAINT))
         return rows
 
     def _todo(self, event: Todo) -> list[_Row]:
@@ -178,8 +192,9 @@ class Formatter:
         statistics = f" ({self._statistics(event)})"
         if event.failure is None:
             return [_Row(f"{self._marks.good} Complete{statistics}", tone=Tone.GOOD)]
-        why = one_line(self._tidy(event.failure.message))
-        return [_Row(f"{self._marks.bad} Failed: ", why, statistics, Tone.BAD)]
+        # Not cut to the width: this is what people look for.
+        why = shorten(one_line(self._tidy(event.failure.message)), _FAILURE, None, "...")
+        return [_Row(f"{self._marks.bad} Failed: {why}{statistics}", tone=Tone.BAD)]
 
     def _statistics(self, event: Result) -> str:
         known = [] if event.cost_usd is None else [f"cost: {money(event.cost_usd)}"]
@@ -203,10 +218,10 @@ class Formatter:
         return f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
 
     def _finished(self, row: _Row, prefix: str) -> str:
-        style, room = self._style, None
-        if style.width is not None:
-            frame = columns(prefix + row.head + row.tail)
-            room = max(_NARROWEST, style.width - frame)
+        style, width = self._style, self._width() if row.body else None
+        room = None
+        if width is not None:
+            room = max(_NARROWEST, width - columns(prefix + row.head + row.tail))
         body = shorten(row.body, style.max_output_chars, room, self._marks.ellipsis)
         return prefix + style.paint(row.head + body + row.tail, row.tone)
 

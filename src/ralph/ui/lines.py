@@ -27,3 +27,7 @@ class Briefing:
     def announces(self, gate: str) -> bool:
         """Whether this gate is a command people wait for, and want to see start and end."""
         return gate in self.guardrails
+
+    def which(self, iteration: int) -> str:
+        """H §Verbose Output: `1/10`."""
+        return str(iteration) if self.iterations is None else f"{iteration}/{self.iterations}"

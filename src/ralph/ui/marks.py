@@ -11,6 +11,7 @@ class Marks:
     good: str
     bad: str
     output: str
+    below: str  # in front of the output's other lines
     todo: str
     done: str
     active: str
@@ -23,6 +24,9 @@ class Marks:
     status: str
     arrow: str
     ellipsis: str
+    between: str
+    still: str
+    spinner: str
 
 
 EMOJI = Marks(
@@ -30,6 +34,7 @@ EMOJI = Marks(
     good="✅",
     bad="❌",
     output="⎿",
+    below=" ",
     todo="📋",
     done="✅",
     active="🔄",
@@ -42,6 +47,9 @@ EMOJI = Marks(
     status="·",
     arrow="←",
     ellipsis="…",
+    between=" · ",
+    still="•",
+    spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
 )
 
 TEXT = Marks(
@@ -49,6 +57,7 @@ TEXT = Marks(
     good="[OK]",
     bad="[ERR]",
     output="|",
+    below="|",
     todo="[TODO]",
     done="[x]",
     active="[>]",
@@ -61,4 +70,7 @@ TEXT = Marks(
     status="[-]",
     arrow="<-",
     ellipsis="...",
+    between=" - ",
+    still="*",
+    spinner="|/-\\",
 )

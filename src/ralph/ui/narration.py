@@ -46,7 +46,7 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield _resumed(before, briefing)
         case Began():
             again = " again" if before.again else ""
-            yield Line(f"Iteration {_which(fact.iteration, briefing)} starting{again}", Tone.CALL)
+            yield Line(f"Iteration {briefing.which(fact.iteration)} starting{again}", Tone.HEAD)
         case Ended():
             yield from _ended(fact.turn, briefing)
         case Checking():
@@ -72,16 +72,11 @@ def heard(before: Signals, now: Signals) -> Iterator[Line]:
         yield Line("Asked to go on", Tone.NOTICE)
 
 
-def _which(iteration: int, briefing: Briefing) -> str:
-    """H §Verbose Output: `1/10`."""
-    return str(iteration) if briefing.iterations is None else f"{iteration}/{briefing.iterations}"
-
-
 def _resumed(before: RunState, briefing: Briefing) -> Line:
     if before.phase is Phase.TURN:
-        which = _which(before.iteration, briefing)
-        return Line(f"Resumed: iteration {which} was cut off and starts again", Tone.CALL)
-    return Line(f"Resumed after {counted(before.iteration, 'iteration')}", Tone.CALL)
+        which = briefing.which(before.iteration)
+        return Line(f"Resumed: iteration {which} was cut off and starts again", Tone.HEAD)
+    return Line(f"Resumed after {counted(before.iteration, 'iteration')}", Tone.HEAD)
 
 
 # ------------------------------------------------------------------ the agent's turn

@@ -9,13 +9,17 @@ _SHOWN_WITH_EMOJI = "⏺✅⎿←…"
 
 
 class Tone(Enum):
-    """What a line is; each value is the ANSI code that colours it."""
+    """What a line is; each value is the ANSI code that colours it.
+
+    All can be read on black and on white; yellow cannot.
+    """
 
     PLAIN = ""
+    HEAD = "1"
     GOOD = "32"
     BAD = "31"
     CALL = "36"
-    NOTICE = "33"
+    NOTICE = "35"
     FAINT = "2"
 
 

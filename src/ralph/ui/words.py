@@ -2,6 +2,8 @@
 
 import time
 
+from ralph.core.words import duration
+
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 
 
@@ -18,6 +20,12 @@ def number(value: int) -> str:
 def money(dollars: float) -> str:
     """$5.76; less than a cent is said to be that, and not nothing."""
     return "<$0.01" if 0 < dollars < 0.01 else f"${dollars:.2f}"
+
+
+def elapsed(seconds: float) -> str:
+    """Time that is watched passing, in whole seconds: 3s, 41s, 2m10s, 1h2m."""
+    whole = max(0, int(seconds))
+    return f"{whole}s" if whole < 10 else duration(whole)
 
 
 def clock_time(moment: float) -> str:
