@@ -7,7 +7,7 @@ from core_cases import NOW, UNDER_WORK, watching
 
 from ralph.core.case import Rule
 from ralph.core.limits import Limits, Spent
-from ralph.core.rules import ResultGrace, SecondSignal, TimeLeft, Timeouts
+from ralph.core.rules import MoneyLeft, ResultGrace, SecondSignal, TimeLeft, Timeouts
 from ralph.core.rules_marks import DoneGrace
 from ralph.core.rules_tasks import TaskTimeLeft
 from ralph.core.turn import Pulse
@@ -62,6 +62,25 @@ def test_no_limit_of_time_cuts_nothing() -> None:
     state = replace(UNDER_WORK, spent=Spent(seconds=1e9))
     assert TimeLeft(None)(watching(Pulse(1.0, 1.0), state=state)) is None
     assert TaskTimeLeft(Limits())(watching(Pulse(1.0, 1.0), state=state)) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "pulse", "cut"),
+    [
+        (None, 1e9, Pulse(1.0, 0.0, dollars=1e9), None),
+        (5.0, 3.0, Pulse(1.0, 0.0), None),
+        (5.0, 3.0, Pulse(1.0, 0.0, dollars=1.99), None),
+        (5.0, 3.0, Pulse(1.0, 0.0, dollars=2.0), Cut("the run's $5 are used up")),
+        (0.5, 0.0, Pulse(1.0, 0.0, dollars=0.75), Cut("the run's $0.5 are used up")),
+        (5.0, 3.0, Pulse(1.0, 0.0, 0.1, 9.0), Cut("the run's $5 are used up", finished=True)),
+    ],
+)
+def test_the_money_of_a_run_ends_a_turn_whose_stream_tells_what_it_costs(
+    limit: float | None, spent: float, pulse: Pulse, cut: Cut | None
+) -> None:
+    """ADR 22: "`--max-cost` holds within a turn too"; a result that was said stands (ADR 6)."""
+    state = replace(UNDER_WORK, spent=Spent(dollars=spent))
+    assert MoneyLeft(limit)(watching(pulse, state=state)) == cut
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, start
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
-from ralph.core.events import AgentEvent, Progress
+from ralph.core.events import AgentEvent, Progress, Usage
 from ralph.core.facts import Launching
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
@@ -214,9 +214,9 @@ class Reading:
     def _cost(self) -> float | None:
         """What the stream says it cost, else what its tokens cost; None where nobody knows."""
         used = self._collector.used
-        if used.cost_usd is None and self._prices is not None:
-            return cost_of(used.usage, self._prices)
-        return used.cost_usd
+        if used.cost_usd is not None or self._prices is None or used.usage == Usage():
+            return used.cost_usd
+        return cost_of(used.usage, self._prices)
 
     def _take(self, events: list[AgentEvent]) -> None:
         self._collector.add(events)
