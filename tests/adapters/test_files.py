@@ -1,6 +1,7 @@
 """Where Ralph keeps things (ADR 9), and where a prompt comes from (H §Loop Behavior)."""
 
 import os
+import pwd
 import re
 import subprocess
 from pathlib import Path
@@ -100,13 +101,15 @@ def test_the_state_directory(environ: dict[str, str], root: str) -> None:
     assert state_root(environ) == root
 
 
-def test_without_home_the_users_own_entry_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOME")
-    assert state_root({}).endswith("/.local/state/ralph")
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
+def test_without_home_the_users_own_entry_decides(environ: dict[str, str]) -> None:
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert state_root(environ) == f"{home}/.local/state/ralph"
 
 
 def test_without_any_home_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    """A user whom the system's list does not know, as in some containers."""
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
     with pytest.raises(StateError, match="there is no home directory") as caught:
         state_root({})
     assert "RALPH_STATE_DIR" in caught.value.remedy

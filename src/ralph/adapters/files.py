@@ -85,7 +85,7 @@ def state_root(environ: Mapping[str, str]) -> str:
     chosen = environ.get("RALPH_STATE_DIR")
     if chosen:
         return os.path.abspath(chosen)
-    home = environ.get("HOME") or os.path.expanduser("~")
+    home = environ.get("HOME") or _home()
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # XDG: a relative path is to be ignored
         base = os.path.join(home, ".local", "state")
@@ -95,6 +95,16 @@ def state_root(environ: Mapping[str, str]) -> str:
             "Choose a place for it: export RALPH_STATE_DIR=/some/where",
         )
     return os.path.join(base, "ralph")
+
+
+def _home() -> str:
+    """The user's home by the system's own list; HOME may be unset, or empty."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
 
 
 def project_dir(root: str, workspace: str) -> str:

@@ -10,6 +10,7 @@ from ralph.adapters.process import Command, start
 from ralph.core.verdict import Cut
 
 _PATIENCE = 5.0
+_LONGEST = 1024 * 1024  # bytes of a help text
 
 
 class Probe:
@@ -60,8 +61,12 @@ class Probe:
     def _ask(self) -> str | None:
         said = bytearray()
         argv = (*self._command, *self._arguments)
+
+        def hear(chunk: bytes) -> None:
+            said.extend(chunk[: _LONGEST - len(said)])
+
         try:
-            child = start(Command(argv, ".", {**self._env, "RALPH_PROBE": "1"}), said.extend)
+            child = start(Command(argv, ".", {**self._env, "RALPH_PROBE": "1"}), hear)
         except (OSError, ValueError):
             return None
         ended = child.wait(lambda: _impatience(child.seconds()))

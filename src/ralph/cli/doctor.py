@@ -1,0 +1,305 @@
+"""`ralph doctor`: what this machine has, what is wrong with it, and what to type about it."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TextIO, TypeVar
+
+import click
+
+from ralph.adapters.environment import agent_environment
+from ralph.adapters.files import state_root
+from ralph.adapters.machine import Machine, python_check, ralph_check, system_check
+from ralph.adapters.machine_agents import (
+    NAMES,
+    Candidate,
+    Examiner,
+    agent_checks,
+    money_checks,
+    user_check,
+)
+from ralph.adapters.machine_claude import CLAUDE
+from ralph.adapters.machine_git import GIT, git_hooks
+from ralph.adapters.machine_sandbox import SANDBOX
+from ralph.adapters.machine_state import STATE
+from ralph.adapters.machine_terminal import screen_of, terminal_checks
+from ralph.cli.params import current_directory, in_directory
+from ralph.cli.wiring import Invocation, Plan, plan_run
+from ralph.core.health import Area, Check, KnownAgent, State, count, ok, problem, warning
+from ralph.core.redact import redact, redacted
+from ralph.core.words import counted
+from ralph.errors import RalphError
+from ralph.settings.load import Loaded, load
+from ralph.settings.schema import AgentSettings
+from ralph.ui.health import HealthLines, Waiting, health_dict
+from ralph.ui.style import Style, Wishes, choose_style
+
+_T = TypeVar("_T")
+_AT_ONCE = 4  # agents start slowly; more at a time would only make each miss its time limit
+_EPILOG = """\b
+Examples:
+  ralph doctor                    look at everything, in this directory
+  ralph doctor -C ~/my-project    in another one
+  ralph doctor --json | jq '.checks[] | select(.state != "ok")'
+\b
+Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.
+"""
+
+
+@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+@in_directory
+def doctor(*, in_json: bool) -> int:
+    """Look at this machine: agents, git, credentials, state directory, settings.
+
+    Agents are asked for their version and their flags, for five seconds at most; no agent works
+    and nothing is paid for.
+    """
+    with _ended_by_signals(), _Visit.begun(current_directory(), dict(os.environ)) as visit:
+        areas = _report(visit, sys.stdout, sys.stderr, in_json=in_json)
+    return 1 if count(areas, State.PROBLEM) else 0
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """What every check may look at. The slow answers come from threads."""
+
+    machine: Machine
+    root: str | RalphError  # of the state
+    loaded: Loaded | RalphError
+    plan: Plan | RalphError  # what `ralph run` would do here
+    candidates: tuple[Candidate, ...]
+    asked: tuple[Future[KnownAgent], ...]  # one for each candidate
+    sandbox: Future[tuple[Check, ...]]
+
+    @classmethod
+    @contextmanager
+    def begun(cls, workspace: str, environ: Mapping[str, str]) -> Iterator["_Visit"]:
+        """Start asking; at the end nobody is waited for any more."""
+        given_up = threading.Event()
+        machine = Machine(workspace, environ, given_up.is_set)
+        root, loaded = _outcome(lambda: state_root(environ)), _outcome(lambda: load(workspace))
+        plan = _outcome(lambda: _plan(machine, root))
+        candidates = _candidates(machine, loaded, plan)
+        ask = Examiner(machine, _cache(root), may_ask=_agent_settings(loaded).probe)
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        try:
+            asked = tuple(pool.submit(ask, candidate) for candidate in candidates)
+            sandbox = pool.submit(lambda: tuple(check(machine) for check in SANDBOX))
+            yield cls(machine, root, loaded, plan, candidates, asked, sandbox)
+        finally:
+            given_up.set()
+            pool.shutdown(cancel_futures=True)
+
+    @property
+    def agents(self) -> tuple[KnownAgent, ...]:
+        """What the agents said; waits for the slowest."""
+        return tuple(future.result() for future in self.asked)
+
+
+def _python(visit: _Visit) -> Iterable[Check | None]:
+    import platform
+
+    import ralph
+
+    yield python_check(platform.python_version(), sys.executable)
+    yield ralph_check(ralph.__version__, os.path.dirname(ralph.__file__))
+    yield system_check(platform.system(), platform.release(), platform.machine())
+
+
+def _git(visit: _Visit) -> Iterable[Check | None]:
+    return (check(visit.machine) for check in GIT)
+
+
+def _agents(visit: _Visit) -> Iterable[Check | None]:
+    yield from agent_checks(visit.agents)
+    yield _choice(visit)
+    yield user_check(os.geteuid(), visit.candidates)
+
+
+def _choice(visit: _Visit) -> Check:
+    """Which agent `ralph run` would take here."""
+    if isinstance(visit.loaded, RalphError):
+        return warning("ralph run", "cannot start: see Settings", "Mend the settings first.")
+    if isinstance(visit.plan, RalphError):
+        return problem("ralph run", f"cannot start: {visit.plan.message}", visit.plan.remedy)
+    origin = visit.loaded.origins.get("agent.command")
+    why = f"agent.command in {origin}" if visit.plan.settings.agent.command else "first on PATH"
+    return ok("ralph run", f"takes {' '.join(visit.plan.command)} ({why})")
+
+
+def _money(visit: _Visit) -> Iterable[Check | None]:
+    priced = isinstance(visit.plan, Plan) and visit.plan.prices is not None
+    return money_checks(visit.agents, priced=priced)
+
+
+def _sandbox(visit: _Visit) -> Iterable[Check | None]:
+    return visit.sandbox.result()
+
+
+def _hooks(visit: _Visit) -> Iterable[Check | None]:
+    return (check(visit.machine) for check in (*CLAUDE, git_hooks))
+
+
+def _terminal(visit: _Visit) -> Iterable[Check | None]:
+    style = _style(visit, sys.stdout)
+    screens = (screen_of(sys.stdout), screen_of(sys.stderr))
+    return terminal_checks(*screens, visit.machine.environ, color=style.color)
+
+
+def _state(visit: _Visit) -> Iterable[Check | None]:
+    root = visit.root
+    if isinstance(root, RalphError):
+        return (problem("writable", root.message, root.remedy),)
+    return (check(root) for check in STATE)
+
+
+def _settings(visit: _Visit) -> Iterable[Check | None]:
+    loaded = visit.loaded
+    yield _workspace(visit.machine.workspace)
+    if isinstance(loaded, RalphError):
+        yield problem("settings", loaded.message, loaded.remedy)
+        return
+    yield ok("settings", " and ".join(loaded.files) or "no file, all defaults")
+    guardrails = len(loaded.settings.guardrails)
+    if guardrails:
+        yield ok("guardrails", counted(guardrails, "command"))
+    else:
+        text = "none: only the agent's word will count"
+        yield warning("guardrails", text, "Name the commands that must pass: ralph init")
+    scm = loaded.settings.scm
+    if scm and scm.tasks and visit.machine.which(scm.command) is None:
+        yield warning("scm", f"{scm.command} is not on PATH", "Install it, or mend scm.command.")
+
+
+def _workspace(workspace: str) -> Check:
+    place = os.path.join(workspace, ".ralph")
+    for directory in (workspace, place):
+        if os.path.lexists(directory) and not os.access(directory, os.W_OK):
+            remedy = f"See who may: ls -ld {shlex.quote(directory)}"
+            return warning("workspace", f"{directory} cannot be written by you", remedy)
+    return ok("workspace", workspace)
+
+
+_AREAS: tuple[tuple[str, Callable[[_Visit], Iterable[Check | None]]], ...] = (
+    ("Python and Ralph", _python),
+    ("Git", _git),
+    ("Agents", _agents),
+    ("Money and credential", _money),
+    ("Sandbox", _sandbox),
+    ("Hooks and plugin", _hooks),
+    ("Terminal", _terminal),
+    ("State directory", _state),
+    ("Settings", _settings),
+)
+
+
+def _report(
+    visit: _Visit, out: TextIO | None, err: TextIO | None, *, in_json: bool
+) -> tuple[Area, ...]:
+    """Look at each area in order; people read the first while the agents are still asked."""
+    lines = HealthLines(_style(visit, out), redact)
+    screen = screen_of(err)
+    waiting = Waiting(err, screen.columns if screen.terminal and not in_json else None)
+    areas: list[Area] = []
+    for title, look in _AREAS:
+        if look is _agents:
+            _await(visit, waiting)
+        areas.append(Area(title, tuple(check for check in look(visit) if check)))
+        if not in_json:
+            print(*lines.area(areas[-1]), sep="\n", file=out, flush=True)
+    if in_json:
+        print(json.dumps(redacted(health_dict(areas, visit.agents)), indent=2), file=out)
+    else:
+        print(lines.summary(tuple(areas)), file=out)
+    return tuple(areas)
+
+
+def _await(visit: _Visit, waiting: Waiting) -> None:
+    """Say who has not answered yet, until all have."""
+    names = {f: c.kind for f, c in zip(visit.asked, visit.candidates, strict=True)}
+    try:
+        while missing := [future for future in names if not future.done()]:
+            waiting.show(f"Asking {', '.join(names[future] for future in missing)} ...")
+            wait(missing, return_when=FIRST_COMPLETED)
+    finally:
+        waiting.show("")
+
+
+def _plan(machine: Machine, root: str | RalphError) -> Plan:
+    """What `ralph run -p …` would do; nothing is started."""
+    from ralph.cli.run import run
+
+    flags: dict[str, object] = {str(p.name): None for p in run.params}
+    somewhere = root if isinstance(root, str) else os.devnull  # a missing HOME is told by itself
+    environ = {**machine.environ, "RALPH_STATE_DIR": somewhere}
+    streams = (None, None, None)
+    return plan_run(Invocation(machine.workspace, environ, {**flags, "prompt": "x"}, *streams))
+
+
+def _candidates(
+    machine: Machine, loaded: Loaded | RalphError, plan: Plan | RalphError
+) -> tuple[Candidate, ...]:
+    """Every known agent on PATH, and the one that `ralph run` would take."""
+    env = _agent_settings(loaded).env
+    known = {}
+    for kind in NAMES:
+        if path := machine.which(kind):
+            gets = agent_environment(
+                machine.environ, kind, keep=env.keep, unset=env.unset, put=env.set
+            )
+            known[path] = Candidate(kind, (kind,), path, gets)
+    if isinstance(plan, Plan):
+        path = machine.which(plan.command[0]) or plan.command[0]
+        known[path] = Candidate(plan.kind, plan.command, path, plan.environment, chosen=True)
+    return tuple(known.values())
+
+
+def _agent_settings(loaded: Loaded | RalphError) -> AgentSettings:
+    return loaded.settings.agent if isinstance(loaded, Loaded) else AgentSettings()
+
+
+def _cache(root: str | RalphError) -> str:
+    return os.path.join(root, "probes.json") if isinstance(root, str) else ""
+
+
+def _outcome(make: Callable[[], _T]) -> _T | RalphError:
+    try:
+        return make()
+    except RalphError as error:
+        return error
+
+
+def _style(visit: _Visit, stream: TextIO | None) -> Style:
+    screen = screen_of(stream)
+    wishes = Wishes()
+    if isinstance(visit.loaded, Loaded):
+        display = visit.loaded.settings.display
+        wishes = Wishes(display.emoji, display.color)
+    return choose_style(
+        wishes,
+        Wishes(),
+        terminal=screen.terminal,
+        environ=visit.machine.environ,
+        encoding=screen.encoding or "utf-8",
+        width=screen.columns or None,
+    )
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whatever ends us, what we have started is ended too."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
