@@ -169,7 +169,7 @@ def test_an_edit_is_detected_and_its_line_named(journal: Path, edit: str) -> Non
 
 def test_a_fact_of_a_newer_ralph_is_named(tmp_path: Path) -> None:
     body = '{"type":"dreamt","time":1.0}'
-    digest = journal_module._hash(body, journal_module._SEED)
+    digest = journal_module.chained(body, journal_module.SEED)
     path = tmp_path / "journal.jsonl"
     path.write_text(f'{body[:-1]},"hash":"{digest}"}}\n')
     with pytest.raises(StateError, match=":1: not a fact: 'dreamt'"):

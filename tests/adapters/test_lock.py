@@ -59,7 +59,8 @@ def test_a_second_holder_is_refused_and_told_whom_to_wait_for(
     with pytest.raises(LockedError) as caught:
         Lock(str(path)).acquire("mine", 1.0)
     assert f"pid {holder.pid}, run 20260101-000000-abcd" in caught.value.message
-    assert caught.value.remedy == f"Wait for it, or end it: kill -INT {holder.pid}"
+    remedy = f"Wait for it, or end it: ralph stop (or kill -INT {holder.pid})"
+    assert caught.value.remedy == remedy
     assert caught.value.reason == "config"
     assert json.loads(path.read_text())["pid"] == holder.pid, "the refusal changes nothing"
 

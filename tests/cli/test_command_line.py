@@ -1,5 +1,6 @@
 """The command line itself: default command, help, version, and words that are wrong."""
 
+import json
 import os
 import re
 import subprocess
@@ -174,3 +175,22 @@ def test_ctrl_c_before_the_run_begins_is_130(workspace: Path) -> None:
         "sys.exit(run_command_line(['run', '-p', 'x']))"
     )
     assert_clear(ralph(command=(*RALPH[:1], "-c", script)), 130, "interrupted")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "type_"),
+    [
+        (["run", "--json"], "stop"),
+        (["status", "--json"], "error"),
+        (["logs", "nothing", "--json"], "error"),
+        (["explain", "--json", "--nonsense"], "error"),
+    ],
+)
+def test_a_command_that_fails_says_so_to_programs_too(
+    here: Here, workspace: Path, arguments: list[str], type_: str
+) -> None:
+    """A run ends with `stop`; what is no run has an error and what to type next."""
+    done = here(*arguments)
+    said = json.loads(done.out)
+    assert (done.code, said["type"], said["reason"], said["exit"]) == (2, type_, "config", 2)
+    assert (type_ == "stop") is not bool(said.get("error") and said.get("remedy"))

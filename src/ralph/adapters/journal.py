@@ -11,13 +11,13 @@ from ralph.core.facts import Decided, Fact
 from ralph.core.redact import redacted
 from ralph.errors import StateError
 
-_SEED = "ralph"
+SEED = "ralph"  # what the first line is chained to
 
 
 class FileJournal:
     """Appends facts. Each record survives `kill -9`; the disk has it by the end of the run."""
 
-    def __init__(self, path: str, last_hash: str = _SEED) -> None:
+    def __init__(self, path: str, last_hash: str = SEED) -> None:
         self.path = path
         self._hash = last_hash
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -89,14 +89,14 @@ def read_journal(path: str) -> tuple[list[Fact], str]:
     except OSError as error:
         raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
     whole = lines[:-1]  # what follows the last newline was torn off by a kill
-    return _chained(whole, path)
+    return _checked(whole, path)
 
 
-def _chained(lines: Iterable[str], path: str) -> tuple[list[Fact], str]:
-    facts, last = [], _SEED
+def _checked(lines: Iterable[str], path: str) -> tuple[list[Fact], str]:
+    facts, last = [], SEED
     for number, line in enumerate(lines, 1):
         body, _, tail = line.rpartition(',"hash":"')
-        expected = _hash(f"{body}}}", last)
+        expected = chained(f"{body}}}", last)
         if tail != f'{expected}"}}':
             raise StateError(
                 f"{path}:{number}: this line was changed after it was written",
@@ -116,11 +116,12 @@ def _fact(text: str, path: str, number: int) -> Fact:
 
 def _line(fact: Fact, last: str) -> tuple[str, str]:
     body = json.dumps(redacted(encode(fact)), separators=(",", ":"))
-    digest = _hash(body, last)
+    digest = chained(body, last)
     return f'{body[:-1]},"hash":"{digest}"}}\n', digest
 
 
-def _hash(body: str, last: str) -> str:
+def chained(body: str, last: str) -> str:
+    """The hash of a line, given its body and the hash of the line before."""
     data = f"{last}{body}".encode("utf-8", "surrogateescape")
     return blake2b(data, digest_size=8).hexdigest()
 

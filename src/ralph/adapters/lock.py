@@ -5,7 +5,45 @@ import json
 import os
 import time
 
+from ralph.core.value import value
 from ralph.errors import LockedError, StateError
+
+NAME = "run.lock"  # in a project's state directory
+_GONE = ("Z", "X")  # a process that has ended and is not reaped yet
+
+
+@value
+class Owner:
+    """Who wrote its name into a lock. Whether it still holds it is another question."""
+
+    pid: int
+    start: str
+    run: str
+    since: float
+
+    def is_alive(self) -> bool:
+        """Whether that very process runs: a pid alone may be someone else's by now."""
+        try:
+            os.kill(self.pid, 0)
+        except PermissionError:
+            pass  # another user's process
+        except (OSError, OverflowError):
+            return False
+        return start_time(self.pid) == self.start
+
+
+def read_owner(path: str) -> Owner | None:
+    """Who a lock file names; None where nobody does. The lock itself is not touched: taking it
+    only to look would get in the way of a run that is just starting."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            named = json.load(file)
+        owner = Owner(
+            int(named["pid"]), str(named["start"]), str(named["run"]), float(named["since"])
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return owner if owner.pid > 0 else None
 
 
 class Lock:
@@ -47,21 +85,21 @@ class Lock:
             self._file = None
 
     def _refusal(self) -> LockedError:
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                owner = json.load(file)
-            since = time.strftime("%H:%M:%S", time.localtime(owner["since"]))
-            who = f"pid {owner['pid']}, run {owner['run']}, since {since}"
-            remedy = f"Wait for it, or end it: kill -INT {owner['pid']}"
-        except (OSError, ValueError, KeyError, TypeError):
+        owner = read_owner(self._path)
+        if owner is None:
             who, remedy = "it is just starting or ending", "Try again in a moment."
+        else:
+            since = time.strftime("%H:%M:%S", time.localtime(owner.since))
+            who = f"pid {owner.pid}, run {owner.run}, since {since}"
+            remedy = f"Wait for it, or end it: ralph stop (or kill -INT {owner.pid})"
         return LockedError(f"another ralph works in this directory ({who})", remedy)
 
 
 def start_time(pid: int) -> str:
-    """When a process started, in the kernel's own ticks; empty where /proc is missing."""
+    """When a process started, in the kernel's own ticks; empty where it, or /proc, is missing."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19]
+            fields = file.read().rpartition(")")[2].split()
+            return "" if fields[0] in _GONE else fields[19]
     except (OSError, IndexError):
         return ""

@@ -26,7 +26,13 @@ _WRONG = 'def greet(name):\n    return f"Hello {name}"\n'
 _RIGHT = 'def greet(name):\n    return f"Hello, {name}!"\n'
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  ralph demo                     watch it, then look into the directory it names
+  ralph demo --json | tail -1    how it ended, for a program
+"""
+)
 @click.option("--json", "in_json", is_flag=True, help="Print what the run prints with --json.")
 def demo(*, in_json: bool) -> int:
     """See Ralph at work, without any agent, key or network.

@@ -14,7 +14,14 @@ from ralph.settings.load import Loaded, load
 
 
 @click.command(
-    epilog="The first rule of a ladder that answers wins, so its order is the precedence."
+    epilog="""The first rule of a ladder that answers wins, so its order is the precedence.
+
+\b
+Examples:
+  ralph explain                  settings with their origin, and all ladders
+  ralph explain --schema         every setting there is, as JSON Schema
+  ralph explain --json -C DIR    for programs, about another workspace
+"""
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the settings files.")
 @click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")

@@ -19,7 +19,14 @@ _MOST_DIGITS = 9
 _Answer = TypeVar("_Answer")
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  ralph init                     answer, then look at .ralph/settings.json
+  ralph explain                  what the settings mean for a run
+  ralph explain --schema         every setting there is, to write them by hand
+"""
+)
 def init() -> None:
     """Create .ralph/settings.json by answering a few questions."""
     if sys.stdin is None or not sys.stdin.isatty():

@@ -12,6 +12,8 @@ from ralph.adapters.agents import Launch
 from ralph.adapters.clock import SystemClock
 from ralph.adapters.files import make_run_dir, new_run_id, ralph_dir_problem
 from ralph.adapters.journal import FileJournal
+from ralph.adapters.ledger import Ledger
+from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.wiring import (
@@ -42,6 +44,7 @@ from ralph.ui import Reader
 from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines, stop_line
 from ralph.ui.lines import Briefing
+from ralph.ui.live import live_width
 from ralph.ui.style import Style, Wishes, choose_style
 
 
@@ -52,7 +55,7 @@ def execute(invocation: Invocation) -> int:
         return show_plan(invocation, plan)
     now = time.time()
     run_id = new_run_id(now)
-    lock = Lock(os.path.join(plan.project, "run.lock"))
+    lock = Lock(os.path.join(plan.project, LOCK_NAME))
     lock.acquire(run_id, now)
     try:
         return _carry_out(invocation, plan, make_run_dir(plan.project, run_id)).exit_code
@@ -64,8 +67,10 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
     display = Display.of(invocation, plan, run_dir)
     journal = FileJournal(os.path.join(run_dir, "journal.jsonl"))
     try:
-        with SignalCounter() as counter:
-            stop = _loop(plan, run_dir, Recorder(journal, display.readers), display, counter)
+        with SignalCounter() as counter, display.console.live():
+            ledger = Ledger(plan.project, display.console.note)
+            recorder = Recorder(journal, (*display.readers, ledger))
+            stop = _loop(plan, run_dir, recorder, display, counter)
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
@@ -105,7 +110,7 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
         settings=_merged(plan),
         limits=limits_of(plan.settings),
         agent=plan.kind,
-        model=plan.settings.agent.model or "",
+        model=plan.model,
     )
 
 
@@ -121,9 +126,9 @@ class Attention:
     console: Console
 
     def __call__(self) -> Signals:
-        asked = self.files.signals()
-        self.console.beat(asked)
-        return together(self.counter.signals(), asked)
+        own, asked = self.counter.signals(), self.files.signals()
+        self.console.beat(asked, own)
+        return together(own, asked)
 
 
 @value
@@ -158,6 +163,8 @@ class Display:
         """The readers that the flags ask for."""
         settings, flags = plan.settings, invocation.flags
         in_json = bool(flags["in_json"])
+        err_style = _style(invocation, plan, "err")
+        width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
         console = Console(
             invocation.out,
             invocation.err,
@@ -167,7 +174,8 @@ class Display:
             briefing=_briefing(plan, run_dir),
             clock=time.time,
             redact=redact,
-            err_style=_style(invocation, plan, "err"),
+            err_style=err_style,
+            width=None if in_json else width,
         )
         if not in_json:
             return cls(console, None, (console,))
@@ -195,6 +203,8 @@ class Display:
         withheld = ", ".join(environment.removed)
         tail = f"; not passed on: {withheld}" if withheld else ""
         console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
+        if plan.price_words:
+            console.note(f"Prices: {plan.price_words}")
         if not plan.settings.guardrails:
             console.note("No guardrail is configured: only the agent's word will count.")
         elif problem := ralph_dir_problem(plan.workspace):

@@ -17,10 +17,29 @@ from ralph.ui.channel import Channel, discard
 
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
+    "status": ("ralph.cli.status", "Show what a run is doing and what it has spent."),
+    "logs": ("ralph.cli.logs", "Tell what a run did, or follow it."),
+    "stop": ("ralph.cli.steer", "End a run after its current operation, or at once."),
+    "pause": ("ralph.cli.steer", "Pause a run before its next turn."),
+    "resume": ("ralph.cli.steer", "Go on with a paused run."),
     "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
+    "doctor": ("ralph.cli.doctor", "Look at this machine: what is wrong, and what to type."),
     "demo": ("ralph.cli.demo", "See Ralph at work, without any agent, key or network."),
+    "completion": ("ralph.cli.completion", "Print the script that makes a shell complete ralph."),
 }
+_SECTIONS = {  # of the help; what is named in none of them stands first
+    "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
+    "Set up and understand": ("init", "doctor", "explain", "demo", "completion"),
+}
+_EPILOG = """\b
+Examples:
+  ralph demo                            what it is about, in a few seconds
+  ralph init                            settings for a project of yours
+  ralph run -p "Make the tests pass"    then let it work
+\b
+Every command has examples too: ralph COMMAND --help
+"""
 _NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
 _CANNOT_BE_WRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -41,8 +60,18 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+        described, width = self.described(), max(map(len, _COMMANDS))
+        placed = {name for names in _SECTIONS.values() for name in names}
+        first = [name for name in described if name not in placed]
+        for title, names in {"Commands": first, **_SECTIONS}.items():
+            rows = [(n.ljust(width), described[n]) for n in names if n in described]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def described(self) -> dict[str, str]:
+        """Every command with a line about it; none is imported for that."""
+        return {name: words for name, (_, words) in _COMMANDS.items()}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -53,7 +82,7 @@ class LazyGroup(click.Group):
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
+    if wanted and not context.resilient_parsing:  # a shell that completes wants no answer
         from ralph import __version__
 
         click.echo(f"ralph {__version__}")
@@ -63,7 +92,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Begin with: ralph demo. Then: ralph init, ralph run -p 'what to do'.",
+    epilog=_EPILOG,
 )
 @click.option(
     "-v",
@@ -86,24 +115,35 @@ def run_command_line(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
     _hold_standard_streams()
     _print_anything()
-    arguments = _with_command(arguments)
-    in_json = "--json" in arguments
+    if not arguments and (asked := os.environ.get("_RALPH_COMPLETE")):
+        from ralph.cli.completion import answer
+
+        return answer(asked)
+    arguments = with_command(arguments)
+    last = _last_word(arguments)
     try:
         return _invoke(arguments)
     except click.ClickException as error:
-        return _usage_error(error, arguments, in_json=in_json)
+        return _usage_error(error, arguments, last=last)
     except (KeyboardInterrupt, click.Abort):
-        return _report("interrupted", "", Reason.INTERRUPTED, in_json=in_json)
+        return _report("interrupted", "", Reason.INTERRUPTED, last=last)
     except RalphError as error:
         reason = Reason(error.reason)
-        return _report(error.message, error.remedy, reason, in_json=in_json and not error.told)
+        return _report(error.message, error.remedy, reason, last="" if error.told else last)
     except Exception as error:  # noqa: BLE001  the one place that catches everything
         if _is_of_stdout(error):
             return _output_lost(error)
-        return _bug(error, arguments, in_json=in_json)
+        return _bug(error, arguments, last=last)
 
 
-def _with_command(arguments: list[str]) -> list[str]:
+def _last_word(arguments: list[str]) -> str:
+    """What a command with `--json` prints when it fails: a run's `stop`, or an `error`."""
+    if "--json" not in arguments:
+        return ""
+    return "stop" if arguments[0] in ("run", "demo") else "error"
+
+
+def with_command(arguments: list[str]) -> list[str]:
     """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
     if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in _COMMANDS:
         return [arguments[2], *arguments[:2], *arguments[3:]]
@@ -151,28 +191,31 @@ def _output_lost(error: OSError) -> int:
     if error.errno == errno.EPIPE:
         return 0
     message = f"stdout cannot be written: {error.strerror}"
-    return _report(message, "Send the output elsewhere.", Reason.CONFIG, in_json=False)
+    return _report(message, "Send the output elsewhere.", Reason.CONFIG, last="")
 
 
-def _usage_error(error: click.ClickException, arguments: list[str], *, in_json: bool) -> int:
+def _usage_error(error: click.ClickException, arguments: list[str], *, last: str) -> int:
     context = getattr(error, "ctx", None)
     named = [word for word in arguments[:1] if word in _COMMANDS]
     where = context.command_path if context is not None else " ".join(("ralph", *named))
     remedy = f"Try: {where} --help"
-    return _report(error.format_message(), remedy, Reason.CONFIG, in_json=in_json)
+    return _report(error.format_message(), remedy, Reason.CONFIG, last=last)
 
 
-def _report(message: str, remedy: str, reason: Reason, *, in_json: bool) -> int:
+def _report(message: str, remedy: str, reason: Reason, *, last: str) -> int:
     _say([f"[ralph] {redact(line)}" for line in f"{message}\n{remedy}".splitlines() if line])
-    if in_json:
-        from ralph.ui.jsonlines import stop_line
+    if last:
+        from ralph.ui.jsonlines import error_line, stop_line
 
-        line = stop_line(reason, time=time.time())
+        words = {"error": redact(message), "remedy": redact(remedy)}
+        line = (
+            error_line(reason, **words) if last == "error" else stop_line(reason, time=time.time())
+        )
         Channel(sys.stdout, lambda _: None).write([line])
     return reason.exit_code
 
 
-def _bug(error: Exception, arguments: list[str], *, in_json: bool) -> int:
+def _bug(error: Exception, arguments: list[str], *, last: str) -> int:
     """A bug of ours: a report that can be pasted, with nothing secret in it."""
     import platform
     import traceback
@@ -188,7 +231,7 @@ def _bug(error: Exception, arguments: list[str], *, in_json: bool) -> int:
     if path is None:
         _say([report])
     where = f"Please report it with this file: {path}" if path else "Please report the above."
-    return _report(f"This is a bug in ralph: {error!r}", where, Reason.BUG, in_json=in_json)
+    return _report(f"This is a bug in ralph: {error!r}", where, Reason.BUG, last=last)
 
 
 def _write_report(report: str) -> str | None:

@@ -37,6 +37,17 @@ def dollars(value: str) -> float:
     return float(found[1])
 
 
+def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """A function of `ralph.cli.completion`, imported only when a shell asks for it."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:  # noqa: ANN401
+        from ralph.cli import completion
+
+        return getattr(completion, name)(ctx, param, incomplete)
+
+    return complete
+
+
 def current_directory() -> str:
     """Where the command works."""
     try:
@@ -57,6 +68,7 @@ def in_directory(function: _Function) -> _Function:
         is_eager=True,
         expose_value=False,
         callback=_change_directory,
+        shell_complete=completed_by("directories"),
         help="Work in DIR instead of the current directory.",
     )
     return option(function)

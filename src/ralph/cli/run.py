@@ -5,7 +5,14 @@ import sys
 
 import click
 
-from ralph.cli.params import current_directory, dollars, duration, in_directory, whole_number
+from ralph.cli.params import (
+    completed_by,
+    current_directory,
+    dollars,
+    duration,
+    in_directory,
+    whole_number,
+)
 
 _EPILOG = """\b
 Examples:
@@ -22,7 +29,11 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-p", "--prompt", metavar="TEXT", help="The prompt to send to the agent.")
 @click.option(
-    "-f", "--prompt-file", metavar="FILE", help="Read it from FILE, before each turn; - is stdin."
+    "-f",
+    "--prompt-file",
+    metavar="FILE",
+    shell_complete=completed_by("files"),
+    help="Read it from FILE, before each turn; - is stdin.",
 )
 @click.option("-m", "--maximum-iterations", metavar="N", type=whole_number, help="Most iterations.")
 @click.option("-c", "--completion-response", metavar="TEXT", help="What the agent says when done.")
@@ -32,8 +43,18 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
     help="Show the agent's output as it comes.",
 )
 @click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@click.option("--agent", metavar="COMMAND", help="The agent: claude, codex, amp, any command.")
-@click.option("--model", metavar="NAME", help="The model the agent shall use.")
+@click.option(
+    "--agent",
+    metavar="COMMAND",
+    shell_complete=completed_by("agents"),
+    help="The agent: claude, codex, amp, gemini, opencode, any command.",
+)
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=completed_by("models"),
+    help="The model the agent shall use.",
+)
 @click.option("--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say.")
 @click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
 @click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")

@@ -24,7 +24,7 @@ from ralph.adapters.world import Workspace
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Launching
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, Prices
 from ralph.core.redact import secrets_of
 from ralph.core.task import Backlog
 from ralph.core.turn import Order
@@ -78,6 +78,13 @@ class Plan:
     module: AgentModule
     environment: Environment
     state_root: str
+    prices: Prices | None = None  # what tokens cost, where the agent does not tell
+    price_words: str = ""  # where they come from, if not from the settings
+
+    @property
+    def model(self) -> str:
+        """The model that is asked for, by Ralph's setting or the agent's own flag."""
+        return asked_model(self.settings, self.command) or ""
 
     @property
     def settings(self) -> Settings:
@@ -105,7 +112,8 @@ def plan_run(invocation: Invocation) -> Plan:
     command = find_command(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
-    _refuse_uncounted_money(loaded, module, command[0])
+    prices, price_words = prices_of(loaded.settings, module, command)
+    _refuse_uncounted_money(loaded, module, command[0], kind, priced=prices is not None)
     _refuse_what_cannot_work(loaded.settings, module, command, tasks.tasks[0].text)
     environment = agent_environment(
         invocation.environ,
@@ -125,6 +133,8 @@ def plan_run(invocation: Invocation) -> Plan:
         module,
         environment,
         root,
+        prices,
+        price_words,
     )
 
 
@@ -140,7 +150,34 @@ def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
     return PromptText(text) if text is not None else PromptFile(file)
 
 
-def _refuse_uncounted_money(loaded: Loaded, module: AgentModule, name: str) -> None:
+def asked_model(settings: Settings, command: tuple[str, ...]) -> str | None:
+    """`agent.model`, else what the agent's own arguments ask for."""
+    arguments = (*command[1:], *split_flags(settings.agent.flags))
+    if settings.agent.model or not arguments:
+        return settings.agent.model
+    from ralph.core.pricelist import model_in
+
+    return model_in(arguments)
+
+
+def prices_of(
+    settings: Settings, module: AgentModule, command: tuple[str, ...]
+) -> tuple[Prices | None, str]:
+    """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
+    if settings.agent.prices:
+        return settings.agent.prices.prices(), ""
+    model = asked_model(settings, command) if module.REPORTS == "tokens" else None
+    if model is None:
+        return None, ""
+    from ralph.core.pricelist import listed, price_words
+
+    found = listed(model)
+    return (found.prices, price_words(found)) if found else (None, "")
+
+
+def _refuse_uncounted_money(
+    loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
+) -> None:
     """A limit that nobody counts against would be a lie (ADR 15)."""
     settings = loaded.settings
     if settings.max_cost is None:
@@ -149,15 +186,22 @@ def _refuse_uncounted_money(loaded: Loaded, module: AgentModule, name: str) -> N
     limit = origin if origin.startswith("--") else f"{origin}: maxCost"
     if module.REPORTS == "":
         raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
-    if module.REPORTS == "tokens" and not settings.agent.prices:
-        raise ConfigError(
-            f"{limit}: {name} reports no cost, only tokens",
-            'Set agent.prices, for example {"input": 1.25, "output": 10}, or use --max-time.',
-        )
+    if module.REPORTS == "tokens" and not priced:
+        raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
     if not settings.stream_agent_output:
         raise ConfigError(
             f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
         )
+
+
+def _price_remedy(kind: str) -> str:
+    from ralph.core.pricelist import known_models
+
+    set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
+    models = ", ".join(known_models(kind))
+    if not models:
+        return f"{set_them}, or use --max-time."
+    return f"{set_them}, or name with --model one whose price is known: {models}."
 
 
 def _refuse_what_cannot_work(
@@ -227,7 +271,7 @@ def build_agent(
         stream=plan.settings.stream_agent_output,
         prompt_via=agent.prompt_via,
         help_text=_help_text(plan, may_probe=may_probe),
-        prices=agent.prices.prices() if agent.prices else None,
+        prices=plan.prices,
         workspace=plan.workspace,
         env=env,
         run_dir=run_dir,

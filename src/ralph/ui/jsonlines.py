@@ -44,6 +44,12 @@ def stop_line(
     )
 
 
+def error_line(reason: Reason, *, error: str, remedy: str) -> str:
+    """What a command that is no run prints when it fails."""
+    fields = {"type": "error", "reason": reason.value, "exit": reason.exit_code}
+    return json.dumps({**fields, "error": error, "remedy": remedy})
+
+
 class JsonLines:
     """A reader for programs. Every object has `type`, `time` and `run`; the last is `stop`.
 

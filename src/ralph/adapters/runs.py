@@ -1,0 +1,308 @@
+"""Runs on disk: where they are, whether they live, and what their journals tell.
+
+Looking never takes a lock and never writes, so it cannot disturb a run.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import BinaryIO
+
+from ralph.adapters.files import project_dir
+from ralph.adapters.journal import SEED, chained  # one chain, written there and followed here
+from ralph.adapters.lock import NAME, Owner, read_owner
+from ralph.adapters.signals import SignalFiles
+from ralph.core.codec import decode_fact
+from ralph.core.facts import Checking, Fact, Launching, Started
+from ralph.core.state import NEW, Phase, RunState, fold
+from ralph.core.turn import Role
+from ralph.core.value import value
+from ralph.core.world import Signals
+from ralph.errors import ConfigError, StateError
+
+_BLOCK = 1024 * 1024
+_SHOWN = 5  # candidates for an ambiguous name
+NONSENSE = (AssertionError, AttributeError, TypeError, ValueError, OverflowError)
+
+
+class Life(StrEnum):
+    """How a run fares."""
+
+    RUNNING = "running"
+    WAITING = "waiting"  # asleep until its wake time
+    PAUSED = "paused"
+    ENDED = "ended"
+    CRASHED = "crashed"  # its process is gone without a last word
+    UNKNOWN = "unknown"  # its process is gone and the journal cannot be read
+
+
+@value
+class Run:
+    """A run on disk; `owner` is its process, if that lives."""
+
+    id: str
+    project: str
+    owner: Owner | None = None
+
+    @property
+    def directory(self) -> str:
+        """Where it keeps its things."""
+        return os.path.join(self.project, "runs", self.id)
+
+    @property
+    def journal(self) -> str:
+        """Where its facts are."""
+        return os.path.join(self.directory, "journal.jsonl")
+
+    @property
+    def live(self) -> bool:
+        """Whether its process runs."""
+        return self.owner is not None
+
+    def asked(self) -> Signals:
+        """What other terminals ask of it, now."""
+        return SignalFiles(self.directory).signals()
+
+
+# ------------------------------------------------------------------ finding runs
+
+
+def runs_of(project: str) -> list[Run]:
+    """A workspace's runs, newest first; also one that has taken the lock and nothing else yet."""
+    owner = live_owner(project)
+    names = set(_directories(os.path.join(project, "runs")))
+    if owner is not None:
+        names.add(owner.run)
+    return [
+        Run(name, project, owner if owner is not None and owner.run == name else None)
+        for name in sorted(names, reverse=True)
+    ]
+
+
+def live_owner(project: str) -> Owner | None:
+    """The process that works in a workspace now."""
+    owner = read_owner(os.path.join(project, NAME))
+    if owner is None or not owner.run or os.path.basename(owner.run) != owner.run:
+        return None
+    return owner if owner.is_alive() else None
+
+
+def look_again(run: Run) -> Run:
+    """The run as it is now: its process may have ended."""
+    owner = live_owner(run.project)
+    return Run(run.id, run.project, owner if owner is not None and owner.run == run.id else None)
+
+
+def projects(root: str) -> list[str]:
+    """Where the runs of each workspace are kept."""
+    return [os.path.join(root, name) for name in sorted(_directories(root))]
+
+
+def all_runs(root: str) -> list[Run]:
+    """Every run of every workspace, newest first."""
+    found = [run for project in projects(root) for run in runs_of(project)]
+    return sorted(found, key=lambda run: run.id, reverse=True)
+
+
+def find_run(root: str, workspace: str, part: str | None, command: str) -> Run:
+    """The run that is meant: by any part of its id, here first; without one the live run of this
+    workspace, else its last. `command` is what was typed, for the remedy."""
+    here = runs_of(project_dir(root, workspace))
+    if part is None:
+        if not here:
+            raise ConfigError(
+                f"no run was started in {workspace}", _elsewhere(root, workspace, command)
+            )
+        return next((run for run in here if run.live), here[0])
+    if not part.strip():
+        raise ConfigError("the run's name is empty", f"Leave it out, or see: ralph {command} --all")
+    return _named(part, here) or _named(part, all_runs(root)) or _no_such_run(part)
+
+
+def _named(part: str, runs: list[Run]) -> Run | None:
+    """The only run of that name: whole, else its beginning or end, else any part of it."""
+    for fits in (
+        [run for run in runs if run.id == part],
+        [run for run in runs if run.id.startswith(part) or run.id.endswith(part)],
+        [run for run in runs if part in run.id],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+        if fits:
+            more = ", ..." if len(fits) > _SHOWN else ""
+            names = ", ".join(run.id for run in fits[:_SHOWN])
+            raise ConfigError(
+                f"{part!r} may be any of these runs: {names}{more}", "Give more of it."
+            )
+    return None
+
+
+def _no_such_run(part: str) -> Run:
+    raise ConfigError(f"there is no run {part!r}", "All runs there are: ralph status --all")
+
+
+def _elsewhere(root: str, workspace: str, command: str) -> str:
+    """What to type when there is no run here."""
+    parent = os.path.dirname(workspace)
+    while parent != os.path.dirname(parent):
+        if runs_of(project_dir(root, parent)):
+            return f"There are runs of a directory above: ralph {command} -C {parent}"
+        parent = os.path.dirname(parent)
+    if all_runs(root):
+        return "Other workspaces have runs: ralph status --all"
+    return "Start one: ralph run -p 'what to do'"
+
+
+def _directories(path: str) -> list[str]:
+    """The directories in a directory; one that is missing or not ours has none."""
+    try:
+        with os.scandir(path) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+    except OSError:
+        return []
+
+
+# ------------------------------------------------------------------ reading
+
+
+class Growing:
+    """A file that may still grow."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._offset = 0
+
+    def blocks(self) -> Iterator[bytes]:
+        """What was written since the last call, in pieces; nothing while there is no file."""
+        try:
+            with open_regular(self._path) as file:
+                file.seek(self._offset)
+                while block := file.read(_BLOCK):
+                    self._offset += len(block)
+                    yield block
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StateError(f"cannot read {self._path}: {error.strerror}") from error
+
+
+class GrowingLines:
+    """The whole lines of a file that may still grow, each with its newline."""
+
+    def __init__(self, path: str) -> None:
+        self._file = Growing(path)
+        self.rest = b""  # a line that is not whole yet, or was torn off by a kill
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines that became whole since the last call."""
+        for block in self._file.blocks():
+            *whole, self.rest = (self.rest + block).split(b"\n")
+            yield from (line + b"\n" for line in whole)
+
+
+class Facts:
+    """The facts of a journal that may still grow, checked against their chain (ADR 9)."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lines = GrowingLines(path)
+        self._number = 0
+        self._hash = SEED
+
+    def new(self) -> Iterator[Fact]:
+        """The facts since the last call. StateError names a line that was changed."""
+        for line in self._lines.lines():
+            self._number += 1
+            yield self._fact(line.decode("utf-8", "surrogateescape"))
+
+    def _fact(self, line: str) -> Fact:
+        body, _, tail = line.rpartition(',"hash":"')
+        self._hash = chained(f"{body}}}", self._hash)
+        where = f"{self._path}:{self._number}"
+        if tail != f'{self._hash}"}}\n':
+            raise StateError(
+                f"{where}: this line was changed after it was written",
+                "What follows cannot be trusted. The lines themselves: ralph logs --raw",
+            )
+        try:
+            return decode_fact(json.loads(f"{body}}}"))
+        except (ValueError, RecursionError) as error:
+            raise StateError(f"{where}: {error}", "Perhaps a newer ralph wrote it.") from error
+
+
+def open_regular(path: str) -> BinaryIO:
+    """A file to read; a pipe or a device in its place is an error, not a wait."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(0, "not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_tail(path: str, most: int) -> bytes:
+    """The end of a file from the beginning of a line; nothing where it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            data = file.read(most)
+    except OSError:
+        return b""
+    return data if size <= most else data[data.find(b"\n") + 1 :]
+
+
+def prompt_of(launch: Launching) -> str:
+    """The prompt that was given to the agent, from the file beside its stream."""
+    path = f"{launch.stream.removesuffix('.stream')}.prompt"
+    try:
+        with open_regular(path) as file:
+            return file.read().decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+# ------------------------------------------------------------------ what a journal tells
+
+
+@value
+class Account:
+    """What a journal tells about its run, up to its end or to what cannot be read."""
+
+    started: Started | None = None
+    state: RunState = NEW
+    doing: Launching | Checking | None = None  # the last fact, if something is under way
+    launch: Launching | None = None  # of the last turn
+    problem: str = ""
+
+
+def account_of(run: Run) -> Account:
+    """Read a run's journal once, to its end. What is wrong with it is part of the answer."""
+    started, launch, last, state, problem = None, None, None, NEW, ""
+    try:
+        for last in Facts(run.journal).new():
+            state = fold(state, last)
+            if isinstance(last, Launching) and last.role is not Role.MESSAGE:
+                launch = last
+            elif isinstance(last, Started):
+                started = last
+    except StateError as error:
+        problem = f"{error.message}. {error.remedy}".strip()
+    except NONSENSE as error:
+        problem = f"{run.journal}: its facts make no sense ({error!r})"
+    doing = last if isinstance(last, Launching | Checking) else None
+    return Account(started, state, doing, launch, problem)
+
+
+def life_of(run: Run, account: Account, now: float) -> Life:
+    """How a run fares, given what its journal tells."""
+    state = account.state
+    if state.stop is not None:
+        return Life.ENDED
+    if not run.live:
+        return Life.UNKNOWN if account.problem else Life.CRASHED
+    if state.asleep and state.asleep.until is None and run.asked().paused:
+        return Life.PAUSED
+    resting = state.phase is Phase.OPENING and state.wake is not None and state.wake > now
+    return Life.WAITING if resting else Life.RUNNING

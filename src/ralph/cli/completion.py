@@ -1,0 +1,177 @@
+"""`ralph completion`: what a shell needs to complete commands, options and their values.
+
+The shell calls `ralph` with `_RALPH_COMPLETE` set; `run_command_line` then asks `answer`.
+"""
+
+import os
+from collections.abc import Mapping
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+)
+
+from ralph.errors import ConfigError
+
+VARIABLE = "_RALPH_COMPLETE"
+_MOST_RUNS = 50
+_EPILOG = """\b
+Examples:
+  eval "$(ralph completion bash)"         in ~/.bashrc
+  eval "$(ralph completion zsh)"          in ~/.zshrc, after compinit
+  ralph completion fish > ~/.config/fish/completions/ralph.fish
+"""
+_INSTALL = {
+    "bash": 'Add to ~/.bashrc: eval "$(ralph completion bash)"',
+    "zsh": 'Add to ~/.zshrc, after compinit: eval "$(ralph completion zsh)"',
+    "fish": "Type once: ralph completion fish > ~/.config/fish/completions/ralph.fish",
+}
+Items = list[CompletionItem[str]]
+
+
+class Words(ShellComplete):
+    """Completes as `ralph` reads its arguments: `run` is the default, `-C DIR` may come first."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> Items:
+        """What may stand where the cursor is; no command is imported to list their names."""
+        from ralph.cli.main import with_command
+
+        first_word = not args or (args[0] == "-C" and len(args) == 2)
+        if first_word and not incomplete.startswith("-"):
+            return _commands(incomplete)
+        found = super().get_completions(with_command(args), incomplete)
+        if not args:
+            found += super().get_completions(["run"], incomplete)
+        return list({item.value: item for item in found}.values())
+
+
+class _Bash(Words, BashComplete):
+    """Bash 4.4 or newer."""
+
+
+class _Zsh(Words, ZshComplete):
+    """Zsh."""
+
+
+class _Fish(Words, FishComplete):
+    """Fish. A description may hold a comma, at which click's script would cut it off."""
+
+    source_template = FishComplete.source_template.replace("string split ", "string split -m 1 ")
+
+
+_SHELLS: dict[str, type[Words]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("shell", required=False, type=click.Choice(list(_SHELLS)))
+def completion(*, shell: str | None) -> None:
+    """Print the script that makes a shell complete `ralph`.
+
+    Without a name it is the shell that $SHELL names, and how to install the script is said on
+    stderr.
+    """
+    name = shell or _own_shell(os.environ)
+    click.echo(_completer(name).source(), nl=False)
+    if shell is None:
+        click.echo(f"[ralph] This was for {name}. {_INSTALL[name]}", err=True)
+
+
+def answer(instruction: str) -> int:
+    """Print what may stand where the cursor is, and nothing else: someone is typing there."""
+    shell = instruction.removesuffix("_complete")
+    if shell not in _SHELLS:
+        return 1
+    try:
+        click.echo(_completer(shell).complete())
+    except Exception:  # noqa: BLE001  a traceback in the middle of someone's typing helps nobody
+        return 1
+    return 0
+
+
+def _completer(shell: str) -> Words:
+    from ralph.cli.main import ralph
+
+    return _SHELLS[shell](ralph, {}, "ralph", VARIABLE)
+
+
+def _own_shell(environ: Mapping[str, str]) -> str:
+    name = os.path.basename(environ.get("SHELL", ""))
+    if name not in _SHELLS:
+        known = "|".join(_SHELLS)
+        problem = f"$SHELL is {name}, for which there is no script" if name else "$SHELL is not set"
+        raise ConfigError(problem, f"Name the shell: ralph completion {known}")
+    return name
+
+
+def _commands(incomplete: str) -> Items:
+    from ralph.cli.main import ralph
+
+    described = ralph.described().items()
+    return [CompletionItem(n, help=words) for n, words in described if n.startswith(incomplete)]
+
+
+# What an option or argument may hold. Options name these by `params.completed_by`, so that the
+# module is imported only when a shell asks.
+
+
+def directories(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
+    """Directories, as the shell itself completes them."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
+    """Files, as the shell itself completes them."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
+    """The agents that are installed, else all that Ralph knows; a path is completed as one."""
+    import shutil
+
+    from ralph.adapters.agents import KINDS
+
+    if os.sep in incomplete:
+        return [CompletionItem(incomplete, type="file")]
+    known = [name for name in KINDS if name.startswith(incomplete) and name != "text"]
+    return _items([name for name in known if shutil.which(name)] or known)
+
+
+def models(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
+    """The models whose prices are known."""
+    from ralph.core.pricelist import known_models
+
+    return _items([name for name in known_models() if name.startswith(incomplete)])
+
+
+def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
+    """The runs of this workspace, newest first; where none fits, those of all workspaces."""
+    from ralph.adapters.files import project_dir, state_root
+
+    root = state_root(os.environ)
+    here = _runs([project_dir(root, os.getcwd())], incomplete)
+    return _items(here or _runs(_subdirectories(root), incomplete))
+
+
+def _runs(projects: list[str], beginning: str) -> list[str]:
+    names = [
+        os.path.basename(run)
+        for project in projects
+        for run in _subdirectories(os.path.join(project, "runs"))
+    ]
+    return sorted((n for n in names if n.startswith(beginning)), reverse=True)[:_MOST_RUNS]
+
+
+def _subdirectories(directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as found:
+            return [entry.path for entry in found if entry.is_dir()]
+    except OSError:
+        return []
+
+
+def _items(names: list[str]) -> Items:
+    return [CompletionItem(name) for name in names]

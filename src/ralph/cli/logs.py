@@ -1,0 +1,254 @@
+"""`ralph logs`: a run told from its journal and its streams, and followed while it goes on."""
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import BinaryIO, Protocol, TextIO
+
+import click
+
+from ralph.adapters.files import state_root
+from ralph.adapters.runs import (
+    NONSENSE,
+    Facts,
+    Growing,
+    GrowingLines,
+    Run,
+    find_run,
+    look_again,
+    prompt_of,
+)
+from ralph.cli.params import completed_by, current_directory, in_directory, whole_number
+from ralph.cli.status import style
+from ralph.core.facts import Launching, Settled
+from ralph.core.turn import Role
+from ralph.core.verdict import Reason, Stop
+from ralph.errors import StateError
+from ralph.ui.replay import JsonTeller, PeopleTeller, Player, Stream, Teller
+
+_LOOK_EVERY = 0.25
+_EPILOG = """\b
+Examples:
+  ralph logs                      what the run in this directory did
+  ralph logs -f --events          follow it, with everything the agent says
+  ralph logs 3f2a -n 20           the last lines of another run
+  ralph logs --raw --events       the bytes that the agent printed
+  ralph logs --json | jq -c 'select(.type == "decided")'
+\b
+RUN is a run's id or any part of it that only one run has.
+Exit codes: 0, 2 when there is no such run or its journal was changed,
+130 after Ctrl+C.
+"""
+
+
+def _lines(value: str) -> int:
+    number = whole_number(value)
+    if number < 0:
+        raise click.BadParameter(f"{value} is less than nothing.")
+    return number
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("run", required=False, shell_complete=completed_by("run_ids"))
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("--events", is_flag=True, help="Also what the agent said and did.")
+@click.option("--raw", is_flag=True, help="The journal's own lines; with --events the streams'.")
+@click.option("--json", "in_json", is_flag=True, help="What `ralph run --json` prints.")
+@click.option("-n", "--lines", metavar="N", type=_lines, help="Only the last N lines.")
+@click.option("-V", "--verbose", is_flag=True, help="Say more about what happened.")
+@click.option("--emoji/--no-emoji", default=None, help="Emoji as markers.")
+@click.option("--color/--no-color", default=None, help="Colours.")
+@in_directory
+def logs(
+    run: str | None,
+    *,
+    follow: bool,
+    events: bool,
+    raw: bool,
+    in_json: bool,
+    lines: int | None,
+    verbose: bool,
+    emoji: bool | None,
+    color: bool | None,
+) -> int:
+    """Tell what a run did, line by line, each with its time.
+
+    Without RUN: the run that is going on in this directory, else its last one.
+    """
+    if raw and in_json:
+        raise click.UsageError("--raw and --json exclude each other.")
+    found = find_run(state_root(os.environ), current_directory(), run, "logs")
+    _refuse_without_journal(found)
+    source: Source
+    if raw:
+        source = RawStreams(found) if events else RawJournal(found)
+    elif in_json:
+        source = Told(found, JsonTeller(found.id, found.journal), events=True)
+    else:
+        teller = PeopleTeller(style(color, emoji), found.journal, verbose=verbose)
+        source = Told(found, teller, events=events)
+    sink = Sink(sys.stdout, lines)
+    try:
+        _copy(source, sink, _polls(found, time.sleep, follow=follow))
+    except KeyboardInterrupt:
+        return Reason.INTERRUPTED.exit_code
+    _say_if_crashed(found, source)
+    return 0
+
+
+def _refuse_without_journal(run: Run) -> None:
+    try:
+        os.lstat(run.journal)
+    except FileNotFoundError as error:
+        if not run.live:
+            message = f"run {run.id} left no journal: it ended before it began"
+            raise StateError(message, "Others: ralph status --all") from error
+    except OSError:
+        pass  # whoever reads it will say why that cannot be
+
+
+def _say_if_crashed(run: Run, source: "Source") -> None:
+    if isinstance(source, Told) and not source.stopped and not look_again(run).live:
+        click.echo("[ralph] Here it breaks off: the run's process is gone.", err=True)
+
+
+def _polls(run: Run, sleep: Callable[[float], None], *, follow: bool) -> Iterator[None]:
+    """When to read: now; and while following, until once after the run's process is gone."""
+    yield
+    while follow and run.live:
+        sleep(_LOOK_EVERY)
+        run = look_again(run)
+        yield
+
+
+def _copy(source: "Source", sink: "Sink", polls: Iterator[None]) -> None:
+    try:
+        for _ in polls:
+            for piece in source.new():
+                sink.write(piece)
+            sink.flush()
+        for piece in source.end():
+            sink.write(piece)
+    finally:
+        sink.flush()  # also what came before a line that was changed
+
+
+# ------------------------------------------------------------------ sources
+
+
+Piece = bytes | list[str]
+
+
+class Source(Protocol):
+    """Something to be copied to stdout, piece by piece."""
+
+    def new(self) -> Iterator[Piece]:
+        """What came since the last call."""
+
+    def end(self) -> Iterator[Piece]:
+        """What is left when nothing more will come."""
+
+
+class Told:
+    """Facts and events in the words of a teller."""
+
+    def __init__(self, run: Run, teller: Teller, *, events: bool) -> None:
+        self._path = run.journal
+        self._facts = Facts(run.journal)
+        self._player = Player(teller, time.time, _open_stream if events else None)
+        self.stopped = False
+
+    def new(self) -> Iterator[Piece]:
+        """The facts since the last call, and what the agent says now."""
+        for fact in self._facts.new():
+            self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
+            try:
+                yield from self._player.fact(fact)
+            except NONSENSE as error:
+                raise StateError(f"{self._path}: its facts make no sense ({error!r})") from error
+        yield from self._player.idle()
+
+    def end(self) -> Iterator[Piece]:
+        """The last words of a stream that was cut off."""
+        yield from self._player.end()
+
+
+class RawJournal:
+    """The journal's lines as they are, also those that were changed or torn."""
+
+    def __init__(self, run: Run) -> None:
+        self._lines = GrowingLines(run.journal)
+
+    def new(self) -> Iterator[Piece]:
+        """The lines since the last call."""
+        yield from self._lines.lines()
+
+    def end(self) -> Iterator[Piece]:
+        """A torn last line."""
+        yield self._lines.rest
+
+
+class RawStreams:
+    """What the agent printed, turn after turn, byte by byte."""
+
+    def __init__(self, run: Run) -> None:
+        self._facts = Facts(run.journal)
+        self._stream: Growing | None = None
+
+    def new(self) -> Iterator[Piece]:
+        """The bytes since the last call."""
+        for fact in self._facts.new():
+            if isinstance(fact, Launching) and fact.role is not Role.MESSAGE:
+                yield from self.end()
+                self._stream = Growing(fact.stream)
+        yield from self.end()
+
+    def end(self) -> Iterator[Piece]:
+        """The bytes of the last stream."""
+        if self._stream is not None:
+            yield from self._stream.blocks()
+
+
+def _open_stream(launch: Launching) -> Stream:
+    return Stream(launch.dialect, prompt_of(launch), Growing(launch.stream).blocks)
+
+
+# ------------------------------------------------------------------ the sink
+
+
+class Sink:
+    """Standard output; nowhere, if that is closed.
+
+    With `last` only so many lines of what is there already are shown. It does not hide that its
+    reader has gone: the command line's one catch knows what to do.
+    """
+
+    def __init__(self, out: TextIO | None, last: int | None) -> None:
+        self._out: BinaryIO = BytesIO() if out is None else out.buffer
+        self._encoding = getattr(out, "encoding", None) or "utf-8"
+        self._held: deque[bytes] | None = None if last is None else deque(maxlen=last)
+        self._rest = b""
+
+    def write(self, piece: Piece) -> None:
+        """Show this, or hold it back while it may not be among the last lines."""
+        data = piece if isinstance(piece, bytes) else self._encoded(piece)
+        if self._held is None:
+            self._out.write(data)
+            return
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        self._held.extend(line + b"\n" for line in whole)
+
+    def flush(self) -> None:
+        """Show everything up to now; what comes later is new and not held back."""
+        if self._held is not None:
+            if self._rest:
+                self._held.append(self._rest)
+            self._out.writelines(self._held)
+            self._held, self._rest = None, b""
+        self._out.flush()
+
+    def _encoded(self, lines: list[str]) -> bytes:
+        return "".join(f"{line}\n" for line in lines).encode(self._encoding, "replace")

@@ -1,0 +1,162 @@
+"""`ralph status`: what runs are doing, from any terminal."""
+
+import json
+import os
+import sys
+import time
+
+import click
+
+from ralph.adapters.files import project_dir, state_root
+from ralph.adapters.runs import (
+    Account,
+    Run,
+    account_of,
+    all_runs,
+    find_run,
+    life_of,
+    projects,
+    prompt_of,
+    read_tail,
+)
+from ralph.adapters.tree import Tree, measure
+from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.core.facts import Launching
+from ralph.ui.replay import last_actions
+from ralph.ui.report import Report, report_dict
+from ralph.ui.report_lines import report_lines, table_lines
+from ralph.ui.style import Style, Wishes, choose_style
+
+_TAIL = 256 * 1024
+_EPILOG = """\b
+Examples:
+  ralph status                    this directory's run, or its last one
+  ralph status 3f2a               a run by the last letters of its id
+  ralph status --all              every run of every directory
+  ralph status --spending         what the runs here cost, by day and by run
+  ralph status --json | jq .state
+\b
+RUN is a run's id or any part of it that only one run has.
+Exit codes: 0, or 2 when there is no such run.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("run", required=False, shell_complete=completed_by("run_ids"))
+@click.option(
+    "--all", "everything", is_flag=True, help="Every run of every directory, newest first."
+)
+@click.option("--json", "in_json", is_flag=True, help="Print one JSON object; with --all a list.")
+@click.option("--spending", is_flag=True, help="What this directory's runs cost, by day and run.")
+@in_directory
+def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) -> None:
+    """Show what a run is doing, what it has spent, and how it ended.
+
+    Without RUN: the run that is going on in this directory, else its last one.
+    """
+    if run is not None and (everything or spending):
+        flag = "--all" if everything else "--spending"
+        raise click.UsageError(f"{flag} is about every run: leave out the run's name, or {flag}.")
+    root, now = state_root(os.environ), time.time()
+    if spending:
+        _show_spending(_projects(root, everything=everything), now, in_json=in_json)
+        return
+    if everything:
+        _show_all(all_runs(root), now, in_json=in_json)
+        return
+    (report,) = reports_of([find_run(root, current_directory(), run, "status")], now)
+    if in_json:
+        click.echo(json.dumps(report_dict(report), indent=2))
+    else:
+        click.echo("\n".join(report_lines(report, style())))
+
+
+def _show_all(runs: list[Run], now: float, *, in_json: bool) -> None:
+    if in_json:
+        click.echo(json.dumps([report_dict(r) for r in reports_of(runs, now)], indent=2))
+    elif not runs:
+        click.echo("There are no runs yet. Start one: ralph run -p 'what to do'")
+    else:
+        reports = [report_of(run, now, actions=False) for run in runs]
+        click.echo("\n".join(table_lines(reports, style())))
+
+
+def _projects(root: str, *, everything: bool) -> list[str]:
+    return projects(root) if everything else [project_dir(root, current_directory())]
+
+
+def _show_spending(directories: list[str], now: float, *, in_json: bool) -> None:
+    from ralph.adapters.ledger import read_ledger
+    from ralph.ui.spending import spending_dict, spending_lines
+
+    entries = [entry for directory in directories for entry in read_ledger(directory)]
+    if in_json:
+        click.echo(json.dumps(spending_dict(entries), indent=2))
+    else:
+        click.echo("\n".join(spending_lines(entries, now)))
+
+
+def reports_of(runs: list[Run], now: float) -> list[Report]:
+    """Everything about these runs; what their processes use is measured for all at once."""
+    trees = measure([run.owner.pid for run in runs if run.owner is not None], time.sleep)
+    return [report_of(run, now, trees.get(run.owner.pid) if run.owner else None) for run in runs]
+
+
+def report_of(run: Run, now: float, tree: Tree | None = None, *, actions: bool = True) -> Report:
+    """What is known about a run. Whatever is wrong with it is part of the report."""
+    account = account_of(run)
+    return Report(
+        run=run.id,
+        life=life_of(run, account, now).value,
+        directory=run.directory,
+        journal=run.journal,
+        now=now,
+        state=account.state,
+        started=account.started,
+        doing=account.doing,
+        heard_at=_heard_at(account.doing),
+        pid=run.owner.pid if run.owner else None,
+        asked=run.asked(),
+        last_actions=_last_actions(account) if actions else (),
+        tree=tree.as_dict() if tree else None,
+        problem=account.problem,
+    )
+
+
+def _last_actions(account: Account) -> tuple[str, ...]:
+    launch = account.launch
+    if launch is None:
+        return ()
+    return last_actions(launch.dialect, prompt_of(launch), read_tail(launch.stream, _TAIL))
+
+
+def _heard_at(doing: object) -> float | None:
+    """When the stream last grew; None while there is nothing in it."""
+    if not isinstance(doing, Launching):
+        return None
+    try:
+        found = os.stat(doing.stream)
+    except OSError:
+        return None
+    return found.st_mtime if found.st_size else None
+
+
+def style(color: bool | None = None, emoji: bool | None = None) -> Style:
+    """How stdout looks."""
+    out = sys.stdout
+    terminal = out is not None and out.isatty()
+    return choose_style(
+        Wishes(),
+        Wishes(emoji, color),
+        terminal=terminal,
+        environ=os.environ,
+        encoding=getattr(out, "encoding", None) or "utf-8",
+        width=_width() if terminal else None,
+    )
+
+
+def _width() -> int | None:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,253 @@
+"""A run told once more from its journal and its streams, or followed as they grow.
+
+Nothing here reads a file: facts come in as values and streams as bytes, from whoever has them.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from io import StringIO
+from typing import Protocol
+
+from ralph.core.events import (
+    AgentEvent,
+    Question,
+    RateLimited,
+    Result,
+    Retry,
+    Speaker,
+    Text,
+    ToolStart,
+)
+from ralph.core.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
+from ralph.core.redact import redact
+from ralph.core.state import NEW, fold
+from ralph.core.turn import Role
+from ralph.core.verdict import Stop
+from ralph.streams import Parser, parser_for
+from ralph.streams.framing import Framer
+from ralph.ui.clean import clean, one_line, shorten
+from ralph.ui.format import Formatter
+from ralph.ui.jsonlines import JsonLines
+from ralph.ui.lines import Briefing
+from ralph.ui.narration import narrate
+from ralph.ui.style import Style, Tone
+from ralph.ui.words import clock_time
+
+_ACTIONS = 5
+_ACTION_SHOWN = 120
+_MARGIN = " " * 9  # the width of a time and a blank: what the agent says has no time of its own
+
+
+# ------------------------------------------------------------------ playing
+
+
+class Teller(Protocol):
+    """Tells facts and events as lines. `now` is when they happened."""
+
+    def fact(self, fact: Fact) -> list[str]:
+        """The lines for a fact."""
+
+    def event(self, event: AgentEvent, now: float) -> list[str]:
+        """The lines for something that the agent's stream said."""
+
+
+Blocks = Callable[[], Iterable[bytes]]  # what was added to a stream since the last call
+
+
+class Player:
+    """Tells facts in order, with each stream at its place if `open_stream` is given."""
+
+    def __init__(
+        self,
+        teller: Teller,
+        clock: Callable[[], float],
+        open_stream: "Callable[[Launching], Stream] | None" = None,
+    ) -> None:
+        self._teller = teller
+        self._clock = clock
+        self._open_stream = open_stream
+        self._stream: Stream | None = None
+
+    def fact(self, fact: Fact) -> Iterator[list[str]]:
+        """The lines up to and with this fact. A stream's last words come before its turn's end,
+        and are told with the time of that."""
+        yield from self._events(fact.time)
+        if isinstance(fact, Ended | Launching | Began | Resumed | Settled):
+            yield from self._end(fact.time)
+        yield self._teller.fact(fact)
+        if isinstance(fact, Launching) and self._open_stream and fact.role is not Role.MESSAGE:
+            self._stream = self._open_stream(fact)
+
+    def idle(self) -> Iterator[list[str]]:
+        """No fact has come, but the agent may have said something."""
+        yield from self._events(self._clock())
+
+    def end(self) -> Iterator[list[str]]:
+        """There will be no more: what a torn stream still holds."""
+        yield from self._events(self._clock())
+        yield from self._end(self._clock())
+
+    def _events(self, now: float) -> Iterator[list[str]]:
+        if self._stream is not None:
+            yield from (self._teller.event(event, now) for event in self._stream.events())
+
+    def _end(self, now: float) -> Iterator[list[str]]:
+        if self._stream is not None:
+            yield from (self._teller.event(event, now) for event in self._stream.rest())
+            self._stream = None
+
+
+class Stream:
+    """A saved stream, understood as far as it goes; memory stays flat whatever its size."""
+
+    def __init__(self, dialect: str, prompt: str, blocks: Blocks) -> None:
+        self._parser: Parser = parser_for(dialect, prompt)
+        self._framer = Framer()
+        self._blocks = blocks
+
+    def events(self) -> Iterator[AgentEvent]:
+        """What was said since the last call."""
+        for block in self._blocks():
+            if whole := self._framer.feed(block):
+                yield from self._parser.feed(whole)
+
+    def rest(self) -> Iterator[AgentEvent]:
+        """What was held back; nothing more will come."""
+        if rest := self._framer.rest():
+            yield from self._parser.feed(rest)
+        yield from self._parser.end()
+
+
+# ------------------------------------------------------------------ tellers
+
+
+class PeopleTeller:
+    """Ralph's lines with the time of each and a line where a day begins; the agent's below."""
+
+    def __init__(self, style: Style, journal: str, *, verbose: bool = False) -> None:
+        width = None if style.width is None else max(20, style.width - len(_MARGIN))
+        inner = replace(style, timestamps=False, width=width)
+        self._style = style
+        self._verbose = verbose
+        self._now = 0.0
+        self._formatter = Formatter(inner, lambda: self._now, redact)
+        self._briefing = Briefing(journal=journal)
+        self._state = NEW
+        self._day = ""
+
+    def fact(self, fact: Fact) -> list[str]:
+        """Each line behind its time."""
+        self._now = fact.time
+        before, self._state = self._state, fold(self._state, fact)
+        if isinstance(fact, Started):
+            self._briefing = briefing_of(fact, self._briefing.journal)
+        if isinstance(fact, Began | Resumed):
+            self._formatter.start()
+        told = narrate(fact, before, self._state, self._briefing)
+        lines = [line for line in told if self._verbose or not line.verbose]
+        if not lines:
+            return []
+        return [
+            *self._new_day(),
+            *(text for line in lines for text in self._dressed(line.text, line.tone)),
+        ]
+
+    def event(self, event: AgentEvent, now: float) -> list[str]:
+        """As during the run, in from the margin."""
+        self._now = now
+        return [f"{_MARGIN}{line}" if line else "" for line in self._formatter.lines(event)]
+
+    def _dressed(self, text: str, tone: Tone) -> Iterator[str]:
+        stamp = clock_time(self._now)
+        for part in redact(clean(text)).split("\n"):
+            yield f"{stamp} {self._style.paint(part, tone)}"
+            stamp = " " * len(stamp)
+
+    def _new_day(self) -> list[str]:
+        day = time.strftime("%A %Y-%m-%d", time.localtime(self._now))
+        before, self._day = self._day, day
+        return [self._style.paint(day, Tone.FAINT)] if day != before else []
+
+
+class JsonTeller:
+    """What `ralph run --json` prints, the last line too."""
+
+    def __init__(self, run: str, journal: str) -> None:
+        self._out = StringIO()
+        self._now = 0.0
+        self._journal = journal
+        self._lines = JsonLines(self._out, run, clock=lambda: self._now, redact=redact)
+
+    def fact(self, fact: Fact) -> list[str]:
+        """One object, and the last line of a run after its last fact."""
+        self._now = fact.time
+        self._lines.on_fact(fact)
+        if isinstance(fact, Settled) and isinstance(fact.verdict, Stop):
+            self._lines.stop(fact.verdict, self._journal)
+        return self._taken()
+
+    def event(self, event: AgentEvent, now: float) -> list[str]:
+        """One object."""
+        self._now = now
+        self._lines.on_event(event)
+        return self._taken()
+
+    def _taken(self) -> list[str]:
+        lines = self._out.getvalue().splitlines()
+        self._out.seek(0)
+        self._out.truncate()
+        return lines
+
+
+def briefing_of(started: Started, journal: str) -> Briefing:
+    """What a reader's sentences need, as far as the journal knows it."""
+    return Briefing(
+        iterations=started.limits.iterations,
+        guardrails=frozenset(_guardrails(started.settings)),
+        journal=journal,
+    )
+
+
+def _guardrails(settings: str) -> Iterator[str]:
+    try:
+        for guardrail in json.loads(settings).get("guardrails") or []:
+            yield str(guardrail["command"])
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return  # settings of another time: the gates are then told as any other
+
+
+# ------------------------------------------------------------------ the end of a stream
+
+
+def last_actions(dialect: str, prompt: str, tail: bytes) -> tuple[str, ...]:
+    """The last tool calls and texts in the end of a stream, oldest first."""
+    parser = parser_for(dialect, prompt)
+    actions = [a for event in (*parser.feed(tail), *parser.end()) for a in _action(event)]
+    return tuple(tidy(action, _ACTION_SHOWN) for action in actions[-_ACTIONS:])
+
+
+def _action(event: AgentEvent) -> Iterator[str]:
+    match event:
+        case ToolStart(name=name, summary=summary):
+            yield f"{name}({summary})" if summary else name
+        case Text(text=text, speaker=Speaker.ASSISTANT | Speaker.HOST) if text.strip():
+            yield from list(filter(str.strip, text.splitlines()))[-_ACTIONS:]
+        case Question(text=text):
+            yield f"Question: {text}"
+        case RateLimited(why=why):
+            yield f"Rate limited: {why}"
+        case Retry(attempt=attempt, why=why):
+            yield f"Retry {attempt}: {why}"
+        case Result(failure=failure) if failure is not None:
+            yield f"Failed: {failure.message}"
+        case _:
+            return
+
+
+def tidy(text: str, most: int) -> str:
+    """One short line that is safe to show."""
+    # Cut first: a line of output may be long, and only its beginning is shown.
+    words = " ".join(one_line(redact(clean(text[: 4 * most]))).split())
+    return shorten(words, most, None, "...")

@@ -1,0 +1,215 @@
+"""One run as `ralph status` knows it: what it is doing, in words, and all of it for programs."""
+
+from typing import Any
+
+from ralph.core.events import Usage
+from ralph.core.facts import Checking, Launching, Started
+from ralph.core.gates import Finding
+from ralph.core.limits import Limits, Spent
+from ralph.core.redact import redact
+from ralph.core.state import NEW, Phase, RunState
+from ralph.core.turn import Role
+from ralph.core.value import value
+from ralph.core.words import duration
+from ralph.core.world import Signals
+from ralph.ui.clean import clean
+from ralph.ui.words import coming_time
+
+_DAY = 86_400
+
+
+@value
+class Report:
+    """What is known about a run at one moment. `life` is running, waiting, paused, ended, crashed
+    or unknown; `tree` is what its processes use, as JSON has it."""
+
+    run: str
+    life: str
+    directory: str
+    journal: str
+    now: float
+    state: RunState = NEW
+    started: Started | None = None
+    doing: Launching | Checking | None = None
+    heard_at: float | None = None  # when the agent last printed something
+    pid: int | None = None
+    asked: Signals = Signals()
+    last_actions: tuple[str, ...] = ()
+    tree: dict[str, Any] | None = None
+    problem: str = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether its process runs."""
+        return self.pid is not None
+
+    @property
+    def limits(self) -> Limits:
+        """What it may use."""
+        return self.started.limits if self.started else Limits()
+
+    @property
+    def spent(self) -> Spent:
+        """What it has used up to now."""
+        return self.state.spent_at(self.now) if self.live else self.state.spent
+
+
+# ------------------------------------------------------------------ what it is doing
+
+
+def phase_of(report: Report) -> str | None:
+    """One word for what it is doing, or what it did when it was cut off; None once it has ended."""
+    if report.life in ("waiting", "paused"):
+        return report.life
+    if report.life == "ended":
+        return None
+    if report.started is None:
+        return "starting"
+    return "checking" if isinstance(report.doing, Checking) else report.state.phase.value
+
+
+def doing_words(report: Report) -> str:
+    """What it is doing now, or how it ended."""
+    match report.life:
+        case "ended":
+            return _ended_words(report)
+        case "crashed":
+            since = _ago(report, report.state.time)
+            return f"its process is gone without a last word{since}"
+        case "unknown":
+            return "no process of it is seen and its journal cannot be read"
+        case "paused":
+            return f"since {duration(report.now - report.state.time)}; ralph resume goes on"
+        case "waiting":
+            return _waiting_words(report)
+        case _:
+            return _working_words(report)
+
+
+def _ended_words(report: Report) -> str:
+    stop = report.state.stop
+    assert stop is not None
+    ago = _ago(report, report.state.time)
+    return f"{stop.reason.value}, exit code {stop.reason.exit_code}{ago}"
+
+
+def _ago(report: Report, moment: float) -> str:
+    return f", {age(report.now - moment)} ago" if moment else ""
+
+
+def _waiting_words(report: Report) -> str:
+    state = report.state
+    until = state.wake or report.now
+    when = f"until {coming_time(until, report.now)} ({duration(until - report.now)} left)"
+    failure = state.turn.failure if state.turn else None
+    if failure is not None and failure.limited:
+        return f"for the rate limit {when}"
+    if state.asleep is not None and state.asleep.why:
+        return f"{when}: {state.asleep.why}"
+    return f"{when}, then the next turn starts"
+
+
+def _working_words(report: Report) -> str:
+    state, doing = report.state, report.doing
+    if report.started is None:
+        return "just starting"
+    if isinstance(doing, Checking):
+        return f"checks `{doing.gate}` since {duration(report.now - doing.time)}"
+    if isinstance(doing, Launching):
+        return _agent_words(report, doing)
+    if state.phase is Phase.SETTLING:
+        return f"puts the verdict into effect since {duration(report.now - state.time)}"
+    return "starts the next turn" if state.phase is Phase.OPENING else "between two steps"
+
+
+def _agent_words(report: Report, launch: Launching) -> str:
+    what = {Role.REVIEW: "the agent reviews", Role.MESSAGE: "the agent writes a commit message"}
+    since = duration(report.now - launch.time)
+    heard = "no output yet"
+    if report.heard_at is not None:
+        heard = f"last output {duration(report.now - report.heard_at)} ago"
+    return f"{what.get(launch.role, 'the agent works')} since {since}, {heard}"
+
+
+def age(seconds: float) -> str:
+    """How long ago, short: 12s, 5m, 3h, 2d, 1y; a clock that was set back makes it 0s."""
+    whole = max(0, int(seconds))
+    for size, unit in ((365 * _DAY, "y"), (_DAY, "d"), (3600, "h"), (60, "m")):
+        if whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+# ------------------------------------------------------------------ for programs
+
+
+def report_dict(report: Report) -> dict[str, Any]:
+    """The run as one JSON object; null is what is not known, or not yet."""
+    started, state, stop = report.started, report.state, report.state.stop
+    assignment, limits = state.assignment, report.limits
+    return {
+        "run": report.run,
+        "profile": started.profile if started else None,
+        "state": report.life,
+        "phase": phase_of(report),
+        "doing": doing_words(report),
+        "reason": stop.reason.value if stop else None,
+        "exit": stop.reason.exit_code if stop else None,
+        "why": (stop.why or None) if stop else None,
+        "task": assignment.task if assignment else None,
+        "title": (assignment.title or None) if assignment else None,
+        "iteration": state.iteration,
+        "max_iterations": limits.iterations,
+        "spent": _spent_dict(report.spent),
+        "limits": {
+            "iterations": limits.iterations,
+            "seconds": limits.seconds,
+            "cost_usd": limits.dollars,
+        },
+        "pid": report.pid,
+        "wake_at": state.wake if report.life == "waiting" else None,
+        "asked": _asked_dict(report.asked),
+        "agent": (started.agent or None) if started else None,
+        "model": (started.model or None) if started else None,
+        "workspace": started.workspace if started else None,
+        "started_at": started.time if started else None,
+        "ended_at": state.time if stop else None,
+        "evidence": list(stop.evidence) if stop else [],
+        "findings": [_finding_dict(finding) for finding in state.findings],
+        "last_actions": list(report.last_actions),
+        "tree": report.tree,
+        "state_dir": report.directory,
+        "journal": report.journal,
+        "problem": report.problem or None,
+    }
+
+
+def _spent_dict(spent: Spent) -> dict[str, Any]:
+    usage = spent.usage
+    tokens = {
+        "input": usage.input,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+    }
+    return {
+        "iterations": spent.iterations,
+        "seconds": round(spent.seconds, 3),
+        "cost_usd": spent.dollars or None,
+        "tokens": tokens if usage != Usage() else None,
+    }
+
+
+def _asked_dict(asked: Signals) -> str | None:
+    if asked.cancels:
+        return "stop-now" if asked.cancels > 1 else "stop"
+    return "pause" if asked.paused else None
+
+
+def _finding_dict(finding: Finding) -> dict[str, Any]:
+    return {
+        "gate": finding.gate,
+        "code": finding.code,
+        "log": finding.log or None,
+        "text": redact(clean(finding.text)),
+    }

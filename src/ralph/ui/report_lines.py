@@ -1,0 +1,200 @@
+"""Runs as `ralph status` shows them to people: one in full, or many in a table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ralph.core.events import Usage
+from ralph.core.gates import Finding
+from ralph.core.redact import redact
+from ralph.core.words import duration
+from ralph.core.world import Signals
+from ralph.ui.clean import clean, columns, first_line, shorten
+from ralph.ui.closing import closing_lines
+from ralph.ui.lines import Briefing, Line
+from ralph.ui.replay import tidy
+from ralph.ui.report import Report, age, doing_words
+from ralph.ui.style import Style, Tone
+from ralph.ui.words import money, number
+
+_LABEL = 11  # columns
+_LINE_SHOWN = 4096
+_NARROWEST = 20
+_CUT = ("Task", "Last")  # words of others, of any length
+_TONES = {
+    "running": Tone.CALL,
+    "waiting": Tone.NOTICE,
+    "paused": Tone.NOTICE,
+    "crashed": Tone.BAD,
+    "unknown": Tone.BAD,
+}
+_HEADINGS = ("RUN", "STATE", "PROFILE", "TURNS", "SPENT", "AGE", "WORKSPACE")
+_LEAST_WORKSPACE = 10
+
+
+def report_lines(report: Report, style: Style) -> list[str]:
+    """The run, a line for each thing worth knowing; the most important at the top, and at the
+    bottom what to do next. The agent's words are cut to the terminal, paths never."""
+    rows = [line for label, lines in _fields(report) for line in _labelled(label, lines, style)]
+    return [_dressed(line, style) for line in (*rows, *_last_words(report))]
+
+
+def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
+    started, state = report.started, report.state
+    profile = f" ({started.profile})" if started else ""
+    yield "Run", [Line(f"{report.run}{profile}")]
+    yield "State", [Line(f"{report.life}: {doing_words(report)}", _tone(report))]
+    if report.live and (report.asked.cancels or (report.asked.paused and report.life != "paused")):
+        yield "Asked", [Line(_asked_words(report.asked), Tone.NOTICE)]
+    if report.problem:
+        yield "Problem", [Line(report.problem, Tone.BAD)]
+    if started:
+        yield "Workspace", [Line(started.workspace)]
+        model = f", model {started.model}" if started.model else ""
+        yield "Agent", [Line(f"{started.agent or 'unknown'}{model}")]
+    if state.assignment:
+        yield "Task", [Line(_task_words(report))]
+    if started:
+        yield "Iteration", [Line(_iteration_words(report))]
+        yield "Spent", [Line(_spent_words(report))]
+    yield "Found", [_finding_line(finding) for finding in state.findings]
+    yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
+    if report.tree:
+        yield "Processes", _tree_lines(report.tree, report.pid)
+
+
+def _last_words(report: Report) -> Iterator[Line]:
+    stop = report.state.stop
+    if stop is not None:
+        yield from closing_lines(stop, report.state, Briefing(journal=report.journal))
+        return
+    yield Line(f"Journal: {report.journal}")
+    if report.live:
+        yield Line("Follow it: ralph logs -f     End it: ralph stop")
+    elif report.life == "crashed":
+        yield Line(
+            "What it did: ralph logs. Going on after a crash is not there yet: run it again."
+        )
+
+
+def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:
+    """The label stands before the first line, blanks before the others."""
+    room = max(_NARROWEST, style.width - _LABEL) if style.width and label in _CUT else None
+    for line in lines:
+        text = shorten(tidy(line.text, _LINE_SHOWN), _LINE_SHOWN, room, "...")
+        yield Line(f"{label:<{_LABEL}}{text}", line.tone)
+        label = ""
+
+
+def _dressed(line: Line, style: Style) -> str:
+    return style.paint(redact(clean(line.text)).replace("\n", " "), line.tone)
+
+
+def _tone(report: Report) -> Tone:
+    stop = report.state.stop
+    if report.life != "ended" or stop is None:
+        return _TONES.get(report.life, Tone.PLAIN)
+    return Tone.GOOD if stop.reason.exit_code == 0 else Tone.NOTICE
+
+
+def _task_words(report: Report) -> str:
+    assignment = report.state.assignment
+    assert assignment is not None
+    title = f": {assignment.title}" if assignment.title else ""
+    mode = f" ({assignment.mode})" if assignment.mode != "implement" else ""
+    return f"{assignment.task}{mode}{title}"
+
+
+def _iteration_words(report: Report) -> str:
+    most = report.limits.iterations
+    return f"{report.state.iteration} of {most}" if most else str(report.state.iteration)
+
+
+def _spent_words(report: Report) -> str:
+    spent, limits = report.spent, report.limits
+    parts = [_against(duration(spent.seconds), limits.seconds and duration(limits.seconds))]
+    if spent.dollars or limits.dollars:
+        parts.append(_against(money(spent.dollars), limits.dollars and money(limits.dollars)))
+    if spent.usage != Usage():
+        all_in = spent.usage.input + spent.usage.cache_read + spent.usage.cache_write
+        parts.append(f"{number(all_in)} tokens in, {number(spent.usage.output)} out")
+    if report.state.waited >= 1:
+        parts.append(f"{duration(report.state.waited)} of waiting beside it")
+    return ", ".join(parts)
+
+
+def _against(spent: str, limit: str | float | None) -> str:
+    return f"{spent} of {limit}" if limit else spent
+
+
+def _finding_line(finding: Finding) -> Line:
+    if finding.code is None:
+        return Line(f"{finding.gate}: {first_line(finding.text)}", Tone.BAD)
+    log = f", output in {finding.log}" if finding.log else ""
+    return Line(f"{finding.gate}: exit code {finding.code}{log}", Tone.BAD)
+
+
+def _tree_lines(tree: dict[str, Any], pid: int | None) -> list[Line]:
+    below = f"{tree['processes']} of the agent and its checks: {_load_words(tree)}"
+    own = f"ralph itself (pid {pid}): {_load_words(tree['ralph'])}"
+    return [Line(below), Line(own)] if tree["processes"] else [Line(own)]
+
+
+def _load_words(load: dict[str, Any]) -> str:
+    return f"{load['cpu_percent']:.0f}% CPU, {number(load['rss_bytes'])}B"
+
+
+def _asked_words(asked: Signals) -> str:
+    if asked.cancels:
+        return "to stop at once" if asked.cancels > 1 else "to stop after the current operation"
+    return "to pause before the next turn"
+
+
+# ------------------------------------------------------------------ many runs
+
+
+def table_lines(reports: list[Report], style: Style) -> list[str]:
+    """Runs as a table that fits the terminal, or 80 columns; below it what cannot be read."""
+    rows = [_HEADINGS, *(_row(report) for report in reports)]
+    tones = [Tone.FAINT, *(_tone(report) for report in reports)]
+    table = _fitted(rows, style.width or 80)
+    wrong = [f"{r.run}: {tidy(r.problem, _LINE_SHOWN)}" for r in reports if r.problem]
+    return [
+        *(style.paint(row, tone) for row, tone in zip(table, tones, strict=True)),
+        *(style.paint(line, Tone.BAD) for line in wrong),
+    ]
+
+
+def _fitted(rows: list[tuple[str, ...]], width: int) -> list[str]:
+    """Aligned, with less between the columns where there is little room for the last."""
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(_HEADINGS) - 1)]
+    rooms = {gap: width - sum(widths) - gap * len(widths) for gap in (2, 1)}
+    gap = 2 if rooms[2] >= _LEAST_WORKSPACE else 1
+    room = max(_LEAST_WORKSPACE, rooms[gap])
+    return [shorten(_aligned(row, widths, room, " " * gap), width, width, "...") for row in rows]
+
+
+def _row(report: Report) -> tuple[str, ...]:
+    started, stop = report.started, report.state.stop
+    most = report.limits.iterations
+    spent = duration(report.spent.seconds)
+    if report.spent.dollars:
+        spent += f" {money(report.spent.dollars)}"
+    return (
+        report.run,
+        stop.reason.value if stop else report.life,
+        started.profile if started else "-",
+        f"{report.state.iteration}/{most}" if most else str(report.state.iteration),
+        spent,
+        age(report.now - started.time) if started else "-",
+        tidy(started.workspace, _LINE_SHOWN) if started else "-",
+    )
+
+
+def _aligned(row: tuple[str, ...], widths: list[int], room: int, gap: str) -> str:
+    *cells, last = row
+    padded = [
+        f"{cell}{' ' * (width - columns(cell))}" for cell, width in zip(cells, widths, strict=True)
+    ]
+    if columns(last) > room:  # the end of a path tells more than its beginning
+        last = f"...{last[-(room - 3) :]}"
+    return gap.join([*padded, last])

@@ -1,0 +1,116 @@
+"""The bench runs: a table for people, JSON for programs, clear words for bad input, no traces."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = (sys.executable, "-m", "bench")
+CHEAPEST = ("--quick", "--only", "turnaround", "--iterations", "3")
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the bench reads /proc"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="the fake agent needs a C compiler"),
+]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """Where the bench makes its directories."""
+    directory = tmp_path / "scratch"
+    directory.mkdir()
+    return directory
+
+
+def bench(scratch: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    argv = [*BENCH, "--dir", str(scratch), *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_one_measure_gives_a_table_and_json(scratch: Path, tmp_path: Path) -> None:
+    """bench/README.md: a table, the rounds as JSON, and nothing is left behind."""
+    file = tmp_path / "figures.json"
+    again = f"again=bash {ROOT}/bench/loop.sh {{agent}} {{iterations}} {{prompt}}"
+    done = bench(scratch, *CHEAPEST, "--json", str(file), "--contender", again)
+    assert done.returncode == 0, done.stderr
+    head, first = done.stdout.splitlines()[:2]
+    assert " ".join(head.split()) == "measure floor bash ralph again ralph/bash aim met"
+    assert first.startswith("agent start to next start  ms")
+    assert first.endswith(("yes", "no"))
+    found = json.loads(file.read_text("utf-8"))
+    assert set(found["rows"][0]["figures"]) == {"floor", "bash", "ralph", "again"}
+    assert all(figure > 0 for row in found["rows"] for figure in row["figures"].values())
+    assert found["machine"]["cores"] >= 1
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--iterations", "1"), "two iterations at least"),
+        (("--only", "nothing"), "invalid choice"),
+        (("--json", "/no/such/place/figures.json"), "cannot be written"),
+        (("--contender", "nameless"), "write NAME="),
+        (("--contender", "x=run {agent}"), "needs {iterations}"),
+        (("--contender", "x=run '{agent} {iterations}"), "No closing quotation"),
+        (("--contender", "x=/no/such/loop {agent} {iterations}"), "/no/such/loop"),
+        (("--contender", "x=echo {agent} {iterations}"), "echo started the agent 0 times, not 3"),
+        (("--ralph", "/no/such/ralph"), "/no/such/ralph"),
+        (("--dir", "/no/such/place"), "/no/such/place"),
+    ],
+)
+def test_bad_input_is_told_and_leaves_nothing(
+    words: tuple[str, ...], told: str, scratch: Path, tmp_path: Path
+) -> None:
+    """Bad input: a clear error, exit 2, nothing lost and nothing left."""
+    file = str(tmp_path / "figures.json")
+    done = bench(scratch, *CHEAPEST, "--json", file, *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not os.path.exists(file)
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing(number: signal.Signals, scratch: Path, tmp_path: Path) -> None:
+    """Ctrl+C ends every process of every contender and removes the directory."""
+    words = ("--only", "turnaround", "--iterations", "100000", "--json", str(tmp_path / "json"))
+    argv = [*BENCH, "--dir", str(scratch), *words]
+    process = subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
+    await_that(lambda: list(scratch.glob("*/*/times")), process)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert b"Traceback" not in said
+    assert list(scratch.iterdir()) == []
+    assert not processes_of(scratch)
+
+
+def await_that(happened: Callable[[], object], process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert process.poll() is None, "it ended too soon"
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+
+
+def processes_of(scratch: Path) -> list[str]:
+    """The command lines of processes that were started for this directory."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue  # it has ended
+        if str(scratch) in line:
+            lines.append(line)
+    return lines
