@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 RUN := $(PYTHON) -m
 
 .NOTPARALLEL:
-.PHONY: help demo test check lint fmt build install all cover test-agents clean venv
+.PHONY: help demo test check lint fmt build install all cover bench test-agents clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -20,7 +20,7 @@ check: venv lint ## format, lint, types, layers and sizes; changes nothing
 lint: venv ## format, lint and types; changes nothing
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
-	@$(RUN) mypy src tests
+	@$(RUN) mypy src tests bench
 
 fmt: venv ## put the code into the house's format
 	@$(RUN) ruff format .
@@ -55,13 +55,16 @@ cover: venv ## branch coverage of core and streams; less than 100 % fails
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include='*/ralph/core/*,*/ralph/streams/*'
 
-test-agents: venv ## run the real claude and codex against a scripted model
+bench: venv ## what a run costs beside a bare bash loop; BENCH="--quick" passes options on
+	@$(RUN) bench $(BENCH)
+
+test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \
 	[ -z "$$bin" ] || RALPH_AGENTS_BIN=$$bin $(RUN) pytest -n 2 -m agents tests/agents
 
 clean: ## remove what the other words made, except .venv
 	@rm -rf dist build htmlcov .coverage* .mypy_cache .ruff_cache .hypothesis
-	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+	@find src tests bench -name __pycache__ -prune -exec rm -rf {} +
 
 venv:
 	@tools/bootstrap

@@ -1,0 +1,220 @@
+"""The measures. Each takes its rounds in turn, A B A B, so that a busy moment hits everybody."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TypeVar
+
+from bench.contenders import Contender, filled
+from bench.place import BenchError, Place
+from bench.processes import Weight, weigh
+from bench.rows import Aim, Row, percentile
+
+Figure = TypeVar("Figure")
+
+_PROMPT = "Make the tests pass. Say <response>DONE</response> when they do."
+_MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    iterations: int = 200
+    rounds: int = 5
+    starts: int = 25
+    slope: tuple[int, int] = (50, 1050)
+    slope_rounds: int = 3
+    looped: int = 300  # iterations while memory is watched
+    stream: int = 200 * _MB
+    stream_rounds: int = 5
+
+
+QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything a measure needs."""
+
+    place: Place
+    contenders: tuple[Contender, ...]
+    sizes: Sizes
+
+    def able(self, what: Callable[[Contender], tuple[str, ...]]) -> list[Contender]:
+        """The contenders that have a command for this."""
+        return [contender for contender in self.contenders if what(contender)]
+
+    def run(self, command: tuple[str, ...], iterations: int, *, look: bool = False) -> Weight:
+        """Run a loop from a clean beginning, and check that it did what was asked."""
+        argv = filled(command, self.place.agent, iterations, _PROMPT)
+        self.place.renew()
+        weight = weigh(argv, self.place.environment(), agent=self.place.agent, look=look)
+        self._check(argv, iterations)
+        return weight
+
+    def stream(self, command: tuple[str, ...], shown: str) -> tuple[float, Weight]:
+        """Megabytes a second from the agent's start to the contender's end, and the rest."""
+        argv = filled(command, self.place.claude, 1, _PROMPT)
+        self.place.renew()
+        env = {**self.place.environment(), "BENCH_BYTES": str(self.sizes.stream)}
+        weight = weigh(argv, env, agent=self.place.claude, look=True, said=shown)
+        self._check(argv, 1)
+        seconds = (weight.ended - self.place.started()[0]) / 1e9
+        self.place.forget()
+        return self.sizes.stream / _MB / seconds, weight
+
+    def _check(self, argv: tuple[str, ...], iterations: int) -> None:
+        started = len(self.place.started())
+        if started == iterations:
+            return
+        raise BenchError(
+            f"{argv[0]} started the agent {started} times, not {iterations}. It says:\n"
+            f"{self._words(argv)}"
+        )
+
+    def _words(self, argv: tuple[str, ...]) -> str:
+        said = os.path.join(self.place.root, "said")
+        self.place.renew()
+        weight = weigh(argv, self.place.environment(), said=said)
+        with open(said, encoding="utf-8", errors="replace") as file:
+            return f"{file.read()[-2000:]}(exit {weight.code})"
+
+
+def turnaround(bench: Bench) -> Iterator[Row]:
+    """From one start of the agent to the next: what the loop puts between two turns."""
+
+    def gaps(contender: Contender) -> list[float]:
+        bench.run(contender.loop, bench.sizes.iterations)
+        return [(after - before) / 1e6 for before, after in pairwise(bench.place.started())]
+
+    found = _alternate(bench.contenders, bench.sizes.rounds, gaps)
+    flat = {name: [gap for gaps in rounds for gap in gaps] for name, rounds in found.items()}
+    halves = {name: tuple(map(median, rounds)) for name, rounds in found.items()}
+    middle = {name: median(gaps) for name, gaps in flat.items()}
+    late = {name: percentile(gaps, 0.9) for name, gaps in flat.items()}
+    yield Row("agent start to next start", "ms", middle, Aim(most=1.5, ratio=1.3), halves)
+    yield Row("  of ten the slowest", "ms", late)
+
+
+def cpu(bench: Bench) -> Iterator[Row]:
+    """Processor time of the whole tree for one more iteration: starting up is left out."""
+    few, many = bench.sizes.slope
+
+    def slope(contender: Contender) -> float:
+        less = bench.run(contender.loop, few).cpu
+        return 1000 * (bench.run(contender.loop, many).cpu - less) / (many - few)
+
+    found = _alternate(bench.contenders, bench.sizes.slope_rounds, slope)
+    yield _row("CPU an iteration, whole tree", "ms", found, Aim(most=2.0))
+
+
+def memory(bench: Bench) -> Iterator[Row]:
+    """The largest resident set of the looping process, and of a helper that it keeps."""
+
+    def peak(contender: Contender) -> Weight:
+        return bench.run(contender.loop, bench.sizes.looped, look=True)
+
+    found = _alternate(bench.contenders, 1, peak)
+    yield from _memory_rows("memory while looping", found, Aim(most=30))
+
+
+def startup(bench: Bench) -> Iterator[Row]:
+    """What a person waits for: the version, the help, the first turn."""
+    place, times = bench.place, bench.sizes.starts
+
+    def until_end(what: Callable[[Contender], tuple[str, ...]]) -> Callable[[Contender], float]:
+        return lambda contender: weigh(what(contender), place.environment()).milliseconds
+
+    def first(contender: Contender) -> float:
+        weight = bench.run(contender.loop, 1)
+        return (place.started()[0] - weight.began) / 1e6
+
+    def version(contender: Contender) -> tuple[str, ...]:
+        return contender.version
+
+    def help_text(contender: Contender) -> tuple[str, ...]:
+        return contender.help
+
+    found = _alternate(bench.able(version), times, until_end(version))
+    yield _row("--version", "ms", found, Aim(most=20))
+    found = _alternate(bench.able(help_text), times, until_end(help_text))
+    yield _row("--help", "ms", found, Aim(most=70))
+    found = _alternate(bench.contenders, times, first)
+    yield _row("run to first agent start", "ms", found, Aim(most=80))
+
+
+def stream(bench: Bench) -> Iterator[Row]:
+    """A long stream-json, parsed and saved, the display to nobody; bash only saves it."""
+    size = f"{bench.sizes.stream // _MB} MB stream-json"
+    shown = "shown"  # in the workspace
+    yield from _streamed(bench, size, _stream, os.devnull, Aim(least=350))
+    yield from _streamed(bench, "  shown, to a file", _stream_shown, shown)
+    yield from _streamed(bench, "  with --json, to a file", _stream_json, shown)
+
+
+def _streamed(
+    bench: Bench,
+    name: str,
+    command: Callable[[Contender], tuple[str, ...]],
+    out: str,
+    aim: Aim = Aim(),
+) -> Iterator[Row]:
+    def measure(contender: Contender) -> tuple[float, Weight]:
+        return bench.stream(command(contender), out)
+
+    found = _alternate(bench.able(command), bench.sizes.stream_rounds, measure)
+    speeds = {who: [speed for speed, _ in rounds] for who, rounds in found.items()}
+    weights = {who: [weight for _, weight in rounds] for who, rounds in found.items()}
+    yield _row(name, "MB/s", speeds, aim)
+    if aim != Aim():
+        yield from _memory_rows("  memory meanwhile", weights, Aim(most=40))
+
+
+def _stream(contender: Contender) -> tuple[str, ...]:
+    return contender.stream
+
+
+def _stream_shown(contender: Contender) -> tuple[str, ...]:
+    """Bash saves what others show: to measure it again would say nothing."""
+    return contender.stream if contender.name != "bash" else ()
+
+
+def _stream_json(contender: Contender) -> tuple[str, ...]:
+    return contender.stream_json
+
+
+MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
+    "turnaround": turnaround,
+    "cpu": cpu,
+    "memory": memory,
+    "startup": startup,
+    "stream": stream,
+}
+
+
+def _alternate(
+    contenders: Iterable[Contender], times: int, measure: Callable[[Contender], Figure]
+) -> dict[str, list[Figure]]:
+    """Measure everybody once, then everybody once more, and so on."""
+    found: dict[str, list[Figure]] = {contender.name: [] for contender in contenders}
+    for _ in range(times):
+        for contender in contenders:
+            found[contender.name].append(measure(contender))
+    return found
+
+
+def _row(name: str, unit: str, found: Mapping[str, list[float]], aim: Aim = Aim()) -> Row:
+    figures = {contender: median(rounds) for contender, rounds in found.items() if rounds}
+    rounds = {contender: tuple(rounds) for contender, rounds in found.items()}
+    return Row(name, unit, figures, aim, rounds)
+
+
+def _memory_rows(name: str, found: Mapping[str, list[Weight]], aim: Aim) -> Iterator[Row]:
+    peaks = {who: [w.memory for w in ws if w.memory is not None] for who, ws in found.items()}
+    yield _row(name, "MB", peaks, aim)
+    helpers = {who: [w.helper for w in ws if w.helper is not None] for who, ws in found.items()}
+    if any(helpers.values()):
+        yield _row(f"{name}: its keeper", "MB", helpers, Aim(most=12))
