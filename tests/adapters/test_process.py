@@ -1,15 +1,17 @@
-"""Starting, reading and ending children (ADR 7)."""
+"""Starting, reading and ending children (ADR 7): the same for every starter there is."""
 
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from adapter_support import await_that, has_ended, is_alive, let_it_be, shell
 
 from ralph.adapters import process
+from ralph.adapters.keeper import Keeper
 from ralph.adapters.process import Child, Command, Exit, start
 from ralph.core.verdict import Cut
 
@@ -39,6 +41,19 @@ def daemon_of(command: str, directory: Path) -> str:
     """A script that leaves a daemon behind; its pid is in the file `pid` by then."""
     pid = directory / "pid"
     return f"setsid sh -c 'echo $$ > {pid}; exec {command}' & until [ -s {pid} ]; do :; done"
+
+
+@pytest.fixture(params=[False, True], ids=["directly", "kept"], autouse=True)
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Every test here runs with both starters."""
+    if not request.param:
+        yield False
+        return
+    keeper = Keeper()
+    keeper.begin()
+    monkeypatch.setattr(sys.modules[__name__], "start", keeper)
+    yield True
+    keeper.close()
 
 
 @pytest.fixture
@@ -102,19 +117,22 @@ def test_all_of_a_full_pipe_is_read_after_the_end() -> None:
     )
     heard = Heard()
     child = heard.start(Command((sys.executable, "-I", "-S", "-c", script), ".", os.environ))
-    await_that(lambda: not is_alive(child.process.pid))
+    await_that(lambda: not is_alive(child.handle.pid))
     assert child.wait(let_it_be).code == 0
     assert len(heard.output) == 2**20
 
 
-def test_a_grandchild_that_keeps_stdout_open_does_not_hold_up_the_turn(tmp_path: Path) -> None:
+def test_a_grandchild_that_keeps_stdout_open_does_not_hold_up_the_turn(
+    tmp_path: Path, kept: bool
+) -> None:
     """ADR 7: "A child that keeps stdout open after the result never blocks the loop"."""
     heard = Heard()
     assert heard.run(shell(f"{daemon_of('sleep 60', tmp_path)}; echo done")).code == 0
     assert bytes(heard.output) == b"done\n"
     daemon = int((tmp_path / "pid").read_text())
-    assert is_alive(daemon), "it should have outlived its parent, or this test shows nothing"
-    os.kill(daemon, signal.SIGKILL)
+    assert is_alive(daemon) is not kept, "nothing leaves the keeper, everything else does"
+    if not kept:
+        os.kill(daemon, signal.SIGKILL)
 
 
 def test_a_grandchild_that_writes_without_end_does_not_hold_up_the_turn(tmp_path: Path) -> None:
@@ -180,7 +198,7 @@ def test_an_error_while_watching_leaves_no_process_behind(quick_ticks: None) -> 
 
     with pytest.raises(RuntimeError):
         child.wait(stumble)
-    assert not is_alive(child.process.pid)
+    assert not is_alive(child.handle.pid)
 
 
 @pytest.mark.parametrize("size", [0, 1, 300_000])
@@ -221,6 +239,7 @@ def test_a_child_inherits_no_open_file(tmp_path: Path) -> None:
     with (tmp_path / "held").open("w"):
         heard.run(shell("ls -l /proc/self/fd", stdin=b"prompt"))
     assert b"held" not in heard.output
+    assert b"socket" not in heard.output
 
 
 @pytest.mark.parametrize(

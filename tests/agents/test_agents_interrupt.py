@@ -1,10 +1,7 @@
 """Real agents interrupted: the first signal waits for them, the next ends them, nothing is left.
 
-Until the keeper exists a tree is ended by its process group, and the CLIs run each tool command in
-a session of its own. SIGINT comes first because it makes claude and codex end their commands
-themselves; gemini and opencode never do. What does not hold yet and is not asserted: after a second
-signal an agent has only 0.3 s for that, and claude, killed sooner, leaves its command behind; so
-does claude if the command ignores SIGINT and SIGTERM, and codex if it called setsid.
+The CLIs run each tool command in a session of its own, and gemini and opencode never end theirs;
+the keeper does (ADR 23).
 """
 
 import signal
@@ -15,9 +12,6 @@ from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 
-UNTIL_THE_KEEPER = pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="until the keeper exists nobody finds it"
-)
 NOTICE = "Received signal, shutting down..."
 
 
@@ -53,15 +47,6 @@ def test_the_second_signal_ends_the_agent(world: World) -> None:
     assert not world.sweep()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "claude",
-        "codex",
-        pytest.param("gemini", marks=UNTIL_THE_KEEPER),
-        pytest.param("opencode", marks=UNTIL_THE_KEEPER),
-    ],
-)
 def test_a_running_tool_command_ends_with_its_agent(world: World) -> None:
     """ADR 7: `--stop-grace S` bounds the first; INT, 5 s, TERM, 5 s, KILL."""
     world.plays(world.shell("touch started; sleep 300"), {"text": DONE})
@@ -75,7 +60,6 @@ def test_a_running_tool_command_ends_with_its_agent(world: World) -> None:
     assert not world.sweep()
 
 
-@UNTIL_THE_KEEPER
 def test_a_command_that_left_the_agents_session_ends_with_the_turn(world: World) -> None:
     """ADR 7: after a turn everything ends."""
     world.plays(world.shell("setsid sleep 300 < /dev/null > /dev/null 2>&1 &"), {"text": DONE})

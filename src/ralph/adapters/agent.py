@@ -10,7 +10,7 @@ from io import FileIO
 
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
 from ralph.adapters.files import ensure_ralph_dir
-from ralph.adapters.process import Command, Exit, start
+from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
 from ralph.core.events import AgentEvent, Progress, Usage
@@ -43,6 +43,7 @@ class Setup:
     env: Mapping[str, str]
     run_dir: str
     secrets: tuple[bytes, ...] = ()
+    start: Starter = start
 
 
 class CliAgent:
@@ -99,7 +100,7 @@ class CliAgent:
         reading = Reading(parser_for(launch.dialect, order.prompt), saved, show, setup.prices)
         command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
         try:
-            child = start(command, reading.output, reading.error)
+            child = setup.start(command, reading.output, reading.error)
         except (OSError, ValueError) as error:
             return self._unstartable(error)
         ended = child.wait(lambda: watch(reading.pulse()))

@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import IO
 
 from ralph.adapters.files import shown_path, writable_dir
-from ralph.adapters.process import Command, Exit, start
+from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.redact import redact
@@ -33,6 +33,7 @@ class Place:
     signals: Callable[[], Signals]
     stop_grace: float | None = None
     max_time: float | None = None  # of the run
+    start: Starter = start
 
 
 @value
@@ -77,7 +78,8 @@ class Guardrail:
 
     def _run(self, log: IO[bytes], patience: tuple[float, str] | None) -> Exit:
         argv = ("sh", "-c", self.name)
-        child = start(Command(argv, self.place.workspace, self.place.env), log=log)
+        command = Command(argv, self.place.workspace, self.place.env)
+        child = self.place.start(command, log=log)
         return child.wait(lambda: self._watch(child.seconds(), patience))
 
     def _watch(self, seconds: float, patience: tuple[float, str] | None) -> Cut | None:

@@ -1,16 +1,19 @@
 """Starting and ending what a run starts: agents, guardrails and SCM commands.
 
-Each child leads a new session. Until the keeper exists the tree is ended by its process group.
+Each child leads a new session. `start` starts it directly and ends it by its process group, which
+is enough for what behaves; agents and their like are started by the keeper (ADR 23).
 """
 
+import fcntl
 import os
 import select
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Protocol, Self
 
 from ralph.core.value import value
 from ralph.core.verdict import Cut
@@ -42,32 +45,35 @@ class Exit:
     cut: Cut | None = None
 
 
-@dataclass
-class _Ending:
-    """The route by which a tree is being ended: INT, TERM, KILL, a grace apart."""
+class Handle(Protocol):
+    """A running process: how its end is seen, and brought about."""
 
-    cut: Cut
-    taken: int = 0
-    due: float = 0.0
+    @property
+    def pid(self) -> int:
+        """Its number; it leads a session and a group of that number."""
 
-    def advance(self, group: int, now: float) -> None:
-        if now < self.due or self.taken == len(_ROUTE):
-            return
-        _signal_group(group, _ROUTE[self.taken])
-        self.taken += 1
-        self.due = now + self.cut.grace
+    @property
+    def descriptor(self) -> int | None:
+        """Readable when it may have ended; None where one has to ask."""
 
-    def hasten(self, cut: Cut, now: float) -> None:
-        """A more urgent request came while the tree was already being ended."""
-        if cut.grace < self.cut.grace:
-            self.cut, self.due = Cut(self.cut.why, cut.grace, self.cut.finished), now
+    def is_gone(self) -> bool:
+        """Whether it has ended."""
+
+    def end(self, grace: float) -> None:
+        """Begin to end it, by INT, TERM and KILL, so many seconds apart; or make haste."""
+
+    def advance(self, now: float) -> None:
+        """Called often while it is being ended."""
+
+    def close(self) -> int:
+        """End whatever is left of it; its exit code, as shells have it."""
 
 
 @dataclass
 class Child:
     """A running child, and the one poll loop that reads and watches it."""
 
-    process: "subprocess.Popen[bytes]"
+    handle: Handle
     started: float
     readers: dict[int, Callable[[bytes], None]] = field(default_factory=dict)
 
@@ -81,37 +87,45 @@ class Child:
         for descriptor in self.readers:
             os.set_blocking(descriptor, False)
             poller.register(descriptor, select.POLLIN)
-        ended = _Sentinel(self.process)
-        if ended.descriptor is not None:
-            poller.register(ended.descriptor, select.POLLIN)
+        if self.handle.descriptor is not None:
+            poller.register(self.handle.descriptor, select.POLLIN)
         try:
-            cut = self._loop(poller, ended, watch)
+            cut = self._loop(poller, watch)
         finally:
-            ended.close()
-            _signal_group(self.process.pid, signal.SIGKILL)  # what the child left behind
-            code = self.process.wait()
-            self._close()
-        return Exit(code if code >= 0 else 128 - code, self.seconds(), cut)
+            code = self.handle.close()
+            for descriptor in self.readers:
+                os.close(descriptor)
+        return Exit(code, self.seconds(), cut)
 
-    def _loop(
-        self, poller: select.poll, ended: "_Sentinel", watch: Callable[[], Cut | None]
-    ) -> Cut | None:
-        ending: _Ending | None = None
+    def _loop(self, poller: select.poll, watch: Callable[[], Cut | None]) -> Cut | None:
+        cut: Cut | None = None
         next_tick = time.monotonic() + _TICK
         while True:
             now = time.monotonic()
             if now >= next_tick:
-                ending = _watched(watch(), ending, now)
+                cut = self._watched(watch(), cut)
                 next_tick = now + _TICK
-            if ending is not None:
-                ending.advance(self.process.pid, now)
+            if cut is not None:
+                self.handle.advance(now)
             # Asked before reading: what is written before the exit is in the pipe by then.
-            gone = ended.is_gone()
-            for descriptor, _ in poller.poll(0 if gone else ended.patience(next_tick - now)):
+            gone = self.handle.is_gone()
+            for descriptor, _ in poller.poll(0 if gone else self._patience(next_tick - now)):
                 self._read(poller, descriptor)
             if gone:
                 self._drain()
-                return ending.cut if ending else None
+                return cut
+
+    def _watched(self, answer: Cut | None, cut: Cut | None) -> Cut | None:
+        """A cut begins the end; one with less grace only hastens it."""
+        if answer is None or (cut is not None and answer.grace >= cut.grace):
+            return cut
+        self.handle.end(answer.grace)
+        return answer if cut is None else Cut(cut.why, answer.grace, cut.finished)
+
+    def _patience(self, seconds: float) -> float:
+        """How long to poll, in milliseconds."""
+        longest = seconds if self.handle.descriptor is not None else min(seconds, 0.02)
+        return max(0.0, longest * 1000)
 
     def _read(self, poller: select.poll, descriptor: int) -> None:
         reader = self.readers.get(descriptor)
@@ -136,17 +150,31 @@ class Child:
             except BlockingIOError:
                 pass
 
-    def _close(self) -> None:
-        for pipe in (self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
+
+class Starter(Protocol):
+    """Starts a child in a session of its own. With `log`, all it prints goes there unread.
+
+    Raises OSError (not found, not executable, too long) or ValueError (a NUL in an argument).
+    """
+
+    def __call__(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start it."""
 
 
-class _Sentinel:
-    """Tells when a child has ended: by pidfd, else by asking."""
+class _Group:
+    """A process that we started ourselves, ended by its group."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
+        self.pid = process.pid
+        self._taken = 0  # steps of the route
+        self._grace = self._due = 0.0
         self.descriptor: int | None = None
         if hasattr(os, "pidfd_open"):
             try:
@@ -155,20 +183,31 @@ class _Sentinel:
                 pass  # an old kernel: ask instead
 
     def is_gone(self) -> bool:
-        """Whether the child has ended. It is not reaped: its group keeps its number till then."""
+        """Whether it has ended. It is not reaped: its group keeps its number till then."""
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self._process.poll() is not None
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
-    def patience(self, seconds: float) -> float:
-        """How long to poll, in milliseconds."""
-        longest = seconds if self.descriptor is not None else min(seconds, 0.02)
-        return max(0.0, longest * 1000)
+    def end(self, grace: float) -> None:
+        """The next step of the route is due at once."""
+        self._grace, self._due = grace, 0.0
 
-    def close(self) -> None:
+    def advance(self, now: float) -> None:
+        """Take the next step, if it is due."""
+        if now < self._due or self._taken == len(_ROUTE):
+            return
+        _signal_group(self._process.pid, _ROUTE[self._taken])
+        self._taken += 1
+        self._due = now + self._grace
+
+    def close(self) -> int:
+        """Kill what the child left behind in its group."""
         if self.descriptor is not None:
             os.close(self.descriptor)
+        _signal_group(self._process.pid, signal.SIGKILL)
+        code = self._process.wait()
+        return code if code >= 0 else 128 - code
 
 
 def start(
@@ -177,37 +216,72 @@ def start(
     on_error: Callable[[bytes], None] | None = None,
     log: IO[bytes] | None = None,
 ) -> Child:
-    """Start a child in a session of its own. With `log`, all it prints goes there unread.
-
-    Raises OSError (not found, not executable, too long) or ValueError (a NUL in an argument).
-    """
-    stdin = _memory_file(command.stdin) if command.stdin is not None else subprocess.DEVNULL
-    try:
+    """A `Starter` that starts the child directly."""
+    with Streams(command, on_output, on_error, log) as streams:
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
             env=dict(command.env),
-            stdin=stdin,
-            stdout=log or subprocess.PIPE,
-            stderr=subprocess.STDOUT if log else subprocess.PIPE,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
             start_new_session=True,
-            pipesize=_MOST_IN_A_PIPE,
         )
-    finally:
-        if stdin != subprocess.DEVNULL:
-            os.close(stdin)
-    readers: dict[int, Callable[[bytes], None]] = {}
-    for pipe, reader in ((process.stdout, on_output), (process.stderr, on_error)):
-        if pipe is not None:
-            readers[pipe.fileno()] = reader or _ignore
-    return Child(process, time.monotonic(), readers)
+        return Child(_Group(process), time.monotonic(), streams.taken())
+
+
+class Streams:
+    """A child's three streams: its own ends are closed on leaving, ours too unless taken."""
+
+    def __init__(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None,
+        on_error: Callable[[bytes], None] | None,
+        log: IO[bytes] | None,
+    ) -> None:
+        self._readers: dict[int, Callable[[bytes], None]] = {}
+        self._theirs: list[int] = []
+        self.stdin = self._own(_source(command.stdin))
+        if log is not None:
+            self.stdout = self.stderr = log.fileno()
+        else:
+            self.stdout = self._pipe(on_output)
+            self.stderr = self._pipe(on_error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in (*self._theirs, *self._readers):
+            os.close(descriptor)
+
+    def taken(self) -> dict[int, Callable[[bytes], None]]:
+        """Our ends of the pipes, each with its reader; whoever takes them closes them."""
+        readers, self._readers = self._readers, {}
+        return readers
+
+    def _pipe(self, reader: Callable[[bytes], None] | None) -> int:
+        ours, theirs = os.pipe()
+        with suppress(OSError, AttributeError):  # macOS chooses its own size, and so may a quota
+            fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, _MOST_IN_A_PIPE)
+        self._readers[ours] = reader or _ignore
+        return self._own(theirs)
+
+    def _own(self, descriptor: int) -> int:
+        self._theirs.append(descriptor)
+        return descriptor
 
 
 def _ignore(_: bytes) -> None:
     """Output that nobody asked for."""
 
 
-def _memory_file(data: bytes) -> int:
+def _source(data: bytes | None) -> int:
+    return os.open(os.devnull, os.O_RDONLY) if data is None else memory_file(data)
+
+
+def memory_file(data: bytes) -> int:
     """A file in memory holding the data, so that no pipe can fill up or need a writer."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("prompt")
@@ -221,15 +295,6 @@ def _memory_file(data: bytes) -> int:
         rest = rest[os.write(descriptor, rest) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
-
-
-def _watched(answer: Cut | None, ending: _Ending | None, now: float) -> _Ending | None:
-    if answer is None:
-        return ending
-    if ending is None:
-        return _Ending(answer)
-    ending.hasten(answer, now)
-    return ending
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from ralph.adapters.files import writable_dir
-from ralph.adapters.process import Command, start
+from ralph.adapters.process import Command, Starter, start
 from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.core.world import Signals, hurried
@@ -27,6 +27,7 @@ class ScmCommand:
     signals: Callable[[], Signals]
     stop_grace: float | None = None
     max_time: float | None = None  # no task takes longer than the whole run may
+    start: Starter = start
 
     def has_changes(self) -> tuple[bool, str]:
         """Whether there is something to commit, and what is wrong if that cannot be told."""
@@ -68,7 +69,7 @@ class ScmCommand:
         command = Command((self.command, *arguments), self.workspace, env)
         try:
             with tempfile.TemporaryFile() as output:
-                child = start(command, log=output)
+                child = self.start(command, log=output)
                 ended = child.wait(lambda: self._watch(child.seconds()))
                 output.seek(0)
                 said = output.read().decode("utf-8", "replace").strip()

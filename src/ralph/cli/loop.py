@@ -3,7 +3,10 @@
 import json
 import os
 import shlex
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TextIO
 
@@ -15,6 +18,7 @@ from ralph.adapters.journal import FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock
+from ralph.adapters.process import Starter, start
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.wiring import (
     Invocation,
@@ -67,10 +71,11 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
     display = Display.of(invocation, plan, run_dir)
     journal = FileJournal(os.path.join(run_dir, "journal.jsonl"))
     try:
-        with SignalCounter() as counter, display.console.live():
+        with SignalCounter() as counter, display.console.live(), keeping() as start:
             ledger = Ledger(plan.project, display.console.note)
             recorder = Recorder(journal, (*display.readers, ledger))
-            stop = _loop(plan, run_dir, recorder, display, counter)
+            attention = Attention(counter, SignalFiles(run_dir), display.console)
+            stop = _loop(plan, run_dir, recorder, display, attention, start=start)
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
@@ -81,19 +86,42 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
     return stop.reason
 
 
+@contextmanager
+def keeping() -> Iterator[Starter]:
+    """What starts the run's children: a keeper, where the system can have one."""
+    if sys.platform != "linux":
+        yield start
+        return
+    from ralph.adapters.keeper import Keeper
+
+    keeper = Keeper(adopts=True)
+    try:
+        keeper.begin()
+        yield keeper
+    finally:
+        keeper.close()
+
+
 def _loop(
-    plan: Plan, run_dir: str, recorder: "Recorder", display: "Display", counter: SignalCounter
+    plan: Plan,
+    run_dir: str,
+    recorder: "Recorder",
+    display: "Display",
+    attention: "Attention",
+    *,
+    start: Starter,
 ) -> Stop:
     protector = build_protector(plan, run_dir)
-    attention = Attention(counter, SignalFiles(run_dir), display.console)
     ports = Ports(
-        agent=build_agent(plan, run_dir, recorder.on_event, display.on_launch, recorder.record),
+        agent=build_agent(
+            plan, run_dir, recorder.on_event, display.on_launch, recorder.record, start=start
+        ),
         world=build_world(plan, protector, attention),
         journal=recorder,
         clock=SystemClock(),
     )
     display.introduce(plan)
-    policy = build_policy(plan, run_dir, protector, attention)
+    policy = build_policy(plan, run_dir, protector, attention, start)
     started = _started(plan, run_dir, policy.name)
     recorder.record(started)
     return run(policy, ports, fold(NEW, started))

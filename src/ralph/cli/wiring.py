@@ -18,6 +18,7 @@ from ralph.adapters.environment import Environment, agent_environment
 from ralph.adapters.files import PromptFile, PromptInput, PromptText, project_dir, state_root
 from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.probe import Probe
+from ralph.adapters.process import Starter, start
 from ralph.adapters.protect import ProtectGate, Protector
 from ralph.adapters.scm import ScmCommand, task_words
 from ralph.adapters.world import Workspace
@@ -214,7 +215,9 @@ def _refuse_what_cannot_work(
         task_words(task)
 
 
-def build_policy(plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource") -> Policy:
+def build_policy(
+    plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource", start: Starter
+) -> Policy:
     """The harness profile as the settings want it."""
     settings = plan.settings
     protect = (ProtectGate(protector, plan.workspace, run_dir),) if settings.protect else ()
@@ -222,8 +225,8 @@ def build_policy(plan: Plan, run_dir: str, protector: Protector, signals: "Signa
         limits_of(settings),
         patience_of(settings),
         wording_of(settings),
-        (*protect, *_guardrails(plan, run_dir, signals)),
-        _scm(plan, signals),
+        (*protect, *_guardrails(plan, run_dir, signals, start)),
+        _scm(plan, signals, start),
     )
 
 
@@ -258,6 +261,7 @@ def build_agent(
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
     record: Callable[[Launching], None] = lambda _: None,
     *,
+    start: Starter = start,
     may_probe: bool = True,
 ) -> CliAgent:
     """The agent that takes the turns."""
@@ -276,6 +280,7 @@ def build_agent(
         env=env,
         run_dir=run_dir,
         secrets=secrets_of({**plan.environ, **env}),
+        start=start,
     )
     return CliAgent(setup, on_event, on_launch, record)
 
@@ -309,11 +314,20 @@ def _hooks_elsewhere(plan: Plan) -> tuple[str, ...]:
 SignalSource = Callable[[], Signals]
 
 
-def _guardrails(plan: Plan, run_dir: str, signals: SignalSource) -> tuple[Guardrail, ...]:
+def _guardrails(
+    plan: Plan, run_dir: str, signals: SignalSource, start: Starter
+) -> tuple[Guardrail, ...]:
     settings = plan.settings
-    chars = settings.output_truncate_chars
-    grace = settings.stop_grace
-    place = Place(plan.workspace, run_dir, plan.environ, chars, signals, grace, settings.max_time)
+    place = Place(
+        plan.workspace,
+        run_dir,
+        plan.environ,
+        settings.output_truncate_chars,
+        signals,
+        settings.stop_grace,
+        settings.max_time,
+        start,
+    )
     names = slugs(tuple(g.command for g in settings.guardrails))
     return tuple(
         Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
@@ -321,7 +335,7 @@ def _guardrails(plan: Plan, run_dir: str, signals: SignalSource) -> tuple[Guardr
     )
 
 
-def _scm(plan: Plan, signals: SignalSource) -> ScmCommand | None:
+def _scm(plan: Plan, signals: SignalSource, start: Starter) -> ScmCommand | None:
     scm = plan.settings.scm
     if scm is None or not scm.tasks:
         return None
@@ -334,6 +348,7 @@ def _scm(plan: Plan, signals: SignalSource) -> ScmCommand | None:
         signals,
         settings.stop_grace,
         settings.max_time,
+        start,
     )
 
 

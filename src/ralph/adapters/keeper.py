@@ -1,0 +1,233 @@
+"""Ralph's side of the keeper: starting it, asking it, doing its work when it is gone (ADR 23)."""
+
+import array
+import marshal
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+from ralph.adapters import keeper_process
+from ralph.adapters.process import Child, Command, Streams, memory_file
+
+_ANSWER = 10.0  # seconds after which a keeper that should answer is taken for dead
+_LATE = 1.0  # seconds beyond its route after which one that should have ended its child is
+_LARGEST = 65536
+
+
+class LostError(Exception):
+    """The keeper is gone, or does not answer."""
+
+
+class Keeper:
+    """A `Starter` whose children cannot leave: whatever becomes of Ralph, nothing stays behind.
+
+    The process starts with the first child, or before by `begin`. When something kills it, its
+    children come to us if we adopt them, and are ended here. Only a program of its own may adopt:
+    it ends everything below it, and a library would end its host's children.
+    """
+
+    def __init__(self, *, adopts: bool = False) -> None:
+        self._adopts = adopts and keeper_process.become_subreaper()
+        self._link: socket.socket | None = None
+        self.pid = 0
+
+    def begin(self) -> None:
+        """Start the process; it gets ready while we do other things."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        try:
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", keeper_process.__file__],
+                os.environ,
+                file_actions=[
+                    *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), keeper_process.LINK),
+                ],
+                setsid=True,  # a terminal's Ctrl+C is not for it
+            )
+        finally:
+            os.close(nowhere)
+            theirs.close()
+        ours.setblocking(False)
+        self._link = ours
+
+    def __call__(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start a child. A keeper that was lost since the last one is replaced."""
+        try:
+            return self._start(command, on_output, on_error, log)
+        except LostError:
+            self.abandon()
+        try:
+            return self._start(command, on_output, on_error, log)
+        except LostError as error:
+            self.abandon()
+            raise OSError(f"the keeper cannot be started: {error}") from error
+
+    def close(self) -> None:
+        """Let the keeper go; it ends what is left, and is waited for."""
+        if self._link is None:
+            return
+        self._link.close()
+        self._link = None
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+    def abandon(self) -> tuple[int, ...]:
+        """End a keeper that is lost, and everything that was below it; who would not die."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        keeper_process.signal_all([self.pid], signal.SIGKILL)
+        if self._adopts:
+            return keeper_process.sweep()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        return ()
+
+    def tell(self, *message: object, descriptors: tuple[int, ...] = ()) -> None:
+        """Send a message."""
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+        try:
+            assert self._link is not None
+            data = marshal.dumps(message)  # type: ignore[arg-type]  # simple values only
+            self._link.sendmsg([data], rights if descriptors else [])
+        except OSError as error:
+            raise LostError(str(error)) from error
+
+    def hear(self, *, wait: bool = True) -> tuple[Any, ...] | None:
+        """The next message; None where there is none yet and we do not wait."""
+        assert self._link is not None
+        if wait and not select.select([self._link], [], [], _ANSWER)[0]:
+            raise LostError("it does not answer")
+        try:
+            data = self._link.recv(_LARGEST)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise LostError(str(error)) from error
+        if not data:
+            raise LostError("it has ended")
+        message: tuple[Any, ...] = marshal.loads(data)  # noqa: S302  ours is the other end
+        return message
+
+    def fileno(self) -> int:
+        """The descriptor on which it speaks."""
+        assert self._link is not None
+        return self._link.fileno()
+
+    def _start(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None,
+        on_error: Callable[[bytes], None] | None,
+        log: IO[bytes] | None,
+    ) -> Child:
+        specification = memory_file(_specification(command))
+        try:
+            if self._link is None:
+                self.begin()
+            with Streams(command, on_output, on_error, log) as streams:
+                given = (specification, streams.stdin, streams.stdout, streams.stderr)
+                self.tell("spawn", descriptors=given)
+                child = _Kept(self, self._spawned())
+                return Child(child, time.monotonic(), streams.taken())
+        finally:
+            os.close(specification)
+
+    def _spawned(self) -> int:
+        answer = self.hear()
+        assert answer is not None
+        if answer[0] == "refused":
+            _, number, file = answer
+            raise OSError(number, os.strerror(number), os.fsdecode(file))
+        pid: int = answer[1]
+        return pid
+
+
+class _Kept:
+    """A child of the keeper."""
+
+    def __init__(self, keeper: Keeper, pid: int) -> None:
+        self._keeper = keeper
+        self.pid = pid
+        self._status: int | None = None  # how it ended
+        self._left = True  # whether something of it may still run
+        self._lost = False
+        self._late = float("inf")  # when a keeper that ends its child is taken for dead
+        self.descriptor: int | None = keeper.fileno()
+
+    def is_gone(self) -> bool:
+        """Whether it has ended, or nobody is there to tell."""
+        if self._status is None and not self._lost:
+            try:
+                self._take(self._keeper.hear(wait=False))
+            except LostError:
+                self._lost = True
+        return self._lost or self._status is not None
+
+    def end(self, grace: float) -> None:
+        """Let the keeper take its route."""
+        self._late = time.monotonic() + 2 * grace + _LATE
+        try:
+            self._keeper.tell("end", grace)
+        except LostError:
+            self._lost = True
+
+    def advance(self, now: float) -> None:
+        """An agent can stop its keeper: one that is late is given up."""
+        self._lost = self._lost or now > self._late
+
+    def close(self) -> int:
+        """End whatever is left of it."""
+        try:
+            if self._status is None and not self._lost:
+                self._hasten()
+            if self._left and not self._lost:
+                self._keeper.tell("sweep", ())
+                self._keeper.hear()
+        except LostError:
+            self._lost = True
+        if self._lost:
+            self._keeper.abandon()
+        return _exit_code(self._status)
+
+    def _hasten(self) -> None:
+        """Something went wrong on our side: nobody watches any more."""
+        self._keeper.tell("end", 0.1)
+        self._take(self._keeper.hear())
+
+    def _take(self, message: tuple[Any, ...] | None) -> None:
+        if message is not None and message[0] == "exited":
+            _, self._status, self._left = message
+
+
+def _exit_code(status: int | None) -> int:
+    """As shells have it; a child whose end nobody saw was killed."""
+    if status is None:
+        return 128 + signal.SIGKILL
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _specification(command: Command) -> bytes:
+    """What to run, in bytes, as the system will see it."""
+    argv = [os.fsencode(word) for word in command.argv]
+    env = {os.fsencode(name): os.fsencode(text) for name, text in command.env.items()}
+    if any(b"\0" in word for word in (*argv, *env, *env.values())):
+        raise ValueError("embedded null byte")
+    path = shutil.which(command.argv[0], path=command.env.get("PATH")) or command.argv[0]
+    return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), env))

@@ -1,0 +1,304 @@
+"""The keeper: a small process that holds an agent's process tree (ADR 23).
+
+It runs as `python -I -S keeper_process.py` and imports nothing of Ralph. As a subreaper it inherits
+every orphan of what it starts, so that no fork, session or cleared environment leads out of its
+reach. When its socket closes, Ralph is gone, even by kill -9: it ends everything, then itself.
+
+Messages are marshalled tuples over a SEQPACKET socket, which is descriptor 3:
+
+    to the keeper                              from the keeper
+    ("spawn",) with the descriptors of a       ("spawned", pid) or ("refused", errno, file)
+      specification, stdin, stdout, stderr
+    ("end", grace)                             ("exited", wait status, whether any are left)
+    ("sweep", spared pids)                     ("swept", pids that would not die)
+"""
+
+import marshal
+import os
+import select
+import signal
+import time
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
+
+TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LINK = 3  # the descriptor that our socket has
+ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+HURRY = 0.3  # seconds between the signals of a route when nobody is left who could wait
+PATIENCE = 30.0  # seconds after which something is said to be unkillable
+_TICK = 0.01
+_DESCRIPTORS = 4
+_SIZE = 4  # bytes of a descriptor in a message
+_LARGEST = 65536
+_PR_SET_CHILD_SUBREAPER = 36
+_NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DEFAULTS = (*_NOT_FOR_US, signal.SIGPIPE, signal.SIGXFSZ)  # as children expect them
+
+
+def become_subreaper() -> bool:
+    """Inherit the orphans of our descendants from now on; False where the system cannot."""
+    import ctypes
+
+    try:
+        failed: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (OSError, AttributeError):
+        return False
+    return not failed
+
+
+# ------------------------------------------------------------------ the tree
+
+
+def sweep(spared: "Iterable[int]" = (), patience: float = PATIENCE) -> tuple[int, ...]:
+    """Kill and reap everything below this process, but not the spared; who would not die.
+
+    Orphans come to us while we work, so looking once is never enough: only the kernel's word that
+    we have no child counts.
+    """
+    end = time.monotonic() + patience
+    before: list[int] = []
+    while True:
+        left = descendants(os.getpid(), spared)
+        signal_all(left, signal.SIGKILL)
+        if not reap(_forget) or (spared and not left and not before):
+            return ()
+        if time.monotonic() > end:
+            return tuple(left)
+        if left == before:
+            time.sleep(_TICK)  # they only take their time
+        before = left
+
+
+def descendants(root: int, spared: "Iterable[int]" = ()) -> list[int]:
+    """Every process below this one, except the spared and what is below them."""
+    listed = os.path.exists(f"/proc/{root}/task/{root}/children")
+    children = _listed if listed else _scanned()
+    left_out = frozenset(spared)
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = [pid for pid in children(waiting.pop()) if pid not in left_out]
+        found += below
+        waiting += below
+    return found
+
+
+def _listed(pid: int) -> list[int]:
+    """The children of a process, as the kernel lists them for each of its threads."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    except OSError:
+        pass  # it is gone; its children are found elsewhere in the next round
+    return found
+
+
+def _scanned() -> "Callable[[int], list[int]]":
+    """The same by everybody's parent, where the kernel keeps no lists."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parent = int(_read(f"/proc/{name}/stat").rpartition(b")")[2].split()[1])
+        except (OSError, IndexError):
+            continue  # it is gone
+        children.setdefault(parent, []).append(int(name))
+    return lambda pid: children.get(pid, [])
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, _LARGEST)
+    finally:
+        os.close(descriptor)
+
+
+def signal_all(pids: "Iterable[int]", number: int) -> None:
+    """Send a signal to each; who is gone is gone."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def reap(ended: "Callable[[int, int], None]") -> bool:
+    """Take leave of every child that has ended; whether any other child is left."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if not pid:
+            return True
+        ended(pid, status)
+
+
+def _forget(pid: int, status: int) -> None:
+    """An orphan's end is of no interest."""
+
+
+# ------------------------------------------------------------------ the process
+
+
+class Keeper:
+    """Starts one child at a time, and does what its socket says."""
+
+    def __init__(self, link: socket, woken: int) -> None:
+        self._link = link
+        self._woken = woken  # readable when a child has ended
+        self._child = 0  # the leader of the session that was started last; 0: it has ended
+        self._status: int | None = None  # how it ended, until that is told
+        self._step: int | None = None  # of the route, if the child is being ended
+        self._grace = self._due = 0.0
+
+    def serve(self) -> None:
+        """Work until the socket is closed; then end everything."""
+        poller = select.poll()
+        poller.register(self._link.fileno(), select.POLLIN)
+        poller.register(self._woken, select.POLLIN)
+        while True:
+            for descriptor, _ in poller.poll(self._timeout()):
+                if descriptor == self._woken:
+                    os.read(self._woken, _LARGEST)
+                elif not self._obey():
+                    return self._finish()
+            left = reap(self._ended)
+            if self._status is not None:
+                self._say("exited", self._status, left)
+                self._status = None
+            self._advance()
+
+    def _timeout(self) -> float | None:
+        """Milliseconds until the next step of the route; None: nothing is due."""
+        if not self._child or self._step is None:
+            return None
+        return max(0.0, (self._due - time.monotonic()) * 1000)
+
+    def _obey(self) -> bool:
+        message, descriptors = _received(self._link)
+        if not message:
+            return False
+        command, *arguments = marshal.loads(message)  # noqa: S302  ours is the other end
+        if command == "spawn":
+            self._spawn(descriptors)
+        elif command == "end":
+            self._end(arguments[0])
+        elif command == "sweep":
+            self._say("swept", sweep(arguments[0]))
+        return True
+
+    def _spawn(self, descriptors: list[int]) -> None:
+        path = b""
+        try:
+            path, argv, cwd, env = marshal.loads(_contents(descriptors[0]))  # noqa: S302
+            os.chdir(cwd)
+            self._child = os.posix_spawn(
+                path,
+                argv,
+                env,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, source, to) for to, source in enumerate(descriptors[1:])
+                ],
+                setsid=True,
+                setsigdef=_DEFAULTS,
+            )
+        except OSError as error:
+            self._say("refused", error.errno, os.fsencode(error.filename or path))
+        else:
+            self._step = None
+            self._say("spawned", self._child)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _end(self, grace: float) -> None:
+        """Begin to end the child; when that was begun already, make haste."""
+        self._step = self._step or 0
+        self._grace, self._due = grace, 0.0
+
+    def _advance(self) -> None:
+        """Take the next step of the route, if one is due. The last is taken again and again: it
+        must reach whoever was born in between."""
+        if not self._child or self._step is None or time.monotonic() < self._due:
+            return
+        if self._step < len(ROUTE):
+            _signal_group(self._child, ROUTE[self._step])
+            self._step += 1
+            self._due = time.monotonic() + self._grace
+            return
+        signal_all(descendants(os.getpid()), signal.SIGKILL)
+        self._due = time.monotonic() + _TICK
+
+    def _ended(self, pid: int, status: int) -> None:
+        if pid == self._child:
+            self._child, self._status = 0, status
+
+    def _finish(self) -> None:
+        """Nobody is there any more: the route in a hurry, then everything that is left."""
+        for number in ROUTE:
+            if not reap(self._ended):
+                return
+            if self._child:
+                _signal_group(self._child, number)
+                self._wait(HURRY)
+        sweep()
+
+    def _wait(self, seconds: float) -> None:
+        """Until the child has ended, but no longer than this."""
+        end = time.monotonic() + seconds
+        while self._child and time.monotonic() < end:
+            if select.select([self._woken], [], [], max(0.0, end - time.monotonic()))[0]:
+                os.read(self._woken, _LARGEST)
+            reap(self._ended)
+
+    def _say(self, *message: object) -> None:
+        try:
+            self._link.send(marshal.dumps(message))  # type: ignore[arg-type]  # simple values only
+        except OSError:
+            pass  # nobody listens: the next thing we hear is the end
+
+
+def _received(link: socket) -> tuple[bytes, list[int]]:
+    """The next message, with its descriptors; an empty one when the other end is closed."""
+    try:
+        message, extra, _, _ = link.recvmsg(
+            _LARGEST, CMSG_SPACE(_DESCRIPTORS * _SIZE), MSG_CMSG_CLOEXEC
+        )
+    except OSError:
+        return b"", []
+    rights = (data for level, kind, data in extra if (level, kind) == (SOL_SOCKET, SCM_RIGHTS))
+    return message, [number for data in rights for number in memoryview(data).cast("i")]
+
+
+def _contents(descriptor: int) -> bytes:
+    """All of a file in memory."""
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _signal_group(leader: int, number: int) -> None:
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # nobody of it is left
+
+
+def main() -> None:
+    """Keep, until Ralph is gone."""
+    os.set_inheritable(LINK, False)  # a child that held it would keep our end from being seen
+    become_subreaper()
+    woken, wake = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    for number in _NOT_FOR_US:
+        signal.signal(number, signal.SIG_IGN)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    Keeper(socket(fileno=LINK), woken).serve()
+    os._exit(0)  # nothing is left to tidy up, and someone may wait for us
+
+
+if __name__ == "__main__":
+    main()
