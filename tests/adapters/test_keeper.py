@@ -127,7 +127,7 @@ def test_a_keeper_that_was_stopped_is_given_up(tmp_path: Path) -> None:
         from ralph.adapters.process import Command
         from ralph.core.verdict import Cut
         keeper, said = Keeper(adopts=True), []
-        script = "kill -STOP $PPID; echo $$; trap '' INT TERM; while :; do sleep 0.05; done"
+        script = "sleep 0.3; kill -STOP $PPID; echo $$; trap '' INT TERM; while :; do sleep 0.05; done"
         child = keeper(Command(("sh", "-c", script), "/", os.environ), said.append)
         code = child.wait(lambda: Cut("enough", grace=0.05) if said else None).code
         print(code, b"".join(said).decode())
@@ -142,9 +142,9 @@ def test_the_tree_can_be_walked_without_the_kernels_lists(keeper: Keeper, tmp_pa
     script = "(sleep 60 & echo $! > grandchild; wait) & echo $! > child; wait"
     process = subprocess.Popen(["sh", "-c", script], cwd=tmp_path)
     try:
-        await_that((tmp_path / "grandchild").exists)
-        await_that(lambda: bool((tmp_path / "grandchild").read_text()))
-        child, grandchild = (int((tmp_path / name).read_text()) for name in ("child", "grandchild"))
+        files = [tmp_path / name for name in ("child", "grandchild")]
+        await_that(lambda: all(file.exists() and file.read_text() for file in files))
+        child, grandchild = (int(file.read_text()) for file in files)
         children = keeper_process._scanned()
         assert children(process.pid) == [child]
         assert grandchild in children(child)

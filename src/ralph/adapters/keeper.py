@@ -16,7 +16,7 @@ from typing import IO, Any
 from ralph.adapters import keeper_process
 from ralph.adapters.process import Child, Command, Streams, memory_file
 
-_ANSWER = 10.0  # seconds after which a keeper that should answer is taken for dead
+_ANSWER = 5.0  # seconds after which a keeper that should answer is taken for dead
 _LATE = 1.0  # seconds beyond its route after which one that should have ended its child is
 _LARGEST = 65536
 
