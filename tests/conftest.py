@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-AGENTS = frozenset(
-    {"claude", "codex", "amp", "gemini", "opencode", "copilot", "cursor-agent", "goose"}
-)
+from ralph.adapters.agents import KINDS
+
+AGENTS = frozenset(KINDS) - {"text"}
 ROOT = Path(__file__).resolve().parent.parent
 REAL_HOME = os.path.realpath(os.path.expanduser("~"))
 HOME_DIRECTORIES = {

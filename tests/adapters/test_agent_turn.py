@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ralph.adapters import agent as agent_module
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import module_of
 from ralph.core.events import AgentEvent, Progress, Text, Usage
@@ -203,12 +204,27 @@ def test_known_secrets_are_not_in_the_saved_stream(stage: Stage, kind: str) -> N
     assert b"[redacted]" in kept
 
 
-def test_a_full_disk_ends_the_saving_and_not_the_turn(stage: Stage) -> None:
-    (stage.run_dir / "001.stream").symlink_to("/dev/full")
+def test_a_full_disk_ends_the_saving_and_not_the_turn(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str, flags: int) -> int:
+        return os.open("/dev/full" if path.endswith(".stream") else path, flags, 0o600)
+
+    monkeypatch.setattr(agent_module, "_private", full)
     turn = stage.play("text", {"text": "I work.", "response": "DONE"})
     assert (turn.failed, [c.content for c in turn.claims]) == (False, ["DONE"])
     said = [e.text for e in stage.events if isinstance(e, Progress)]
     assert said == ["the stream is not saved from here on: No space left on device"]
+
+
+def test_an_iteration_that_is_taken_again_keeps_what_was_said_before(stage: Stage) -> None:
+    """After a rate limit, or a crash; `ralph logs --events` tells each try at its place."""
+    first = stage.play("text", {"text": "First try."})
+    second = stage.play("text", {"text": "Second try."})
+    assert [Path(turn.stream).name for turn in (first, second)] == ["001.stream", "001.2.stream"]
+    assert Path(first.stream).read_text() == "First try.\n"
+    assert Path(second.stream).read_text() == "Second try.\n"
+    assert (stage.run_dir / "001.2.prompt").exists()
 
 
 # ------------------------------------------------------------------ a message turn

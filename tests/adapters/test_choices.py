@@ -1,8 +1,12 @@
 """What an agent's module says of itself: flags chosen by its help, hints, and how sure we are."""
 
+from pathlib import Path
+
 import pytest
 
-from ralph.adapters.agents import KINDS, Choice, Request, module_of
+from ralph.adapters.agents import KINDS, Choice, Request, model_in, module_of
+
+CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 
 
 def launched(kind: str, help_text: str | None) -> tuple[str, ...]:
@@ -54,9 +58,39 @@ def test_nothing_else_is_asked_or_chosen(kind: str) -> None:
     assert (module_of(kind).PROBE, module_of(kind).choices("any help")) == ((), ())
 
 
-def test_what_was_only_read_about_says_so() -> None:
-    untested = {kind for kind in KINDS if not module_of(kind).TESTED}
-    assert untested == {"copilot", "cursor-agent", "goose"}
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
+def test_what_was_only_read_about_says_so(kind: str) -> None:
+    """Tested is what has a capture: real output that ours is held against."""
+    assert module_of(kind).TESTED is (CAPTURES / kind).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"),
+    [
+        ((), None),
+        (("--full-auto",), None),
+        (("-m", "gpt-5.5"), "gpt-5.5"),
+        (("--model", "gpt-5.5", "-s", "read-only"), "gpt-5.5"),
+        (("--model=gpt-5.5",), "gpt-5.5"),
+        (("-m=gpt-5.5",), "gpt-5.5"),
+        (("-m", "gpt-5", "--model", "gpt-5.5"), "gpt-5.5"),
+        (("-m", "gpt-5", "-m"), "gpt-5"),
+        (("-m",), None),
+        (("--model=",), None),
+        (("--model-provider", "x"), None),
+        (("--mode", "gpt-5"), None),
+        (("-mode", "fast"), None),
+    ],
+)
+def test_the_model_in_an_agents_own_arguments(
+    arguments: tuple[str, ...], model: str | None
+) -> None:
+    assert model_in(arguments, ("-m", "--model")) == model
+
+
+def test_a_flag_of_another_program_names_no_model() -> None:
+    """`python -m my_agent` asks for a module."""
+    assert model_in(("-m", "my_agent"), module_of("text").MODEL_FLAGS) is None
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])

@@ -161,7 +161,8 @@ def test_a_hundred_megabytes_of_text_are_a_small_turn(pieces: int, size: int) ->
     [
         ((), Used()),
         ((Used(Usage(1, 2)), Used(Usage(3, 4))), Used(Usage(4, 6))),
-        ((Used(Usage(1), 0.5), Used(Usage(2)), Used(cost_usd=0.25)), Used(Usage(3), 0.75)),
+        ((Used(Usage(1), 0.5), Used(Usage(2), 0.25)), Used(Usage(3), 0.75)),
+        ((Used(Usage(1), 0.5), Used(Usage(2)), Used(Usage(3), 0.25)), Used(Usage(6))),
         ((Used(cost_usd=-1.0), Used(cost_usd=0.5)), Used(cost_usd=0.5)),
         ((Used(Usage(1), 0.5), Result()), Used(Usage(1), 0.5)),
         ((Used(Usage(1), 0.5), Result(cost_usd=2.0)), Used(Usage(1), 2.0)),

@@ -19,6 +19,7 @@ from core_cases import (
 
 from ralph.core.case import Case, IllegalAnswerError, decide
 from ralph.core.claims import PromiseTag, ResponseTag
+from ralph.core.events import Usage
 from ralph.core.limits import Limits, Spent
 from ralph.core.rules import (
     Asks,
@@ -29,6 +30,7 @@ from ralph.core.rules import (
     RunLimit,
     Stalled,
     Stuck,
+    Uncounted,
     cancelled,
     carry_on,
     describe_failure,
@@ -335,3 +337,23 @@ def test_objections_go_back_to_the_agent_commands_first() -> None:
 def test_without_objections_there_is_nothing_to_say() -> None:
     assert Objections(ResponseTag())(closing(said("working"))) is None
     assert Objections()(closing(said("DONE"))) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "turn", "stops"),
+    [
+        (5.0, Turn(usage=Usage(10)), True),
+        (5.0, Turn(usage=Usage(10), cost_usd=0.1), False),
+        (5.0, Turn(), False),
+        (None, Turn(usage=Usage(10)), False),
+    ],
+)
+def test_tokens_without_a_price_end_a_run_that_has_a_limit_of_money(
+    limit: float | None, turn: Turn, stops: bool
+) -> None:
+    """ADR 22: a limit that counts too little is worse than none."""
+    answer = Uncounted(Limits(dollars=limit))(closing(turn))
+    assert (answer is not None) is stops
+    if answer is not None:
+        assert isinstance(answer, Stop)
+        assert (answer.reason, "agent.prices" in answer.why) == (Reason.CONFIG, True)

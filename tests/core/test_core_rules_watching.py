@@ -72,13 +72,14 @@ def test_no_limit_of_time_cuts_nothing() -> None:
         (5.0, 3.0, Pulse(1.0, 0.0, dollars=1.99), None),
         (5.0, 3.0, Pulse(1.0, 0.0, dollars=2.0), Cut("the run's $5 are used up")),
         (0.5, 0.0, Pulse(1.0, 0.0, dollars=0.75), Cut("the run's $0.5 are used up")),
-        (5.0, 3.0, Pulse(1.0, 0.0, 0.1, 9.0), Cut("the run's $5 are used up", finished=True)),
+        (5.0, 3.0, Pulse(1.0, 0.0, since_result=0.1, dollars=9.0), None),
     ],
 )
 def test_the_money_of_a_run_ends_a_turn_whose_stream_tells_what_it_costs(
     limit: float | None, spent: float, pulse: Pulse, cut: Cut | None
 ) -> None:
-    """ADR 22: "`--max-cost` holds within a turn too"; a result that was said stands (ADR 6)."""
+    """ADR 22: "`--max-cost` holds within a turn too"; what has said
+    its result is paid, and may end by itself (ADR 6)."""
     state = replace(UNDER_WORK, spent=Spent(dollars=spent))
     assert MoneyLeft(limit)(watching(pulse, state=state)) == cut
 

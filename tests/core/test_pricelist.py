@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ralph.core.limits import Prices
-from ralph.core.pricelist import AS_OF, Listed, known_models, listed, model_in, price_words
+from ralph.core.pricelist import AS_OF, Listed, known_models, listed, price_words
 
 
 @pytest.mark.parametrize(
@@ -82,30 +82,6 @@ def test_an_agent_is_offered_models_of_its_own() -> None:
 def test_a_price_with_steps_is_the_highest() -> None:
     """ADR 22: "never less than it costs": above 200,000 tokens Gemini's Pro costs twice."""
     assert listed("gemini-2.5-pro") == Listed("gemini-2.5-pro", Prices(2.5, 15.0, 0.25, 2.5))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "model"),
-    [
-        ((), None),
-        (("--full-auto",), None),
-        (("-m", "gpt-5.5"), "gpt-5.5"),
-        (("--model", "gpt-5.5", "-s", "read-only"), "gpt-5.5"),
-        (("--model=gpt-5.5",), "gpt-5.5"),
-        (("-mgpt-5.5",), "gpt-5.5"),
-        (("-m=gpt-5.5",), "gpt-5.5"),
-        (("-m", "gpt-5", "--model", "gpt-5.5"), "gpt-5.5"),
-        (("-m", "gpt-5", "-m"), "gpt-5"),
-        (("-m",), None),
-        (("--model=",), None),
-        (("--model-provider", "x"), None),
-        (("--mode", "gpt-5"), None),
-    ],
-)
-def test_the_model_in_an_agents_own_arguments(
-    arguments: tuple[str, ...], model: str | None
-) -> None:
-    assert model_in(arguments) == model
 
 
 def test_where_the_prices_come_from_is_one_line() -> None:

@@ -41,7 +41,7 @@ def names(ladder: Ladder) -> str:
         ),
         (HARNESS.watching, WATCH),
         (HARNESS.stopping, "release"),
-        (HARNESS.closing, f"{FAIL} Believed RunLimit {END}"),
+        (HARNESS.closing, f"{FAIL} Believed Uncounted RunLimit {END}"),
         (
             TASKS.opening,
             "cancelled paused unreadable nothing_left Stuck TasksLimit RunLimit carry_on",
@@ -56,7 +56,7 @@ def names(ladder: Ladder) -> str:
         (REVIEWED.opening, "cancelled paused unreadable AllApproved Stuck RunLimit carry_on"),
         (REVIEWED.watching, WATCH),
         (REVIEWED.stopping, "HoldLimit Objections release"),
-        (REVIEWED.closing, f"{FAIL} SilentRetry AllApproved FalseClaim RunLimit {END}"),
+        (REVIEWED.closing, f"{FAIL} SilentRetry AllApproved FalseClaim Uncounted RunLimit {END}"),
         (session().stopping, "cancelled Believed RunLimit Disbelieved Remind"),
     ],
 )

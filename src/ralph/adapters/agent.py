@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from io import FileIO
+from itertools import chain, count
 
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
 from ralph.adapters.files import ensure_ralph_dir
@@ -60,13 +61,15 @@ class CliAgent:
         self._on_event = on_event
         self._on_launch = on_launch
         self._record = record
+        self._stem = ""  # of this turn's files
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
+        self._stem = self._free_stem(order)
         try:
             self._save_prompt(order)
             launch = self.launch(order)
-            file = open(self._path(order, "stream"), "wb", 0, opener=_private)  # noqa: SIM115
+            file = open(self._path("stream"), "wb", 0, opener=_private)  # noqa: SIM115
         except (RalphError, OSError, ValueError) as error:
             return self._unstartable(error)
         self._on_launch(launch, order)
@@ -88,7 +91,7 @@ class CliAgent:
                 dollars=order.allowance.dollars,
                 prompt_via=setup.prompt_via,
                 prompt_file=self._prompt_file(order),
-                answer_file=self._path(order, "answer"),
+                answer_file=self._path("answer"),
                 help_text=setup.help_text,
             )
         )
@@ -115,7 +118,7 @@ class CliAgent:
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
     def _save_prompt(self, order: Order) -> None:
-        with open(self._path(order, "prompt"), "wb", opener=_private) as file:
+        with open(self._path("prompt"), "wb", opener=_private) as file:
             file.write(as_bytes(order.prompt))
         if self._setup.prompt_via == "file":
             ensure_ralph_dir(self._setup.workspace)
@@ -127,9 +130,15 @@ class CliAgent:
         name = f"prompt_{order.iteration:03d}.txt"
         return os.path.join(self._setup.workspace, ".ralph", name)
 
-    def _path(self, order: Order, what: str) -> str:
+    def _free_stem(self, order: Order) -> str:
+        """`001`, and `001.2` where that iteration is taken again: what was said is kept."""
         role = "" if order.role is Role.WORK else f".{order.role}"
-        return os.path.join(self._setup.run_dir, f"{order.iteration:03d}{role}.{what}")
+        first = os.path.join(self._setup.run_dir, f"{order.iteration:03d}{role}")
+        stems = chain([first], (f"{first}.{number}" for number in count(2)))
+        return next(stem for stem in stems if not os.path.exists(f"{stem}.stream"))
+
+    def _path(self, what: str) -> str:
+        return f"{self._stem}.{what}"
 
 
 class SavedStream:

@@ -11,7 +11,7 @@ from typing import Any
 from ralph.core.events import AgentEvent, Usage
 from ralph.core.facts import Began, Ended, Fact, Launching, Resumed, Started, Step
 from ralph.core.ledger import Entry
-from ralph.core.turn import Role
+from ralph.core.turn import Role, Turn
 from ralph.errors import StateError
 
 FILE = "ledger.jsonl"
@@ -48,12 +48,11 @@ class Ledger:
             case Resumed():
                 self._launching = None
             case Began():
-                self._iteration = fact.iteration
+                self._iteration, self._launching = fact.iteration, None
             case Launching():
                 self._launching = fact
-            case Ended(turn=turn):
-                if turn.cost_usd or turn.usage != Usage():
-                    self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
+            case Ended(turn=turn) if self._is_due(turn):
+                self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
             case Step(cost_usd=cost) if cost:
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
@@ -63,6 +62,11 @@ class Ledger:
 
     def on_event(self, event: AgentEvent) -> None:
         """What a turn costs is known when it is over."""
+
+    def _is_due(self, turn: Turn) -> bool:
+        """A turn that cost something, or may have: an agent that tells was cut off before."""
+        tells = self._launching is not None and self._launching.dialect != "text"
+        return bool(turn.cost_usd) or turn.usage != Usage() or (tells and turn.uncounted)
 
     def _enter(
         self, time: float, role: Role, cost: float | None, usage: Usage, seconds: float

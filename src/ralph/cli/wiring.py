@@ -11,6 +11,7 @@ from ralph.adapters.agents import (
     Request,
     find_command,
     kind_of,
+    model_in,
     module_of,
     split_flags,
 )
@@ -85,7 +86,7 @@ class Plan:
     @property
     def model(self) -> str:
         """The model that is asked for, by Ralph's setting or the agent's own flag."""
-        return asked_model(self.settings, self.command) or ""
+        return asked_model(self.settings, self.module, self.command) or ""
 
     @property
     def settings(self) -> Settings:
@@ -151,14 +152,10 @@ def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
     return PromptText(text) if text is not None else PromptFile(file)
 
 
-def asked_model(settings: Settings, command: tuple[str, ...]) -> str | None:
+def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...]) -> str | None:
     """`agent.model`, else what the agent's own arguments ask for."""
     arguments = (*command[1:], *split_flags(settings.agent.flags))
-    if settings.agent.model or not arguments:
-        return settings.agent.model
-    from ralph.core.pricelist import model_in
-
-    return model_in(arguments)
+    return settings.agent.model or model_in(arguments, module.MODEL_FLAGS)
 
 
 def prices_of(
@@ -167,13 +164,16 @@ def prices_of(
     """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
     if settings.agent.prices:
         return settings.agent.prices.prices(), ""
-    model = asked_model(settings, command) if module.REPORTS == "tokens" else None
-    if model is None:
+    model = asked_model(settings, module, command)
+    if model is None or not module.REPORTS:
         return None, ""
     from ralph.core.pricelist import listed, price_words
 
     found = listed(model)
-    return (found.prices, price_words(found)) if found else (None, "")
+    if found is None:
+        return None, ""
+    # An agent that reports cost may not know this model's; then the list does.
+    return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
 
 
 def _refuse_uncounted_money(

@@ -123,7 +123,7 @@ class Collector:
             case RateLimited():
                 self._limited = event
             case Used():
-                self._used = _together(self._used, event)
+                self._used += replace(event, cost_usd=_not_negative(event.cost_usd))
             case Result():
                 self.result, self.finished = event, True
             case Unknown():
@@ -146,13 +146,6 @@ class Collector:
         room = _KEEP_OVERHEARD - len(self._overheard)
         if room > 0:
             self._overheard.extend(find_claims(text)[:room])
-
-
-def _together(before: Used, step: Used) -> Used:
-    cost = _not_negative(step.cost_usd)
-    if cost is None:
-        return Used(before.usage + step.usage, before.cost_usd)
-    return Used(before.usage + step.usage, (before.cost_usd or 0.0) + cost)
 
 
 def _not_negative(cost: float | None) -> float | None:

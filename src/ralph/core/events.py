@@ -122,6 +122,14 @@ class Used:
     usage: Usage = Usage()
     cost_usd: float | None = None
 
+    def __add__(self, other: "Used") -> "Used":
+        """Both; of unknown cost if tokens of either are."""
+        both = (self, other)
+        unknown = any(used.cost_usd is None and used.usage != Usage() for used in both)
+        costs = [used.cost_usd for used in both if used.cost_usd is not None]
+        cost = sum(costs) if costs and not unknown else None
+        return Used(self.usage + other.usage, cost)
+
 
 @value
 class Result:

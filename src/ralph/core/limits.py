@@ -22,6 +22,7 @@ class Spent:
     seconds: float = 0.0
     dollars: float = 0.0
     usage: Usage = Usage()
+    uncounted: int = 0  # turns whose cost nobody knows
 
 
 def exceeded(limits: Limits, spent: Spent) -> str | None:

@@ -9,7 +9,6 @@ the prices of OpenAI would double.
 """
 
 import re
-from itertools import pairwise
 
 from ralph.core.limits import Prices
 from ralph.core.value import value
@@ -94,17 +93,6 @@ def known_models(agent: str | None = None) -> tuple[str, ...]:
     """The names in the list, newest first; those that one agent can be asked for, or all."""
     family = _FAMILIES.get(agent) if agent else ""
     return () if family is None else tuple(name for name in _LIST if name.startswith(family))
-
-
-def model_in(arguments: tuple[str, ...]) -> str | None:
-    """The model that an agent's own arguments ask for: `-m X`, `-mX`, `--model X`, `--model=X`."""
-    found = None
-    for argument, following in pairwise((*arguments, "")):
-        if argument in ("-m", "--model"):
-            found = following or found
-        elif argument.startswith(("-m", "--model=")):
-            found = argument.removeprefix("--model").removeprefix("-m").removeprefix("=") or found
-    return found
 
 
 def price_words(found: Listed) -> str:

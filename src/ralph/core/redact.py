@@ -77,14 +77,22 @@ class StreamRedactor:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """What may be written now; the last bytes stay until it is clear what they are."""
+        """What may be written now; what may be a secret's beginning stays until it is clear."""
         data = self._rest + chunk if self._rest else chunk
-        # A secret that begins before this point is here in full, the longest one too.
-        return self._clean(data, max(0, len(data) - self._hold))
+        return self._clean(data, len(data) - self._begun(data))
 
     def end(self) -> bytes:
         """What was held back."""
         return self._clean(self._rest, len(self._rest))
+
+    def _begun(self, data: bytes) -> int:
+        """How many of the last bytes may be the beginning of a secret."""
+        tail = data[-self._hold :] if self._hold else b""
+        suffixes = (tail[start:] for start in range(len(tail)))
+        return next((len(suffix) for suffix in suffixes if self._begins(suffix)), 0)
+
+    def _begins(self, suffix: bytes) -> bool:
+        return any(secret.startswith(suffix) for secret in self._secrets)
 
     def _clean(self, data: bytes, until: int) -> bytes:
         """Everything up to `until`, clean; a secret that begins before it goes as a whole."""

@@ -11,6 +11,7 @@ from dataclasses import field, fields, is_dataclass, replace
 
 from ralph.core.case import Case, Rule
 from ralph.core.claims import Contract, asked
+from ralph.core.events import Usage
 from ralph.core.limits import Limits, Spent, exceeded
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Turn
@@ -166,9 +167,11 @@ class MoneyLeft:
 
     def __call__(self, case: Case) -> Answer | None:
         assert case.pulse is not None
-        if self.dollars is None or case.spent.dollars + case.pulse.dollars < self.dollars:
+        if self.dollars is None or case.finished:  # what is said is paid: let it end
             return None
-        return Cut(f"the run's ${self.dollars:g} are used up", finished=case.finished)
+        if case.spent.dollars + case.pulse.dollars < self.dollars:
+            return None
+        return Cut(f"the run's ${self.dollars:g} are used up")
 
 
 @value
@@ -297,6 +300,20 @@ class Believed:
             return None
         gates = tuple(f"passed: {name}" for name in case.passed)
         return Accept((f"claimed: {claim.raw}", *(gates or ("no gate is configured",))))
+
+
+@value
+class Uncounted:
+    """Tokens were used whose price nobody knows: a limit of money cannot hold (ADR 22)."""
+
+    limits: Limits
+
+    def __call__(self, case: Case) -> Answer | None:
+        known = case.turn.cost_usd is not None or case.turn.usage == Usage()
+        if self.limits.dollars is None or known:
+            return None
+        why = f"what its tokens cost is not known, so ${self.limits.dollars:g} cannot be kept to"
+        return Stop(Reason.CONFIG, f"{why}: set agent.prices")
 
 
 @value

@@ -173,6 +173,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
             state.spent,
             dollars=state.spent.dollars + (turn.cost_usd or 0.0),
             usage=state.spent.usage + turn.usage,
+            uncounted=state.spent.uncounted + turn.uncounted,
         ),
     )
 

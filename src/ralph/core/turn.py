@@ -82,6 +82,11 @@ class Turn:
         return self.ending is not Ending.EXITED or bool(self.exit_code) or self.failure is not None
 
     @property
+    def uncounted(self) -> bool:
+        """It ran, and nobody knows what it cost."""
+        return self.ending is not Ending.UNSTARTABLE and self.cost_usd is None
+
+    @property
     def by_itself(self) -> bool:
         """The agent ended of its own accord: not cut, and no service failed it."""
         return self.ending is Ending.EXITED and self.failure is None

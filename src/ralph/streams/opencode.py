@@ -41,7 +41,7 @@ from ralph.streams.ndjson import (
 _REJECTED = "The user rejected permission"  # how the error of a tool call begins
 _INVALID = "invalid"  # the tool that stands for a call to a tool that is not there
 _GOES_ON = ("tool-calls", "unknown")  # reasons after which opencode asks the model again
-_FAILS = ("content-filter", "error")
+_SUCCEEDS = ("stop", "length")
 _NO_CREDENTIAL = "ProviderAuthError"
 
 
@@ -192,16 +192,14 @@ class OpencodeParser(NdjsonParser[Line]):
     def _finished(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
         used = _used(part)
         yield used
-        self._used = _sum(self._used, used)
+        self._used += used
         reason = as_text(part.reason)
         if subagent or reason in _GOES_ON:
             return
-        if reason in _FAILS:
-            self._result = Result(failure=Failure(f"the model's answer ended with: {reason}"))
-            return
-        self._result = Result()
+        how = one_line(f"the model's answer ended with: {reason or 'no reason'}")
+        self._result = Result(failure=None if reason in _SUCCEEDS else Failure(how))
         if reason != "stop":
-            yield Progress(one_line(f"the model's answer ended with: {reason}"))
+            yield Progress(how)
 
     def _failed(self, error: object, *, subagent: bool) -> Iterator[AgentEvent]:
         failure = _failure(error)
@@ -242,11 +240,6 @@ def _used(part: Part) -> Used:
         cache_write=as_count(field(tokens, "cache", "write")),
     )
     return Used(usage, as_number(part.cost) or None)
-
-
-def _sum(one: Used, other: Used) -> Used:
-    costs = [cost for cost in (one.cost_usd, other.cost_usd) if cost is not None]
-    return Used(one.usage + other.usage, sum(costs) if costs else None)
 
 
 def _failure(error: object) -> Failure:

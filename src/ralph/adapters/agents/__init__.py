@@ -3,6 +3,7 @@
 An agent module has
     launch(request) -> Launch      the argument vector, and how the prompt gets there
     PROBE                          arguments that print its help; () where none is needed
+    MODEL_FLAGS                    its own flags that name a model
     REPORTS                        what its stream says of money: "cost", "tokens" or nothing
     PERMISSION_HINT                what to add when the stream reports denied permissions
     TELLS                          what its stream tells beside text: see `Tells`
@@ -16,6 +17,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from itertools import pairwise
 from typing import Protocol, cast
 
 from ralph.core.value import value
@@ -80,6 +82,7 @@ class AgentModule(Protocol):
     """What a module of this package provides."""
 
     PROBE: tuple[str, ...]
+    MODEL_FLAGS: tuple[str, ...]
     REPORTS: str
     PERMISSION_HINT: str
     TELLS: frozenset[Tells]
@@ -169,6 +172,16 @@ def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
                 f"agent.flags: {flag}: {error}", "Write each word as an item of its own."
             ) from error
     return tuple(arguments)
+
+
+def model_in(arguments: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
+    """The model that an agent's own arguments ask for, by one of its flags: `-m X`, `--model=X`."""
+    found = None
+    for argument, following in pairwise((*arguments, "")):
+        name, _, stuck = argument.partition("=")
+        if name in flags:
+            found = stuck or following or found
+    return found
 
 
 def as_bytes(prompt: str) -> bytes:

@@ -12,10 +12,11 @@ from ralph.adapters.agents import (
 )
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ()
 REPORTS = "tokens"
 PERMISSION_HINT = 'Amp runs with --dangerously-allow-all; see "amp permissions".'
 TELLS = frozenset({Tells.TOOLS, Tells.TODO})
-TESTED = True
+TESTED = False
 
 
 def launch(request: Request) -> Launch:

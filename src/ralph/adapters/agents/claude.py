@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
 
 PROBE = ("--help",)
+MODEL_FLAGS: tuple[str, ...] = ("--model",)
 REPORTS = "cost"
 PERMISSION_HINT = 'Add "--dangerously-skip-permissions" or "--allowedTools ..." to agent.flags.'
 TELLS = frozenset(Tells)

@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
 
 PROBE = ("e", "--help")
+MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = "tokens"
 PERMISSION_HINT = 'Add "-s danger-full-access" to agent.flags if you run in a sandbox of your own.'
 TELLS = frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS})

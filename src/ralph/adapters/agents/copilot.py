@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, fits_argument, no_file
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ("--model",)
 REPORTS = ""
 PERMISSION_HINT = 'Add "--allow-all-tools" to agent.flags: without a terminal copilot needs it.'
 TELLS: frozenset[Tells] = frozenset()

@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, must_fit, no_file
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = ""
 PERMISSION_HINT = 'Add "--force" to agent.flags (and "--trust" if it does not trust the folder).'
 TELLS: frozenset[Tells] = frozenset()

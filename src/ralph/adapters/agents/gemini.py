@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, fits_argument, no_file
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = "tokens"
 PERMISSION_HINT = (
     'Add "--yolo" to agent.flags (and "--skip-trust" if it does not trust the folder).'

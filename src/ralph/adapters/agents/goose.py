@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, must_fit, no_file
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ("--model",)
 REPORTS = ""
 PERMISSION_HINT = 'Set GOOSE_MODE to "auto" under agent.env.set.'
 TELLS: frozenset[Tells] = frozenset()

@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = "cost"
 PERMISSION_HINT = 'Add "--auto" to agent.flags, or allow it under "permission" in opencode.json.'
 TELLS = frozenset(Tells)

@@ -3,6 +3,7 @@
 from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, must_fit, no_model
 
 PROBE: tuple[str, ...] = ()
+MODEL_FLAGS: tuple[str, ...] = ()
 REPORTS = ""
 PERMISSION_HINT = ""
 TELLS: frozenset[Tells] = frozenset()
