@@ -127,7 +127,7 @@ def test_a_keeper_that_was_stopped_is_given_up(tmp_path: Path) -> None:
         from ralph.adapters.process import Command
         from ralph.core.verdict import Cut
         keeper, said = Keeper(adopts=True), []
-        script = "sleep 0.3; kill -STOP $PPID; echo $$; trap '' INT TERM; while :; do sleep 0.05; done"
+        script = "sleep 0.3; kill -STOP $PPID; echo $$; trap '' INT TERM; while :; do :; done"
         child = keeper(Command(("sh", "-c", script), "/", os.environ), said.append)
         code = child.wait(lambda: Cut("enough", grace=0.05) if said else None).code
         print(code, b"".join(said).decode())

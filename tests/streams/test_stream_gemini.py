@@ -1,5 +1,7 @@
 """Gemini's stream and its traps (docs/facts.md §2)."""
 
+import json
+
 import pytest
 from stream_support import capture, claimed, of, parse, parse_values, result, said
 
@@ -16,6 +18,7 @@ from ralph.core.events import (
     Unknown,
     Usage,
 )
+from ralph.streams import parser_for
 
 DONE = "<response>DONE</response>"
 
@@ -196,3 +199,13 @@ def test_tokens(stats: object, usage: Usage) -> None:
 
 def test_a_session_without_a_name() -> None:
     assert events({"type": "init"}) == [Progress("session")]
+
+
+def test_a_line_without_end_is_not_kept_for_ever() -> None:
+    """A turn is small whatever was printed."""
+    parser = parser_for("gemini")
+    line = json.dumps(piece("x" * 1000)).encode() + b"\n"
+    said = [event for _ in range(200) for event in parser.feed(line)]
+    assert len(said) == 3
+    together = "".join(e.text for e in (*said, *parser.end()) if isinstance(e, Text))
+    assert together == "x" * 200_000

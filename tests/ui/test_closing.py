@@ -157,3 +157,14 @@ def test_waiting_is_not_spent_and_an_unknown_cost_is_not_shown() -> None:
     stop = Stop(Reason.COMPLETED)
     [line] = closing_lines(stop, replay(facts), Briefing())
     assert line.text == "Completed after 1 iteration in 3.4s and 5m of waiting."
+
+
+def test_what_is_not_known_about_the_cost_is_said_beside_what_is() -> None:
+    """ADR 22: never less than it costs."""
+    facts: list[Fact] = [
+        Began(100.0, 1, Assignment("prompt")),
+        Ended(101.0, Turn(cost_usd=5.0)),
+        Ended(102.0, Turn()),
+    ]
+    [line] = closing_lines(Stop(Reason.COMPLETED), replay(facts), Briefing())
+    assert line.text.endswith(", $5.00 and 1 turn of unknown cost.")

@@ -143,17 +143,20 @@ class Keeper:
             with Streams(command, on_output, on_error, log) as streams:
                 given = (specification, streams.stdin, streams.stdout, streams.stderr)
                 self.tell("spawn", descriptors=given)
-                child = _Kept(self, self._spawned())
+                child = _Kept(self, self._spawned(command))
                 return Child(child, time.monotonic(), streams.taken())
         finally:
             os.close(specification)
 
-    def _spawned(self) -> int:
+    def _spawned(self, command: Command) -> int:
         answer = self.hear()
         assert answer is not None
         if answer[0] == "refused":
             _, number, file = answer
-            raise OSError(number, os.strerror(number), os.fsdecode(file))
+            named = os.fsdecode(file)
+            # As `subprocess` has it: the program by the name it was given.
+            wrong = named if named == command.cwd else command.argv[0]
+            raise OSError(number, os.strerror(number), wrong)
         pid: int = answer[1]
         return pid
 

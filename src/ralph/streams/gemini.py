@@ -36,6 +36,7 @@ from ralph.streams.ndjson import (
     telling,
 )
 
+_LONGEST = 64 * 1024  # of a line that is still being said; a longer one comes out in parts
 _BLOCKED = "Agent execution blocked: "  # a hook's feedback, told as a warning
 _NO_SUCH_TOOL = "tool_not_registered"
 _POLICY = "policy_violation"
@@ -111,6 +112,7 @@ class GeminiParser(NdjsonParser[Line]):
     def __init__(self) -> None:
         super().__init__(_DECODER)
         self._pieces: list[str] = []  # of the line that the model is still saying
+        self._length = 0  # of these, in all
         self._names: dict[str, str] = {}  # of the tools that run, by id
         self._denied: dict[str, None] = {}
         self._problem = ""
@@ -125,16 +127,18 @@ class GeminiParser(NdjsonParser[Line]):
 
     def end(self) -> list[AgentEvent]:
         """The last line of what the model said, if it has not come out yet."""
-        rest, self._pieces = "".join(self._pieces), []
+        rest, self._pieces, self._length = "".join(self._pieces), [], 0
         return [Text(rest)] if rest else []
 
     def _piece(self, text: str) -> Iterator[AgentEvent]:
         """Lines come out whole, each with its newline, so that pieces join without one."""
         whole = text.rfind("\n") + 1
         self._pieces.append(text[:whole] or text)
-        if whole:
+        self._length += len(text)
+        if whole or self._length > _LONGEST:
             yield from self.end()
-            self._pieces.append(text[whole:])
+            self._pieces.append(text[whole:] if whole else "")
+            self._length = len(self._pieces[0])
 
     def _meaning(self, line: Line) -> Iterable[AgentEvent]:
         match line:

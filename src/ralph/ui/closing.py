@@ -56,6 +56,8 @@ def _totals(state: RunState) -> str:
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
     cost = f", {money(spent.dollars)}" if spent.dollars else ""
+    if spent.dollars and spent.uncounted:
+        cost += f" and {counted(spent.uncounted, 'turn')} of unknown cost"
     return f"{counted(spent.iterations, 'iteration')} in {duration(spent.seconds)}{waited}{cost}"
 
 

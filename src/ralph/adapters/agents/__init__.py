@@ -194,6 +194,13 @@ def fits_argument(prompt: str) -> bool:
     return len(as_bytes(prompt)) <= ARGUMENT_LIMIT
 
 
+def by_stdin(request: Request, longest: int = ARGUMENT_LIMIT) -> bool:
+    """Whether a prompt goes by standard input: as asked for, else where no argument would do."""
+    if request.prompt_via is not None:
+        return request.prompt_via == "stdin"
+    return request.prompt.startswith("-") or len(as_bytes(request.prompt)) > longest
+
+
 def must_fit(prompt: str, remedy: str) -> None:
     """Refuse a prompt that cannot be an argument, where it has to be one."""
     if not fits_argument(prompt):

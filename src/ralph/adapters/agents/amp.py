@@ -6,7 +6,7 @@ from ralph.adapters.agents import (
     Request,
     Tells,
     as_bytes,
-    fits_argument,
+    by_stdin,
     no_file,
     no_model,
 )
@@ -26,13 +26,9 @@ def launch(request: Request) -> Launch:
     output = ("--stream-json",) if request.stream else ()
     argv = (*request.command, *request.flags, *output, "--dangerously-allow-all", "-x")
     dialect = "amp" if request.stream else "text"
-    if request.prompt_via == "stdin" or _needs_stdin(request.prompt):
+    if by_stdin(request):
         return Launch(argv, dialect, as_bytes(request.prompt))
     return Launch((*argv, request.prompt), dialect)
-
-
-def _needs_stdin(prompt: str) -> bool:
-    return prompt.startswith("-") or not fits_argument(prompt)
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:

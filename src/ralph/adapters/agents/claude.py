@@ -1,6 +1,6 @@
 """Claude Code: `claude -p`."""
 
-from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, by_stdin, no_file
 
 PROBE = ("--help",)
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
@@ -24,15 +24,9 @@ def launch(request: Request) -> Launch:
         argv += [f"{_BUDGET}={max(request.dollars, 0.01):.2f}"]
     argv += ["--output-format", *output]
     dialect = "claude" if request.stream else "text"
-    if _by_stdin(request):
+    if by_stdin(request, _LONGEST_ARGUMENT):
         return Launch(tuple(argv), dialect, as_bytes(request.prompt))
     return Launch((*argv, request.prompt), dialect)
-
-
-def _by_stdin(request: Request) -> bool:
-    if request.prompt_via is not None:
-        return request.prompt_via == "stdin"
-    return request.prompt.startswith("-") or len(as_bytes(request.prompt)) > _LONGEST_ARGUMENT
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:

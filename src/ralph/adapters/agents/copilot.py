@@ -1,6 +1,6 @@
 """GitHub Copilot CLI: `copilot -p PROMPT`, as its help describes it; it prints text."""
 
-from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, fits_argument, no_file
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, by_stdin, no_file
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
@@ -17,7 +17,7 @@ def launch(request: Request) -> Launch:
     if request.model is not None:
         argv += ["--model", request.model]
     argv += ["--silent"]
-    if _by_stdin(request):
+    if by_stdin(request):
         return Launch(tuple(argv), "text", as_bytes(request.prompt))
     return Launch((*argv, "-p", request.prompt), "text")
 
@@ -25,9 +25,3 @@ def launch(request: Request) -> Launch:
 def choices(help_text: str | None) -> tuple[Choice, ...]:
     """None."""
     return ()
-
-
-def _by_stdin(request: Request) -> bool:
-    if request.prompt_via is not None:
-        return request.prompt_via == "stdin"
-    return request.prompt.startswith("-") or not fits_argument(request.prompt)

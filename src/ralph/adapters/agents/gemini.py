@@ -1,6 +1,6 @@
 """Gemini: `gemini -p PROMPT`."""
 
-from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, fits_argument, no_file
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, by_stdin, no_file
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
@@ -21,7 +21,7 @@ def launch(request: Request) -> Launch:
         argv += ["-m", request.model]
     argv += ["--output-format", "stream-json" if request.stream else "text"]
     dialect = "gemini" if request.stream else "text"
-    if _by_stdin(request):
+    if by_stdin(request):
         return Launch(tuple(argv), dialect, as_bytes(request.prompt))
     return Launch((*argv, "-p", request.prompt), dialect)
 
@@ -29,9 +29,3 @@ def launch(request: Request) -> Launch:
 def choices(help_text: str | None) -> tuple[Choice, ...]:
     """None: asking it costs two seconds and would change nothing."""
     return ()
-
-
-def _by_stdin(request: Request) -> bool:
-    if request.prompt_via is not None:
-        return request.prompt_via == "stdin"
-    return request.prompt.startswith("-") or not fits_argument(request.prompt)
