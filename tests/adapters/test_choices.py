@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.agents import KINDS, Choice, Request, model_in, module_of
+from ralph.adapters.agents import KINDS, Choice, Request, value_in, module_of
 
 CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 
@@ -82,15 +82,15 @@ def test_what_was_only_read_about_says_so(kind: str) -> None:
         (("-mode", "fast"), None),
     ],
 )
-def test_the_model_in_an_agents_own_arguments(
+def test_the_value_in_an_agents_own_arguments(
     arguments: tuple[str, ...], model: str | None
 ) -> None:
-    assert model_in(arguments, ("-m", "--model")) == model
+    assert value_in(arguments, ("-m", "--model")) == model
 
 
 def test_a_flag_of_another_program_names_no_model() -> None:
     """`python -m my_agent` asks for a module."""
-    assert model_in(("-m", "my_agent"), module_of("text").MODEL_FLAGS) is None
+    assert value_in(("-m", "my_agent"), module_of("text").MODEL_FLAGS) is None
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])

@@ -12,6 +12,7 @@ import pytest
 
 from ralph.adapters import journal as journal_module
 from ralph.adapters.journal import FileJournal, read_journal
+from ralph.adapters.runs import Facts
 from ralph.core.claims import Claim
 from ralph.core.events import Failure, Usage
 from ralph.core.facts import (
@@ -156,24 +157,41 @@ EDITS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 }
 
 
+READERS: dict[str, Callable[[str], object]] = {
+    "all at once": read_journal,
+    "as it grows": lambda path: list(Facts(path).new()),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_is_detected_and_its_line_named(journal: Path, edit: str) -> None:
+def test_an_edit_is_detected_and_its_line_named(journal: Path, edit: str, reader: str) -> None:
     """ADR 9: "Journal lines are hash-chained: a naive edit is detected and named"."""
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(EDITS[edit](lines)))
     with pytest.raises(StateError) as caught:
-        read_journal(str(journal))
+        READERS[reader](str(journal))
     assert caught.value.message.startswith(f"{journal}:4: this line was changed")
     assert caught.value.remedy
 
 
-def test_a_fact_of_a_newer_ralph_is_named(tmp_path: Path) -> None:
-    body = '{"type":"dreamt","time":1.0}'
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ('{"type":"dreamt","time":1.0}', "not a fact: 'dreamt'"),
+        ('{"type":' + "[" * 100_000 + "}", "maximum recursion depth exceeded"),
+        ("{not json}", "Expecting property name"),
+    ],
+)
+def test_a_line_that_tells_no_fact_is_named(
+    tmp_path: Path, body: str, why: str, reader: str
+) -> None:
     digest = journal_module.chained(body, journal_module.SEED)
     path = tmp_path / "journal.jsonl"
     path.write_text(f'{body[:-1]},"hash":"{digest}"}}\n')
-    with pytest.raises(StateError, match=":1: not a fact: 'dreamt'"):
-        read_journal(str(path))
+    with pytest.raises(StateError, match=f":1: {why}"):
+        READERS[reader](str(path))
 
 
 def test_the_first_line_cannot_be_removed_unseen(journal: Path) -> None:

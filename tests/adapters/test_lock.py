@@ -1,6 +1,7 @@
 """One run a workspace (ADR 10): a live owner is named, a dead one is taken over."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,9 @@ lock.acquire("20260101-000000-abcd", 0.0)
 print("held", flush=True)
 sys.stdin.read()
 """
+
+
+FOREVER = '{"pid": Infinity, "start": "1", "run": "one", "since": 1}'
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def test_a_released_lock_can_be_taken_again(path: Path) -> None:
     second.release()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\xff"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\xff", "[" * 100_000, FOREVER])
 def test_an_owner_that_has_not_written_its_name_yet_is_refused_too(
     path: Path, content: str
 ) -> None:
@@ -103,6 +107,15 @@ def test_an_owner_that_has_not_written_its_name_yet_is_refused_too(
     with pytest.raises(LockedError, match="just starting or ending") as caught:
         Lock(str(path)).acquire("two", 2.0)
     assert caught.value.remedy == "Try again in a moment."
+    owner.release()
+
+
+@pytest.mark.parametrize("since", [math.inf, math.nan, 1e300])
+def test_an_owner_since_no_moment_at_all_is_named_without_it(path: Path, since: float) -> None:
+    owner = Lock(str(path))
+    owner.acquire("one", since)
+    with pytest.raises(LockedError, match=rf"\(pid {os.getpid()}, run one\)"):
+        Lock(str(path)).acquire("two", 2.0)
     owner.release()
 
 

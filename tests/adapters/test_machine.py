@@ -8,7 +8,8 @@ import pytest
 from adapter_support import has_ended
 
 from ralph.adapters import machine as machine_module
-from ralph.adapters.agents import Choice
+from ralph.adapters import probe
+from ralph.adapters.agents import Choice, codex
 from ralph.adapters.environment import Environment
 from ralph.adapters.machine import (
     Answer,
@@ -19,7 +20,7 @@ from ralph.adapters.machine import (
     system_check,
     version_numbers,
 )
-from ralph.adapters.machine_agents import (
+from ralph.adapters.machine.agents import (
     Candidate,
     Examiner,
     agent_checks,
@@ -114,6 +115,24 @@ def test_when_nobody_wants_the_answer_the_program_is_ended(workspace: Path) -> N
     assert machine.ask("sleep", "60").trouble == "was not waited for"
 
 
+def test_when_nobody_wants_the_help_it_is_not_waited_for(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even as long as anybody has patience: whoever pressed Ctrl+C wants out."""
+    monkeypatch.setattr(machine_module, "PATIENCE", 3600.0)
+    monkeypatch.setattr(probe, "_PATIENCE", 3600.0)
+    begun = tmp_path / "begun"
+    machine = Machine(str(workspace), dict(os.environ), begun.exists)
+    text = f"case $1 in --version) echo 1.0;; *) touch {begun}; trap '' INT TERM; sleep 20;; esac"
+    path = script(tmp_path / "bin" / "codex", text)
+    agent = Examiner(machine, str(tmp_path / "probes.json"), may_ask=True)(candidate(path))
+    assert begun.exists(), "it was asked"
+    assert [why for _, why in agent.flags] == [c.why for c in codex.choices(None)]
+    assert not (tmp_path / "probes.json").exists(), "what was not said is not kept"
+    other = Examiner(machine, "", may_ask=True)(candidate(path))
+    assert other.trouble == "was not waited for", "nor is anybody else started"
+
+
 def test_a_program_gets_no_input_and_knows_that_it_is_probed(machine: Machine) -> None:
     """ADR 15: stdin closed, `RALPH_PROBE=1` set."""
     assert machine.ask("sh", "-c", "cat; echo $RALPH_PROBE").said == "1\n"
@@ -185,6 +204,7 @@ def test_nothing_is_started_where_it_must_not_be(
 
 CLAUDE = KnownAgent("claude", "/bin/claude", "2.1", reports="cost", credential="KEY", chosen=True)
 TEXT = KnownAgent("text", "/bin/mine", chosen=True)
+OPENCODE = KnownAgent("opencode", "/opencode", "1.0", reports="cost", chosen=True)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +255,15 @@ def test_flags_are_told_with_their_reasons_and_who_is_missing() -> None:
             True,
             ["Ralph cannot know", "codex reports tokens, whose price is known"],
         ),
+        (
+            (OPENCODE,),
+            False,
+            [
+                "Ralph cannot know",
+                "opencode reports what it costs, if it knows the model's price: --max-cost ends",
+            ],
+        ),
+        ((OPENCODE,), True, ["Ralph cannot know", "opencode reports what it costs: --max-cost"]),
     ],
 )
 def test_who_pays(agents: tuple[KnownAgent, ...], priced: bool, words: list[str]) -> None:

@@ -1,6 +1,5 @@
 """What `ralph doctor` finds in git, namespaces, Claude Code's files, terminals, the state."""
 
-import io
 import json
 import os
 import shutil
@@ -9,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters import machine_sandbox, machine_state
-from ralph.adapters.machine import Machine
-from ralph.adapters.machine_claude import claude_hooks, claude_session, plugin
-from ralph.adapters.machine_git import GIT, git_hooks, git_identity, git_program, git_repository
-from ralph.adapters.machine_sandbox import SANDBOX
-from ralph.adapters.machine_state import STATE, file_system_of, size
-from ralph.adapters.machine_terminal import Screen, screen_of, terminal_checks
+from ralph.adapters.machine import Machine, sandbox
+from ralph.adapters.machine import state as machine_state
+from ralph.adapters.machine.claude import claude_hooks, claude_session, plugin
+from ralph.adapters.machine.git import GIT, git_hooks, git_identity, git_program, git_repository
+from ralph.adapters.machine.sandbox import SANDBOX
+from ralph.adapters.machine.state import STATE, file_system_of, size
+from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.core.health import Check, State
 
 MOUNTS = """\
@@ -174,20 +173,18 @@ def test_other_sandboxes(
 
 
 def test_the_remedy_names_the_switch_that_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        machine_sandbox, "_sysctl", lambda name: "0" if "userns_clone" in name else ""
-    )
-    remedy = machine_sandbox._namespace_remedy()
+    monkeypatch.setattr(sandbox, "_sysctl", lambda name: "0" if "userns_clone" in name else "")
+    remedy = sandbox._namespace_remedy()
     assert remedy == "sudo sysctl kernel.unprivileged_userns_clone=1"
 
 
 def test_a_machine_without_these_system_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """ADR 16: macOS has neither."""
-    monkeypatch.setattr(machine_sandbox, "_has_subreaper", lambda: False)
+    monkeypatch.setattr(sandbox, "_has_subreaper", lambda: False)
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     machine = Machine("/", {})
-    assert machine_sandbox.subreaper(machine).state is State.WARNING
-    assert machine_sandbox.pidfd(machine).state is State.WARNING
+    assert sandbox.subreaper(machine).state is State.WARNING
+    assert sandbox.pidfd(machine).state is State.WARNING
 
 
 @pytest.mark.parametrize(
@@ -353,6 +350,14 @@ def test_why_there_are_no_colours(
     assert checks["encoding"].state is (State.OK if out is TTY else State.WARNING)
 
 
-def test_streams_that_are_no_terminal() -> None:
-    assert screen_of(None) == Screen(terminal=False)
-    assert screen_of(io.StringIO()) == Screen(terminal=False)
+@pytest.mark.parametrize(
+    ("screen", "words"),
+    [
+        (TTY, "a terminal of 80 x 24"),
+        (Screen(terminal=True), "a terminal that does not tell its size"),
+        (Screen(terminal=False), "no terminal: lines are plain"),
+    ],
+)
+def test_the_streams_in_words(screen: Screen, words: str) -> None:
+    out, err, *_ = terminal_checks(screen, screen, {}, color=False)
+    assert (out.found, err.found) == (words, words)

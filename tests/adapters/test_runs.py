@@ -1,7 +1,9 @@
 """Finding runs, and how they fare, without ever touching their lock."""
 
 import json
+import math
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,26 +15,24 @@ from ralph.adapters.files import make_run_dir, project_dir
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.lock import Lock, Owner, read_owner, start_time
 from ralph.adapters.runs import (
-    Account,
     Facts,
     Growing,
     GrowingLines,
-    Life,
     Run,
     account_of,
     all_runs,
     find_run,
-    life_of,
     look_again,
     prompt_of,
     read_tail,
     runs_of,
 )
 from ralph.adapters.signals import SignalFiles
-from ralph.core.facts import Began, Checking, Decided, Ended, Fact, Launching, Settled, Started
+from ralph.core.facts import Began, Checking, Decided, Ended, Fact, Launching, Started
+from ralph.core.life import Account, Life, life_of
 from ralph.core.task import Assignment
 from ralph.core.turn import Role, Turn
-from ralph.core.verdict import Boundary, Continue, Reason, Stop, Wait
+from ralph.core.verdict import Boundary, Continue, Wait
 from ralph.errors import ConfigError, StateError
 
 ONE, TWO, THREE = "20260101-100000-aaaa", "20260102-100000-bbbb", "20260102-110000-cccc"
@@ -40,17 +40,6 @@ STARTED = Started(10.0, ONE, "harness", "/w", 1, "0.1", agent="claude")
 BEGAN = Began(11.0, 1, Assignment("prompt", "Do it"))
 LAUNCHING = Launching(12.0, Role.WORK, "claude", "/s/001.stream")
 ENDED = Ended(20.0, Turn(cost_usd=0.5))
-STOP = Stop(Reason.LIMIT, "1 iteration used up")
-OVER = (Decided(21.0, Boundary.CLOSING, STOP), Settled(22.0, STOP))
-LIMITED = Wait(1000.0, "limited")
-ASLEEP = (
-    STARTED,
-    BEGAN,
-    ENDED,
-    Decided(21.0, Boundary.CLOSING, LIMITED),
-    Settled(22.0, LIMITED),
-)
-PAUSED = (STARTED, Decided(11.0, Boundary.OPENING, Wait(None, "paused")))
 
 
 @pytest.fixture
@@ -73,6 +62,11 @@ def record(root: Path, workspace: Path, run: str, *facts: Fact) -> Run:
         journal.record(fact)
     journal.close()
     return Run(run, project)
+
+
+def fares(run: Run) -> Life:
+    """How it fares, as every command finds out."""
+    return life_of(account_of(run), run.asked(), 30.0, live=run.live)
 
 
 @pytest.fixture
@@ -121,15 +115,17 @@ def test_a_run_is_named_by_any_part_that_only_it_has(
         ("zzzz", "there is no run 'zzzz'"),
         ("", "name is empty"),
         ("../..", "there is no run"),
+        (" \t", "name is empty"),
     ],
 )
 def test_a_name_that_names_none_or_many(root: Path, here: Path, part: str, words: str) -> None:
     for run in (ONE, TWO, THREE):
         record(root, here, run)
     with pytest.raises(ConfigError, match="run") as caught:
-        find_run(str(root), str(here), part, "status")
+        find_run(str(root), str(here), part, "logs")
     assert words in caught.value.message
     assert caught.value.remedy
+    assert "ralph logs --all" not in caught.value.remedy, "there is no such flag"
 
 
 def test_a_name_is_looked_for_here_first(root: Path, here: Path, tmp_path: Path) -> None:
@@ -162,6 +158,16 @@ def test_where_there_is_no_run_the_remedy_knows_where_there_is(
     assert remedy in caught.value.remedy
 
 
+def test_a_remedy_can_be_typed_whatever_the_directory_is_called(root: Path, tmp_path: Path) -> None:
+    above = tmp_path / "it's my work; really"
+    (above / "sub").mkdir(parents=True)
+    record(root, above, ONE)
+    with pytest.raises(ConfigError) as caught:
+        find_run(str(root), str(above / "sub"), None, "logs")
+    command = caught.value.remedy.partition(": ")[2]
+    assert shlex.split(command) == ["ralph", "logs", "-C", str(above)]
+
+
 # ------------------------------------------------------------------ whether it lives
 
 
@@ -170,7 +176,7 @@ def test_a_run_between_its_lock_and_its_directory_is_found(alive: Run) -> None:
     assert alive.live
     assert not os.path.exists(alive.directory)
     assert account_of(alive) == Account()
-    assert life_of(alive, Account(), 5.0) is Life.RUNNING
+    assert fares(alive) is Life.RUNNING
     assert look_again(alive).live
 
 
@@ -183,7 +189,15 @@ def test_a_run_between_its_lock_and_its_directory_is_found(alive: Run) -> None:
         {"pid": 2**70, "start": "", "run": TWO, "since": 1.0},
         {"pid": "x"},
         [],
-        {"pid": os.getpid(), "start": start_time(os.getpid()), "run": "../x", "since": 1.0},
+        {"pid": math.inf, "start": "1", "run": TWO, "since": 1.0},
+        {"pid": math.nan, "start": "1", "run": TWO, "since": 1.0},
+        {"pid": [1], "start": "1", "run": TWO, "since": 1.0},
+        {"pid": 1e300, "start": "1", "run": TWO, "since": 1.0},
+        {"pid": os.getpid(), "start": start_time(os.getpid()), "run": TWO, "since": 10**400},
+        *(
+            {"pid": os.getpid(), "start": start_time(os.getpid()), "run": name, "since": 1.0}
+            for name in ("../x", "..", "", "a\0b", "\ud800", "a\nb")
+        ),
     ],
 )
 def test_an_owner_that_is_gone_or_nonsense_is_no_owner(
@@ -193,7 +207,7 @@ def test_an_owner_that_is_gone_or_nonsense_is_no_owner(
     (Path(run.project) / "run.lock").write_text(json.dumps(owner))
     (found,) = runs_of(run.project)
     assert not found.live
-    assert life_of(found, account_of(found), 5.0) is Life.CRASHED
+    assert fares(found) is Life.CRASHED
 
 
 def test_a_process_that_is_not_reaped_yet_is_gone(tmp_path: Path) -> None:
@@ -213,31 +227,11 @@ def test_looking_does_not_take_the_lock(root: Path, here: Path, alive: Run) -> N
     assert read_owner(path) == owner
 
 
-@pytest.mark.parametrize(
-    ("facts", "asked", "now", "life"),
-    [
-        ((STARTED, BEGAN, LAUNCHING), None, 30.0, Life.RUNNING),
-        (ASLEEP, None, 30.0, Life.WAITING),
-        (ASLEEP, None, 1001.0, Life.RUNNING),
-        (PAUSED, "pause", 30.0, Life.PAUSED),
-        (PAUSED, None, 30.0, Life.RUNNING),  # resumed, and about to go on
-        ((STARTED, BEGAN, ENDED), "pause", 30.0, Life.RUNNING),  # asked, but not yet paused
-        ((STARTED, BEGAN, ENDED, *OVER), None, 30.0, Life.ENDED),
-    ],
-)
-def test_how_a_live_run_fares(
-    root: Path,
-    here: Path,
-    alive: Run,
-    facts: tuple[Fact, ...],
-    asked: str | None,
-    now: float,
-    life: Life,
-) -> None:
-    record(root, here, TWO, *facts)
-    if asked:
-        SignalFiles(alive.directory).ask(asked)
-    assert life_of(alive, account_of(alive), now) is life
+def test_a_request_to_pause_is_seen_from_outside(root: Path, here: Path, alive: Run) -> None:
+    record(root, here, TWO, STARTED, Decided(11.0, Boundary.OPENING, Wait(None, "paused")))
+    assert fares(alive) is Life.RUNNING
+    SignalFiles(alive.directory).ask(SignalFiles.PAUSE)
+    assert fares(alive) is Life.PAUSED
 
 
 # ------------------------------------------------------------------ what a journal tells
@@ -249,7 +243,7 @@ def test_an_account_of_a_run_that_was_cut_off(root: Path, here: Path) -> None:
     assert account.started == STARTED
     assert account.doing == account.launch == LAUNCHING
     assert account.state.iteration == 1
-    assert life_of(run, account, 30.0) is Life.CRASHED
+    assert fares(run) is Life.CRASHED
 
 
 def test_a_commit_message_is_not_the_last_turn(root: Path, here: Path) -> None:
@@ -291,7 +285,7 @@ def test_a_changed_line_is_named_and_what_stands_before_it_is_kept(
     account = account_of(run)
     assert words in account.problem
     assert (account.started is None) == (":1:" in words)
-    assert life_of(run, account, 30.0) is Life.UNKNOWN
+    assert fares(run) is Life.UNKNOWN
 
 
 def test_facts_that_make_no_sense_are_a_problem_and_no_traceback(root: Path, here: Path) -> None:

@@ -254,6 +254,32 @@ def test_a_signal_ends_it_with_everything_it_started(
     assert not is_alive(int(pid.read_text()))
 
 
+def test_ctrl_c_does_not_wait_for_a_slow_help(workspace: Path, agents: Path) -> None:
+    """The help is asked with as little patience as the version: it is ended, not waited for."""
+    pid = workspace.parent / "pid"
+    slow = f"trap '' INT TERM; echo $$ > {pid}.new; mv {pid}.new {pid}; touch {pid}; sleep 60"
+    program(agents / "claude", f"case $1 in --version) echo 2.1;; *) {slow};; esac")
+    running = Running(workspace, "doctor")
+    running.await_that(pid.exists)
+    running.send(signal.SIGINT)
+    assert_clear(running.end(), 130, "interrupted")
+    assert not is_alive(int(pid.read_text()))
+    assert "probes.json" not in os.listdir(os.environ["RALPH_STATE_DIR"])
+
+
+def test_amp_is_called_untested_and_opencode_may_not_know_its_cost(
+    here: Here, workspace: Path, agents: Path
+) -> None:
+    for name in ("amp", "opencode"):
+        program(agents / name, "echo 1.0.0")
+    settings(workspace, '{"agent": {"command": "opencode"}}')
+    report, checks = told(here)
+    assert {agent["kind"]: agent["tested"] for agent in report["agents"]}["amp"] is False
+    assert "Ralph has not been tested with it" in checks["Agents/amp"]["found"]
+    cost = checks["Money and credential/cost"]["found"]
+    assert cost.startswith("opencode reports what it costs, if it knows the model's price")
+
+
 def test_nothing_is_written_into_the_workspace(here: Here, repo: Path, agents: Path) -> None:
     program(agents / "claude", CLAUDE)
     before = sorted(repo.rglob("*"))

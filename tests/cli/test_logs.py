@@ -4,11 +4,14 @@ import json
 import os
 import re
 import signal
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from run_support import Here, Running, assert_clear, facts, in_shell, journals, prepare, ralph
 
+from ralph.cli import logs as logs_module
+from ralph.cli.logs import Piece, Sink
 from ralph.core.facts import Started
 from ralph.testing.install import calls
 
@@ -253,5 +256,47 @@ def test_help_ends_with_examples(here: Here) -> None:
     assert "Examples:\n" in here("logs", "--help").out
 
 
-def test_a_closed_stdout_is_no_bug(here: Here, ended: str) -> None:
-    assert_clear(in_shell("ralph logs --events >&-"), 0)
+@pytest.mark.parametrize("flags", ["", "-f", "-n 3", "--raw", "--json"])
+def test_a_closed_stdout_is_no_bug(here: Here, ended: str, flags: str) -> None:
+    assert_clear(in_shell(f"ralph logs --events {flags} >&-"), 0)
+
+
+# ------------------------------------------------------------------ the last lines
+
+
+@pytest.mark.parametrize(
+    ("last", "pieces", "shown"),
+    [
+        (None, [b"a\nb", b"c"], b"a\nbc"),
+        (1, [b"a\nb", b"c\n"], b"bc\n"),
+        (1, [b"a\nb", b"c"], b"bc"),
+        (2, [b"a\n\nb", b"", b"\n"], b"\nb\n"),
+        (3, [["x", "ü"], b"y"], b"x\n\xfc\ny"),
+        (0, [b"a\nb"], b""),
+        (9, [], b""),
+    ],
+)
+def test_lines_are_counted_whatever_the_pieces(
+    last: int | None, pieces: list[Piece], shown: bytes
+) -> None:
+    out = BytesIO()
+    sink = Sink(out, "latin-1", last)
+    for piece in pieces:
+        sink.write(piece)
+    sink.flush()
+    assert out.getvalue() == shown
+    sink.write(b"new\n")
+    sink.flush()
+    assert out.getvalue() == shown + b"new\n", "what comes later is not held back"
+
+
+def test_of_a_line_without_an_end_only_so_much_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory stays flat for a stream of any size that has no newline."""
+    monkeypatch.setattr(logs_module, "_LONGEST_HELD", 10)
+    out = BytesIO()
+    sink = Sink(out, "utf-8", 2)
+    for piece in (b"first\n", b"x" * 30, b"y" * 4, b"z\n", b"0123456789", b"abc"):
+        sink.write(piece)
+        assert len(sink._rest) <= 10
+    sink.flush()
+    assert out.getvalue() == b"xxxxxyyyyz\n3456789abc"

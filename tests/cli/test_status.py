@@ -166,6 +166,24 @@ def test_all_runs_in_a_table(workspace: Path, here: Here) -> None:
     assert {s["state"] for s in shown} == {"ended", "crashed", "unknown"}
 
 
+@pytest.mark.parametrize(
+    "lock", ['{"pid": Infinity}', '{"pid": 1e999, "start": 1, "run": 1, "since": 1}', "\0", "[[["]
+)
+def test_nonsense_in_a_lock_names_nobody(workspace: Path, here: Here, lock: str) -> None:
+    prepare(workspace, FIRST)
+    here("-p", "x", "-m", "1")
+    (journals()[0].parents[2] / "run.lock").write_text(lock)
+    for arguments in ((), ("--all",), ("--all", "--json")):
+        assert_clear(here("status", *arguments), 0)
+
+
+def test_turns_of_unknown_cost_are_told(workspace: Path, here: Here) -> None:
+    prepare(workspace, {"text": "Hello"}, kind="text")
+    here("-p", "x", "-m", "2")
+    assert ", 2 turns of unknown cost\n" in here("status").out
+    assert json.loads(here("status", "--json").out)["spent"]["uncounted"] == 2
+
+
 def test_a_changed_journal_is_told_and_not_fatal(workspace: Path, here: Here) -> None:
     prepare(workspace, FIRST)
     here("-p", "x", "-m", "1")

@@ -93,10 +93,14 @@ def test_waiting_leaves_nothing_behind() -> None:
 
 
 def test_without_a_terminal_nobody_is_told_to_wait() -> None:
-    stream = io.StringIO()
-    Waiting(stream, None).show("Asking claude ...")
     Waiting(None, 80).show("Asking claude ...")
-    assert stream.getvalue() == ""
+    Waiting(None, None).show("")
+
+
+def test_a_terminal_of_unknown_width_is_taken_for_80_columns() -> None:
+    stream = io.StringIO()
+    Waiting(stream, None).show("x" * 200)
+    assert stream.getvalue() == "\r\x1b[K" + "x" * 76 + "..."
 
 
 def test_a_terminal_that_is_gone_is_no_matter() -> None:

@@ -21,6 +21,7 @@ from ralph.core.facts import (
     Step,
 )
 from ralph.core.gates import Finding
+from ralph.core.life import Life
 from ralph.core.limits import Limits
 from ralph.core.state import NEW, fold
 from ralph.core.task import Assignment, Mode
@@ -49,7 +50,7 @@ TREE = {
 }
 
 
-def told(*facts: Fact, life: str = "running", now: float = 300.0, **more: Any) -> Report:  # noqa: ANN401
+def told(*facts: Fact, life: Life = Life.RUNNING, now: float = 300.0, **more: Any) -> Report:  # noqa: ANN401
     """A report on a run with these facts."""
     state, started = NEW, None
     for fact in facts:
@@ -57,7 +58,7 @@ def told(*facts: Fact, life: str = "running", now: float = 300.0, **more: Any) -
         started = fact if isinstance(fact, Started) else started
     last = facts[-1] if facts else None
     doing = last if isinstance(last, Launching | Checking) else None
-    pid = 7 if life in ("running", "waiting", "paused") else None
+    pid = 7 if life in (Life.RUNNING, Life.WAITING, Life.PAUSED) else None
     report = Report(RUN, life, "/s", "/s/journal.jsonl", now, state, started, doing, pid=pid)
     return replace(report, **more)
 
@@ -70,6 +71,9 @@ def closed(verdict: Continue | Wait | Stop, *findings: Finding, turn: Turn = END
 
 LIMITED = Turn(failure=Failure("no more", status=429))
 COMPLETED = Stop(Reason.COMPLETED, evidence=("passed: make test",))
+
+
+UNCOUNTED = (*closed(Continue()), Ended(230.0, Turn()), Ended(240.0, Turn()))
 
 
 @pytest.mark.parametrize(
@@ -101,34 +105,34 @@ COMPLETED = Stop(Reason.COMPLETED, evidence=("passed: make test",))
             "the agent writes a commit message since 10s, no output yet",
         ),
         (
-            told(*closed(Wait(1020.0, "no more"), turn=LIMITED), life="waiting"),
+            told(*closed(Wait(1020.0, "no more"), turn=LIMITED), life=Life.WAITING),
             "waiting",
             f"for the rate limit until {clock_time(1020.0)} (12m left)",
         ),
         (
-            told(*closed(Wait(310.0, "empty")), life="waiting"),
+            told(*closed(Wait(310.0, "empty")), life=Life.WAITING),
             "waiting",
             f"until {clock_time(310.0)} (10s left): empty",
         ),
         (
-            told(*closed(Continue(after=120.0)), life="waiting"),
+            told(*closed(Continue(after=120.0)), life=Life.WAITING),
             "waiting",
             f"until {clock_time(330.0)} (30s left), then the next turn starts",
         ),
         (
-            told(STARTED, Decided(240.0, Boundary.OPENING, Wait(None, "paused")), life="paused"),
+            told(STARTED, Decided(240.0, Boundary.OPENING, Wait(None, "paused")), life=Life.PAUSED),
             "paused",
             "since 1m; ralph resume goes on",
         ),
-        (told(*closed(COMPLETED), life="ended"), None, "completed, exit code 0, 1m ago"),
+        (told(*closed(COMPLETED), life=Life.ENDED), None, "completed, exit code 0, 1m ago"),
         (
-            told(STARTED, BEGAN, WORKS, life="crashed"),
+            told(STARTED, BEGAN, WORKS, life=Life.CRASHED),
             "turn",
             "its process is gone without a last word, 3m ago",
         ),
-        (told(life="crashed"), "starting", "its process is gone without a last word"),
+        (told(life=Life.CRASHED), "starting", "its process is gone without a last word"),
         (
-            told(life="unknown"),
+            told(life=Life.UNKNOWN),
             "starting",
             "no process of it is seen and its journal cannot be read",
         ),
@@ -195,13 +199,19 @@ def test_everything_about_a_run_at_work() -> None:
             ),
             "1m10s of waiting beside it",
         ),
-        (told(STARTED, life="crashed"), "Going on after a crash is not there yet"),
+        (told(*closed(Continue())), "3m20s of 2h, $1.50 of $20.00, 301K tokens"),
+        (told(*UNCOUNTED), "3m20s of 2h, $1.50 of $20.00 and 2 turns of unknown cost, 301K tokens"),
         (
-            told(*closed(COMPLETED), life="ended"),
+            told(replace(STARTED, limits=Limits()), BEGAN, Ended(200.0, Turn())),
+            "Spent      3m20s, 1 turn of unknown cost\n",
+        ),
+        (told(STARTED, life=Life.CRASHED), "Going on after a crash is not there yet"),
+        (
+            told(*closed(COMPLETED), life=Life.ENDED),
             "test\nJournal: /s/journal.jsonl\nCompleted after 3 iterations in 2m, $1.50.",
         ),
         (
-            told(*closed(Stop(Reason.BLOCKED, "which port?")), life="ended"),
+            told(*closed(Stop(Reason.BLOCKED, "which port?")), life=Life.ENDED),
             "Stopped: which port? (blocked). 3 iterations in 2m, $1.50.\nIt needs you",
         ),
     ],
@@ -212,7 +222,9 @@ def test_what_is_said_only_where_it_matters(report: Report, words: str) -> None:
 
 def test_a_pause_that_is_in_force_is_not_asked_for() -> None:
     paused = Decided(240.0, Boundary.OPENING, Wait(None, "paused"))
-    assert "Asked" not in text_of(told(STARTED, paused, life="paused", asked=Signals(paused=True)))
+    assert "Asked" not in text_of(
+        told(STARTED, paused, life=Life.PAUSED, asked=Signals(paused=True))
+    )
 
 
 def test_a_hostile_title_is_harmless_and_lines_fit_the_terminal() -> None:
@@ -241,18 +253,20 @@ def test_the_object_has_everything_a_program_asks_for() -> None:
         "title agent model workspace started_at ended_at limits findings last_actions tree journal"
     )
     assert {*names.split(), *more.split(), "phase"} <= shown.keys()
-    assert shown["spent"] == {
-        "iterations": 3,
-        "seconds": 200.0,
-        "cost_usd": 1.5,
-        "tokens": {"input": 1000, "output": 2000, "cache_read": 300_000, "cache_write": 0},
-    }
+    assert shown["spent"] == SPENT
     assert (shown["reason"], shown["exit"], shown["ended_at"], shown["model"]) == (None,) * 4
     assert shown["findings"][0]["gate"] == "make test"
     assert shown["limits"] == {"iterations": 10, "seconds": 7200, "cost_usd": 20}
 
 
-NOTHING = {"iterations": 0, "seconds": 200.0, "cost_usd": None, "tokens": None}
+SPENT = {
+    "iterations": 3,
+    "seconds": 200.0,
+    "cost_usd": 1.5,
+    "uncounted": 0,
+    "tokens": {"input": 1000, "output": 2000, "cache_read": 300_000, "cache_write": 0},
+}
+NOTHING = {"iterations": 0, "seconds": 200.0, "cost_usd": None, "uncounted": 0, "tokens": None}
 
 
 @pytest.mark.parametrize(
@@ -260,17 +274,21 @@ NOTHING = {"iterations": 0, "seconds": 200.0, "cost_usd": None, "tokens": None}
     [
         (told(), {"profile": None, "iteration": 0, "task": None, "agent": None, "pid": 7}),
         (told(STARTED), {"spent": NOTHING}),
-        (told(STARTED, life="crashed"), {"reason": None, "exit": None, "pid": None}),
+        (told(STARTED, life=Life.CRASHED), {"reason": None, "exit": None, "pid": None}),
         (told(STARTED, asked=Signals(1)), {"asked": "stop"}),
         (told(STARTED, asked=Signals(2)), {"asked": "stop-now"}),
         (told(STARTED, asked=Signals(paused=True)), {"asked": "pause"}),
-        (told(*closed(Wait(1020.0, "x")), life="waiting"), {"wake_at": 1020.0, "phase": "waiting"}),
+        (
+            told(*closed(Wait(1020.0, "x")), life=Life.WAITING),
+            {"wake_at": 1020.0, "phase": "waiting"},
+        ),
         (told(*closed(Wait(1020.0, "x"))), {"wake_at": None}),
         (
-            told(*closed(Stop(Reason.LIMIT, "used up")), life="ended"),
+            told(*closed(Stop(Reason.LIMIT, "used up")), life=Life.ENDED),
             {"reason": "limit", "exit": 1, "why": "used up", "ended_at": 220.0, "phase": None},
         ),
         (told(problem="torn"), {"problem": "torn"}),
+        (told(*UNCOUNTED), {"spent": {**SPENT, "uncounted": 2}}),
     ],
 )  # fmt: skip
 def test_null_is_what_is_not_known(report: Report, known: dict[str, object]) -> None:
@@ -284,14 +302,16 @@ def test_null_is_what_is_not_known(report: Report, known: dict[str, object]) -> 
 def test_a_table_of_runs() -> None:
     reports = [
         told(STARTED, BEGAN, WORKS),
-        told(*closed(COMPLETED), life="ended"),
-        told(life="unknown", problem="line 3 was changed"),
+        told(*closed(COMPLETED), life=Life.ENDED),
+        told(*UNCOUNTED),
+        told(life=Life.UNKNOWN, problem="line 3 was changed"),
     ]
-    assert table_lines(reports, Style()) == [
-        "RUN                   STATE      PROFILE  TURNS  SPENT     AGE  WORKSPACE",
-        f"{RUN}  running    harness  3/10   3m20s     3m   /home/me/project",
-        f"{RUN}  completed  harness  3/10   2m $1.50  3m   /home/me/project",
-        f"{RUN}  unknown    -        0      0.0s      -    -",
+    assert table_lines(reports, Style(width=90)) == [
+        "RUN                   STATE      PROFILE  TURNS  SPENT         AGE  WORKSPACE",
+        f"{RUN}  running    harness  3/10   3m20s         3m   /home/me/project",
+        f"{RUN}  completed  harness  3/10   2m $1.50      3m   /home/me/project",
+        f"{RUN}  running    harness  3/10   3m20s $1.50+  3m   /home/me/project",
+        f"{RUN}  unknown    -        0      0.0s          -    -",
         f"{RUN}: line 3 was changed",
     ]
 
@@ -303,7 +323,7 @@ def test_the_table_fits(width: int | None, stop: Stop) -> None:
     path = "/home/me/" + "deep/" * 40 + "project"
     deep = replace(STARTED, workspace=path, profile="supervise", limits=Limits(10_000))
     _, *facts = closed(stop, turn=Turn(cost_usd=1234.5))
-    lines = table_lines([told(deep, *facts, life="ended")], Style(width=width))
+    lines = table_lines([told(deep, *facts, life=Life.ENDED)], Style(width=width))
     assert max(map(len, lines)) <= (width or 80)
     assert lines[-1].endswith("project")
 

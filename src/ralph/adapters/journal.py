@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-from collections.abc import Iterable
 from hashlib import blake2b
 
 from ralph.core.codec import decode_fact, encode
@@ -88,30 +87,35 @@ def read_journal(path: str) -> tuple[list[Fact], str]:
             lines = file.read().split("\n")
     except OSError as error:
         raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
-    whole = lines[:-1]  # what follows the last newline was torn off by a kill
-    return _checked(whole, path)
+    chain = Chain(path)
+    # What follows the last newline was torn off by a kill.
+    return [chain.take(line) for line in lines[:-1]], chain.hash
 
 
-def _checked(lines: Iterable[str], path: str) -> tuple[list[Fact], str]:
-    facts, last = [], SEED
-    for number, line in enumerate(lines, 1):
+class Chain:
+    """Follows a journal line by line, each checked against the hash of the one before (ADR 9)."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._number = 0
+        self.hash = SEED  # of the last line
+
+    def take(self, line: str) -> Fact:
+        """The fact in the next line, which comes without its newline. StateError names a line that
+        was changed, or that tells no fact."""
+        self._number += 1
+        where = f"{self._path}:{self._number}"
         body, _, tail = line.rpartition(',"hash":"')
-        expected = chained(f"{body}}}", last)
-        if tail != f'{expected}"}}':
+        self.hash = chained(f"{body}}}", self.hash)
+        if tail != f'{self.hash}"}}':
             raise StateError(
-                f"{path}:{number}: this line was changed after it was written",
-                "The run cannot be trusted; start a new one.",
+                f"{where}: this line was changed after it was written",
+                "What follows cannot be trusted. The lines themselves: ralph logs --raw",
             )
-        facts.append(_fact(f"{body}}}", path, number))
-        last = expected
-    return facts, last
-
-
-def _fact(text: str, path: str, number: int) -> Fact:
-    try:
-        return decode_fact(json.loads(text))
-    except ValueError as error:
-        raise StateError(f"{path}:{number}: {error}") from error
+        try:
+            return decode_fact(json.loads(f"{body}}}"))
+        except (ValueError, RecursionError) as error:
+            raise StateError(f"{where}: {error}", "Perhaps a newer ralph wrote it.") from error
 
 
 def _line(fact: Fact, last: str) -> tuple[str, str]:

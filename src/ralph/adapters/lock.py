@@ -41,7 +41,7 @@ def read_owner(path: str) -> Owner | None:
         owner = Owner(
             int(named["pid"]), str(named["start"]), str(named["run"]), float(named["since"])
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return owner if owner.pid > 0 else None
 
@@ -89,10 +89,16 @@ class Lock:
         if owner is None:
             who, remedy = "it is just starting or ending", "Try again in a moment."
         else:
-            since = time.strftime("%H:%M:%S", time.localtime(owner.since))
-            who = f"pid {owner.pid}, run {owner.run}, since {since}"
+            who = f"pid {owner.pid}, run {owner.run}{_since(owner.since)}"
             remedy = f"Wait for it, or end it: ralph stop (or kill -INT {owner.pid})"
         return LockedError(f"another ralph works in this directory ({who})", remedy)
+
+
+def _since(moment: float) -> str:
+    try:
+        return time.strftime(", since %H:%M:%S", time.localtime(moment))
+    except (OSError, ValueError, OverflowError):
+        return ""  # no moment that a calendar knows
 
 
 def start_time(pid: int) -> str:

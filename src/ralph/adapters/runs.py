@@ -3,20 +3,19 @@
 Looking never takes a lock and never writes, so it cannot disturb a run.
 """
 
-import json
 import os
+import shlex
 import stat
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import BinaryIO
 
 from ralph.adapters.files import project_dir
-from ralph.adapters.journal import SEED, chained  # one chain, written there and followed here
+from ralph.adapters.journal import Chain
 from ralph.adapters.lock import NAME, Owner, read_owner
 from ralph.adapters.signals import SignalFiles
-from ralph.core.codec import decode_fact
 from ralph.core.facts import Checking, Fact, Launching, Started
-from ralph.core.state import NEW, Phase, RunState, fold
+from ralph.core.life import Account
+from ralph.core.state import NEW, fold
 from ralph.core.turn import Role
 from ralph.core.value import value
 from ralph.core.world import Signals
@@ -25,17 +24,6 @@ from ralph.errors import ConfigError, StateError
 _BLOCK = 1024 * 1024
 _SHOWN = 5  # candidates for an ambiguous name
 NONSENSE = (AssertionError, AttributeError, TypeError, ValueError, OverflowError)
-
-
-class Life(StrEnum):
-    """How a run fares."""
-
-    RUNNING = "running"
-    WAITING = "waiting"  # asleep until its wake time
-    PAUSED = "paused"
-    ENDED = "ended"
-    CRASHED = "crashed"  # its process is gone without a last word
-    UNKNOWN = "unknown"  # its process is gone and the journal cannot be read
 
 
 @value
@@ -72,7 +60,7 @@ class Run:
 def runs_of(project: str) -> list[Run]:
     """A workspace's runs, newest first; also one that has taken the lock and nothing else yet."""
     owner = live_owner(project)
-    names = set(_directories(os.path.join(project, "runs")))
+    names = set(directories(os.path.join(project, "runs")))
     if owner is not None:
         names.add(owner.run)
     return [
@@ -84,9 +72,12 @@ def runs_of(project: str) -> list[Run]:
 def live_owner(project: str) -> Owner | None:
     """The process that works in a workspace now."""
     owner = read_owner(os.path.join(project, NAME))
-    if owner is None or not owner.run or os.path.basename(owner.run) != owner.run:
-        return None
-    return owner if owner.is_alive() else None
+    return owner if owner is not None and _is_name(owner.run) and owner.is_alive() else None
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can be the name of a directory, and can be shown."""
+    return name.isprintable() and name not in ("", ".", "..") and "/" not in name
 
 
 def look_again(run: Run) -> Run:
@@ -97,7 +88,7 @@ def look_again(run: Run) -> Run:
 
 def projects(root: str) -> list[str]:
     """Where the runs of each workspace are kept."""
-    return [os.path.join(root, name) for name in sorted(_directories(root))]
+    return [os.path.join(root, name) for name in sorted(directories(root))]
 
 
 def all_runs(root: str) -> list[Run]:
@@ -117,7 +108,7 @@ def find_run(root: str, workspace: str, part: str | None, command: str) -> Run:
             )
         return next((run for run in here if run.live), here[0])
     if not part.strip():
-        raise ConfigError("the run's name is empty", f"Leave it out, or see: ralph {command} --all")
+        raise ConfigError("the run's name is empty", "Leave it out, or see: ralph status --all")
     return _named(part, here) or _named(part, all_runs(root)) or _no_such_run(part)
 
 
@@ -148,15 +139,16 @@ def _elsewhere(root: str, workspace: str, command: str) -> str:
     parent = os.path.dirname(workspace)
     while parent != os.path.dirname(parent):
         if runs_of(project_dir(root, parent)):
-            return f"There are runs of a directory above: ralph {command} -C {parent}"
+            there = shlex.quote(parent)
+            return f"There are runs of a directory above: ralph {command} -C {there}"
         parent = os.path.dirname(parent)
     if all_runs(root):
         return "Other workspaces have runs: ralph status --all"
     return "Start one: ralph run -p 'what to do'"
 
 
-def _directories(path: str) -> list[str]:
-    """The directories in a directory; one that is missing or not ours has none."""
+def directories(path: str) -> list[str]:
+    """The names of the directories in a directory; one that is missing or not ours has none."""
     try:
         with os.scandir(path) as entries:
             return [entry.name for entry in entries if entry.is_dir()]
@@ -206,30 +198,13 @@ class Facts:
     """The facts of a journal that may still grow, checked against their chain (ADR 9)."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
         self._lines = GrowingLines(path)
-        self._number = 0
-        self._hash = SEED
+        self._chain = Chain(path)
 
     def new(self) -> Iterator[Fact]:
         """The facts since the last call. StateError names a line that was changed."""
         for line in self._lines.lines():
-            self._number += 1
-            yield self._fact(line.decode("utf-8", "surrogateescape"))
-
-    def _fact(self, line: str) -> Fact:
-        body, _, tail = line.rpartition(',"hash":"')
-        self._hash = chained(f"{body}}}", self._hash)
-        where = f"{self._path}:{self._number}"
-        if tail != f'{self._hash}"}}\n':
-            raise StateError(
-                f"{where}: this line was changed after it was written",
-                "What follows cannot be trusted. The lines themselves: ralph logs --raw",
-            )
-        try:
-            return decode_fact(json.loads(f"{body}}}"))
-        except (ValueError, RecursionError) as error:
-            raise StateError(f"{where}: {error}", "Perhaps a newer ralph wrote it.") from error
+            yield self._chain.take(line[:-1].decode("utf-8", "surrogateescape"))
 
 
 def open_regular(path: str) -> BinaryIO:
@@ -266,17 +241,6 @@ def prompt_of(launch: Launching) -> str:
 # ------------------------------------------------------------------ what a journal tells
 
 
-@value
-class Account:
-    """What a journal tells about its run, up to its end or to what cannot be read."""
-
-    started: Started | None = None
-    state: RunState = NEW
-    doing: Launching | Checking | None = None  # the last fact, if something is under way
-    launch: Launching | None = None  # of the last turn
-    problem: str = ""
-
-
 def account_of(run: Run) -> Account:
     """Read a run's journal once, to its end. What is wrong with it is part of the answer."""
     started, launch, last, state, problem = None, None, None, NEW, ""
@@ -293,16 +257,3 @@ def account_of(run: Run) -> Account:
         problem = f"{run.journal}: its facts make no sense ({error!r})"
     doing = last if isinstance(last, Launching | Checking) else None
     return Account(started, state, doing, launch, problem)
-
-
-def life_of(run: Run, account: Account, now: float) -> Life:
-    """How a run fares, given what its journal tells."""
-    state = account.state
-    if state.stop is not None:
-        return Life.ENDED
-    if not run.live:
-        return Life.UNKNOWN if account.problem else Life.CRASHED
-    if state.asleep and state.asleep.until is None and run.asked().paused:
-        return Life.PAUSED
-    resting = state.phase is Phase.OPENING and state.wake is not None and state.wake > now
-    return Life.WAITING if resting else Life.RUNNING

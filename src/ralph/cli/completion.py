@@ -150,27 +150,18 @@ def models(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
 def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The runs of this workspace, newest first; where none fits, those of all workspaces."""
     from ralph.adapters.files import project_dir, state_root
+    from ralph.adapters.runs import projects
 
     root = state_root(os.environ)
     here = _runs([project_dir(root, os.getcwd())], incomplete)
-    return _items(here or _runs(_subdirectories(root), incomplete))
+    return _items(here or _runs(projects(root), incomplete))
 
 
 def _runs(projects: list[str], beginning: str) -> list[str]:
-    names = [
-        os.path.basename(run)
-        for project in projects
-        for run in _subdirectories(os.path.join(project, "runs"))
-    ]
+    from ralph.adapters.runs import directories
+
+    names = [name for project in projects for name in directories(os.path.join(project, "runs"))]
     return sorted((n for n in names if n.startswith(beginning)), reverse=True)[:_MOST_RUNS]
-
-
-def _subdirectories(directory: str) -> list[str]:
-    try:
-        with os.scandir(directory) as found:
-            return [entry.path for entry in found if entry.is_dir()]
-    except OSError:
-        return []
 
 
 def _items(names: list[str]) -> Items:

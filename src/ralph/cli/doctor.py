@@ -6,6 +6,7 @@ import shlex
 import signal
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import click
 from ralph.adapters.environment import agent_environment
 from ralph.adapters.files import state_root
 from ralph.adapters.machine import Machine, python_check, ralph_check, system_check
-from ralph.adapters.machine_agents import (
+from ralph.adapters.machine.agents import (
     NAMES,
     Candidate,
     Examiner,
@@ -25,12 +26,13 @@ from ralph.adapters.machine_agents import (
     money_checks,
     user_check,
 )
-from ralph.adapters.machine_claude import CLAUDE
-from ralph.adapters.machine_git import GIT, git_hooks
-from ralph.adapters.machine_sandbox import SANDBOX
-from ralph.adapters.machine_state import STATE
-from ralph.adapters.machine_terminal import screen_of, terminal_checks
+from ralph.adapters.machine.claude import CLAUDE
+from ralph.adapters.machine.git import GIT, git_hooks
+from ralph.adapters.machine.sandbox import SANDBOX
+from ralph.adapters.machine.state import STATE
+from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.cli.params import current_directory, in_directory
+from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
 from ralph.cli.wiring import Invocation, Plan, plan_run
 from ralph.core.health import Area, Check, KnownAgent, State, count, ok, problem, warning
 from ralph.core.redact import redact, redacted
@@ -39,7 +41,7 @@ from ralph.errors import RalphError
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import AgentSettings
 from ralph.ui.health import HealthLines, Waiting, health_dict
-from ralph.ui.style import Style, Wishes, choose_style
+from ralph.ui.style import Style, Wishes
 
 _T = TypeVar("_T")
 _AT_ONCE = 4  # agents start slowly; more at a time would only make each miss its time limit
@@ -150,8 +152,12 @@ def _hooks(visit: _Visit) -> Iterable[Check | None]:
 
 def _terminal(visit: _Visit) -> Iterable[Check | None]:
     style = _style(visit, sys.stdout)
-    screens = (screen_of(sys.stdout), screen_of(sys.stderr))
+    screens = (_screen(sys.stdout), _screen(sys.stderr))
     return terminal_checks(*screens, visit.machine.environ, color=style.color)
+
+
+def _screen(stream: TextIO | None) -> Screen:
+    return Screen(is_terminal(stream), *size_of(stream), encoding_of(stream))
 
 
 def _state(visit: _Visit) -> Iterable[Check | None]:
@@ -206,8 +212,7 @@ def _report(
 ) -> tuple[Area, ...]:
     """Look at each area in order; people read the first while the agents are still asked."""
     lines = HealthLines(_style(visit, out), redact)
-    screen = screen_of(err)
-    waiting = Waiting(err, screen.columns if screen.terminal and not in_json else None)
+    waiting = Waiting(err if is_terminal(err) and not in_json else None, size_of(err)[0])
     areas: list[Area] = []
     for title, look in _AREAS:
         if look is _agents:
@@ -235,13 +240,11 @@ def _await(visit: _Visit, waiting: Waiting) -> None:
 
 def _plan(machine: Machine, root: str | RalphError) -> Plan:
     """What `ralph run -p …` would do; nothing is started."""
-    from ralph.cli.run import run
-
-    flags: dict[str, object] = {str(p.name): None for p in run.params}
+    flags: dict[str, object] = defaultdict(lambda: None, prompt="x")  # every other is not given
     somewhere = root if isinstance(root, str) else os.devnull  # a missing HOME is told by itself
     environ = {**machine.environ, "RALPH_STATE_DIR": somewhere}
     streams = (None, None, None)
-    return plan_run(Invocation(machine.workspace, environ, {**flags, "prompt": "x"}, *streams))
+    return plan_run(Invocation(machine.workspace, environ, flags, *streams))
 
 
 def _candidates(
@@ -278,19 +281,11 @@ def _outcome(make: Callable[[], _T]) -> _T | RalphError:
 
 
 def _style(visit: _Visit, stream: TextIO | None) -> Style:
-    screen = screen_of(stream)
     wishes = Wishes()
     if isinstance(visit.loaded, Loaded):
         display = visit.loaded.settings.display
         wishes = Wishes(display.emoji, display.color)
-    return choose_style(
-        wishes,
-        Wishes(),
-        terminal=screen.terminal,
-        environ=visit.machine.environ,
-        encoding=screen.encoding or "utf-8",
-        width=screen.columns or None,
-    )
+    return style_of(stream, visit.machine.environ, wishes)
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from io import BytesIO
-from typing import BinaryIO, Protocol, TextIO
+from contextlib import contextmanager
+from typing import BinaryIO, Protocol
 
 import click
 
@@ -22,14 +22,16 @@ from ralph.adapters.runs import (
     prompt_of,
 )
 from ralph.cli.params import completed_by, current_directory, in_directory, whole_number
-from ralph.cli.status import style
+from ralph.cli.terminal import encoding_of, style_of
 from ralph.core.facts import Launching, Settled
 from ralph.core.turn import Role
 from ralph.core.verdict import Reason, Stop
 from ralph.errors import StateError
 from ralph.ui.replay import JsonTeller, PeopleTeller, Player, Stream, Teller
+from ralph.ui.style import Wishes
 
 _LOOK_EVERY = 0.25
+_LONGEST_HELD = 16 * 1024 * 1024  # bytes of one line, with `-n`
 _EPILOG = """\b
 Examples:
   ralph logs                      what the run in this directory did
@@ -88,11 +90,13 @@ def logs(
     elif in_json:
         source = Told(found, JsonTeller(found.id, found.journal), events=True)
     else:
-        teller = PeopleTeller(style(color, emoji), found.journal, verbose=verbose)
+        style = style_of(sys.stdout, os.environ, flags=Wishes(emoji, color))
+        teller = PeopleTeller(style, found.journal, verbose=verbose)
         source = Told(found, teller, events=events)
-    sink = Sink(sys.stdout, lines)
     try:
-        _copy(source, sink, _polls(found, time.sleep, follow=follow))
+        with _standard_output() as out:
+            sink = Sink(out, encoding_of(sys.stdout) or "utf-8", lines)
+            _copy(source, sink, _polls(found, time.sleep, follow=follow))
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
     _say_if_crashed(found, source)
@@ -219,18 +223,28 @@ def _open_stream(launch: Launching) -> Stream:
 # ------------------------------------------------------------------ the sink
 
 
-class Sink:
-    """Standard output; nowhere, if that is closed.
+@contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """Standard output; nowhere, if that was closed from the beginning."""
+    if sys.stdout is not None:
+        yield sys.stdout.buffer
+        return
+    with open(os.devnull, "wb") as nowhere:
+        yield nowhere
 
-    With `last` only so many lines of what is there already are shown. It does not hide that its
-    reader has gone: the command line's one catch knows what to do.
+
+class Sink:
+    """Where the lines go.
+
+    With `last` only so many lines of what is there already are shown, of a very long one its end.
+    It does not hide that its reader has gone: the command line's one catch knows what to do.
     """
 
-    def __init__(self, out: TextIO | None, last: int | None) -> None:
-        self._out: BinaryIO = BytesIO() if out is None else out.buffer
-        self._encoding = getattr(out, "encoding", None) or "utf-8"
+    def __init__(self, out: BinaryIO, encoding: str, last: int | None) -> None:
+        self._out = out
+        self._encoding = encoding
         self._held: deque[bytes] | None = None if last is None else deque(maxlen=last)
-        self._rest = b""
+        self._rest = bytearray()  # of a line that is not whole yet
 
     def write(self, piece: Piece) -> None:
         """Show this, or hold it back while it may not be among the last lines."""
@@ -238,17 +252,27 @@ class Sink:
         if self._held is None:
             self._out.write(data)
             return
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        self._held.extend(line + b"\n" for line in whole)
+        *whole, rest = data.split(b"\n")
+        for line in whole:
+            self._keep(line)
+            self._held.append(bytes(self._rest) + b"\n")
+            self._rest.clear()
+        self._keep(rest)
 
     def flush(self) -> None:
         """Show everything up to now; what comes later is new and not held back."""
         if self._held is not None:
             if self._rest:
-                self._held.append(self._rest)
+                self._held.append(bytes(self._rest))
             self._out.writelines(self._held)
-            self._held, self._rest = None, b""
+            self._held = None
+            self._rest.clear()
         self._out.flush()
+
+    def _keep(self, piece: bytes) -> None:
+        """A stream may have no newline at all: memory stays flat, and no byte is copied twice."""
+        self._rest += piece
+        del self._rest[:-_LONGEST_HELD]
 
     def _encoded(self, lines: list[str]) -> bytes:
         return "".join(f"{line}\n" for line in lines).encode(self._encoding, "replace")

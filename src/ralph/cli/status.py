@@ -9,23 +9,22 @@ import click
 
 from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import (
-    Account,
     Run,
     account_of,
     all_runs,
     find_run,
-    life_of,
     projects,
     prompt_of,
     read_tail,
 )
 from ralph.adapters.tree import Tree, measure
 from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.cli.terminal import style_of
 from ralph.core.facts import Launching
+from ralph.core.life import Account, life_of
 from ralph.ui.replay import last_actions
 from ralph.ui.report import Report, report_dict
 from ralph.ui.report_lines import report_lines, table_lines
-from ralph.ui.style import Style, Wishes, choose_style
 
 _TAIL = 256 * 1024
 _EPILOG = """\b
@@ -68,7 +67,7 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
     if in_json:
         click.echo(json.dumps(report_dict(report), indent=2))
     else:
-        click.echo("\n".join(report_lines(report, style())))
+        click.echo("\n".join(report_lines(report, style_of(sys.stdout, os.environ))))
 
 
 def _show_all(runs: list[Run], now: float, *, in_json: bool) -> None:
@@ -78,7 +77,7 @@ def _show_all(runs: list[Run], now: float, *, in_json: bool) -> None:
         click.echo("There are no runs yet. Start one: ralph run -p 'what to do'")
     else:
         reports = [report_of(run, now, actions=False) for run in runs]
-        click.echo("\n".join(table_lines(reports, style())))
+        click.echo("\n".join(table_lines(reports, style_of(sys.stdout, os.environ))))
 
 
 def _projects(root: str, *, everything: bool) -> list[str]:
@@ -104,10 +103,10 @@ def reports_of(runs: list[Run], now: float) -> list[Report]:
 
 def report_of(run: Run, now: float, tree: Tree | None = None, *, actions: bool = True) -> Report:
     """What is known about a run. Whatever is wrong with it is part of the report."""
-    account = account_of(run)
+    account, asked = account_of(run), run.asked()
     return Report(
         run=run.id,
-        life=life_of(run, account, now).value,
+        life=life_of(account, asked, now, live=run.live),
         directory=run.directory,
         journal=run.journal,
         now=now,
@@ -116,7 +115,7 @@ def report_of(run: Run, now: float, tree: Tree | None = None, *, actions: bool =
         doing=account.doing,
         heard_at=_heard_at(account.doing),
         pid=run.owner.pid if run.owner else None,
-        asked=run.asked(),
+        asked=asked,
         last_actions=_last_actions(account) if actions else (),
         tree=tree.as_dict() if tree else None,
         problem=account.problem,
@@ -139,24 +138,3 @@ def _heard_at(doing: object) -> float | None:
     except OSError:
         return None
     return found.st_mtime if found.st_size else None
-
-
-def style(color: bool | None = None, emoji: bool | None = None) -> Style:
-    """How stdout looks."""
-    out = sys.stdout
-    terminal = out is not None and out.isatty()
-    return choose_style(
-        Wishes(),
-        Wishes(emoji, color),
-        terminal=terminal,
-        environ=os.environ,
-        encoding=getattr(out, "encoding", None) or "utf-8",
-        width=_width() if terminal else None,
-    )
-
-
-def _width() -> int | None:
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
-    except (OSError, ValueError):
-        return None

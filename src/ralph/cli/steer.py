@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import click
 
 from ralph.adapters.files import state_root
-from ralph.adapters.runs import Account, Life, Run, account_of, find_run, life_of, look_again
+from ralph.adapters.runs import Run, account_of, find_run, look_again
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.core.life import Account, Life, life_of
 from ralph.core.value import value
 from ralph.core.verdict import Reason
 from ralph.core.world import Signals
@@ -88,7 +89,7 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     except KeyboardInterrupt:
         click.echo(f"[ralph] Run {target.run.id} is still there; the request stands.", err=True)
         return Reason.INTERRUPTED.exit_code
-    gone = life_of(Run(target.run.id, target.run.project), account, time.time())
+    gone = life_of(account, Signals(), time.time(), live=False)
     reason = account.state.stop.reason if account.state.stop else None
     how = f"{reason.value}, exit code {reason.exit_code}" if reason else gone.value
     more = {"reason": reason, "exit": reason.exit_code if reason else None}
@@ -171,7 +172,8 @@ def _look(target: Target, command: str) -> tuple[Account, Life]:
     account = account_of(target.run)
     if account.state.stop is not None:
         raise _gone(target.run, account, command)
-    return account, life_of(target.run, account, time.time())
+    asked = target.run.asked()
+    return account, life_of(account, asked, time.time(), live=target.run.live)
 
 
 def _gone(run: Run, account: Account, command: str) -> ConfigError:

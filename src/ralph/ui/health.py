@@ -99,10 +99,13 @@ def _agent_dict(agent: KnownAgent) -> dict[str, object]:
 
 
 class Waiting:
-    """A line on the terminal that says what is waited for, and leaves nothing behind."""
+    """A line on the terminal that says what is waited for, and leaves nothing behind.
+
+    Without a terminal `stream` is None; one that does not tell its width is taken for 80 columns.
+    """
 
     def __init__(self, stream: TextIO | None, width: int | None) -> None:
-        self._stream = stream if width is not None else None
+        self._stream = stream
         self._width = width
         self._shown = ""
 

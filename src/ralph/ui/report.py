@@ -1,10 +1,11 @@
 """One run as `ralph status` knows it: what it is doing, in words, and all of it for programs."""
 
-from typing import Any
+from typing import Any, assert_never
 
 from ralph.core.events import Usage
 from ralph.core.facts import Checking, Launching, Started
 from ralph.core.gates import Finding
+from ralph.core.life import Life
 from ralph.core.limits import Limits, Spent
 from ralph.core.redact import redact
 from ralph.core.state import NEW, Phase, RunState
@@ -20,11 +21,10 @@ _DAY = 86_400
 
 @value
 class Report:
-    """What is known about a run at one moment. `life` is running, waiting, paused, ended, crashed
-    or unknown; `tree` is what its processes use, as JSON has it."""
+    """What is known about a run at one moment. `tree` is what its processes use, as JSON has it."""
 
     run: str
-    life: str
+    life: Life
     directory: str
     journal: str
     now: float
@@ -59,9 +59,9 @@ class Report:
 
 def phase_of(report: Report) -> str | None:
     """One word for what it is doing, or what it did when it was cut off; None once it has ended."""
-    if report.life in ("waiting", "paused"):
-        return report.life
-    if report.life == "ended":
+    if report.life in (Life.WAITING, Life.PAUSED):
+        return report.life.value
+    if report.life is Life.ENDED:
         return None
     if report.started is None:
         return "starting"
@@ -71,19 +71,21 @@ def phase_of(report: Report) -> str | None:
 def doing_words(report: Report) -> str:
     """What it is doing now, or how it ended."""
     match report.life:
-        case "ended":
+        case Life.ENDED:
             return _ended_words(report)
-        case "crashed":
+        case Life.CRASHED:
             since = _ago(report, report.state.time)
             return f"its process is gone without a last word{since}"
-        case "unknown":
+        case Life.UNKNOWN:
             return "no process of it is seen and its journal cannot be read"
-        case "paused":
+        case Life.PAUSED:
             return f"since {duration(report.now - report.state.time)}; ralph resume goes on"
-        case "waiting":
+        case Life.WAITING:
             return _waiting_words(report)
-        case _:
+        case Life.RUNNING:
             return _working_words(report)
+        case _:
+            assert_never(report.life)
 
 
 def _ended_words(report: Report) -> str:
@@ -150,7 +152,7 @@ def report_dict(report: Report) -> dict[str, Any]:
     return {
         "run": report.run,
         "profile": started.profile if started else None,
-        "state": report.life,
+        "state": report.life.value,
         "phase": phase_of(report),
         "doing": doing_words(report),
         "reason": stop.reason.value if stop else None,
@@ -167,7 +169,7 @@ def report_dict(report: Report) -> dict[str, Any]:
             "cost_usd": limits.dollars,
         },
         "pid": report.pid,
-        "wake_at": state.wake if report.life == "waiting" else None,
+        "wake_at": state.wake if report.life is Life.WAITING else None,
         "asked": _asked_dict(report.asked),
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
@@ -185,18 +187,22 @@ def report_dict(report: Report) -> dict[str, Any]:
 
 
 def _spent_dict(spent: Spent) -> dict[str, Any]:
-    usage = spent.usage
-    tokens = {
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-    }
     return {
         "iterations": spent.iterations,
         "seconds": round(spent.seconds, 3),
         "cost_usd": spent.dollars or None,
-        "tokens": tokens if usage != Usage() else None,
+        "uncounted": spent.uncounted,
+        "tokens": tokens_dict(spent.usage) if spent.usage != Usage() else None,
+    }
+
+
+def tokens_dict(usage: Usage) -> dict[str, int]:
+    """Tokens, as every JSON of ours has them."""
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
     }
 
 

@@ -5,8 +5,10 @@ from typing import Any
 
 from ralph.core.events import Usage
 from ralph.core.gates import Finding
+from ralph.core.life import Life
+from ralph.core.limits import Limits, Spent
 from ralph.core.redact import redact
-from ralph.core.words import duration
+from ralph.core.words import counted, duration
 from ralph.core.world import Signals
 from ralph.ui.clean import clean, columns, first_line, shorten
 from ralph.ui.closing import closing_lines
@@ -21,11 +23,11 @@ _LINE_SHOWN = 4096
 _NARROWEST = 20
 _CUT = ("Task", "Last")  # words of others, of any length
 _TONES = {
-    "running": Tone.CALL,
-    "waiting": Tone.NOTICE,
-    "paused": Tone.NOTICE,
-    "crashed": Tone.BAD,
-    "unknown": Tone.BAD,
+    Life.RUNNING: Tone.CALL,
+    Life.WAITING: Tone.NOTICE,
+    Life.PAUSED: Tone.NOTICE,
+    Life.CRASHED: Tone.BAD,
+    Life.UNKNOWN: Tone.BAD,
 }
 _HEADINGS = ("RUN", "STATE", "PROFILE", "TURNS", "SPENT", "AGE", "WORKSPACE")
 _LEAST_WORKSPACE = 10
@@ -43,7 +45,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     profile = f" ({started.profile})" if started else ""
     yield "Run", [Line(f"{report.run}{profile}")]
     yield "State", [Line(f"{report.life}: {doing_words(report)}", _tone(report))]
-    if report.live and (report.asked.cancels or (report.asked.paused and report.life != "paused")):
+    pausing = report.asked.paused and report.life is not Life.PAUSED
+    if report.live and (report.asked.cancels or pausing):
         yield "Asked", [Line(_asked_words(report.asked), Tone.NOTICE)]
     if report.problem:
         yield "Problem", [Line(report.problem, Tone.BAD)]
@@ -70,7 +73,7 @@ def _last_words(report: Report) -> Iterator[Line]:
     yield Line(f"Journal: {report.journal}")
     if report.live:
         yield Line("Follow it: ralph logs -f     End it: ralph stop")
-    elif report.life == "crashed":
+    elif report.life is Life.CRASHED:
         yield Line(
             "What it did: ralph logs. Going on after a crash is not there yet: run it again."
         )
@@ -91,8 +94,8 @@ def _dressed(line: Line, style: Style) -> str:
 
 def _tone(report: Report) -> Tone:
     stop = report.state.stop
-    if report.life != "ended" or stop is None:
-        return _TONES.get(report.life, Tone.PLAIN)
+    if stop is None:
+        return _TONES[report.life]
     return Tone.GOOD if stop.reason.exit_code == 0 else Tone.NOTICE
 
 
@@ -112,14 +115,24 @@ def _iteration_words(report: Report) -> str:
 def _spent_words(report: Report) -> str:
     spent, limits = report.spent, report.limits
     parts = [_against(duration(spent.seconds), limits.seconds and duration(limits.seconds))]
-    if spent.dollars or limits.dollars:
-        parts.append(_against(money(spent.dollars), limits.dollars and money(limits.dollars)))
+    if cost := _cost_words(spent, limits):
+        parts.append(cost)
     if spent.usage != Usage():
         all_in = spent.usage.input + spent.usage.cache_read + spent.usage.cache_write
         parts.append(f"{number(all_in)} tokens in, {number(spent.usage.output)} out")
     if report.state.waited >= 1:
         parts.append(f"{duration(report.state.waited)} of waiting beside it")
     return ", ".join(parts)
+
+
+def _cost_words(spent: Spent, limits: Limits) -> str:
+    """`$5.00 of $20.00 and 2 turns of unknown cost`; nothing where there was no cost at all."""
+    parts = []
+    if spent.dollars or limits.dollars:
+        parts.append(_against(money(spent.dollars), limits.dollars and money(limits.dollars)))
+    if spent.uncounted:
+        parts.append(f"{counted(spent.uncounted, 'turn')} of unknown cost")
+    return " and ".join(parts)
 
 
 def _against(spent: str, limit: str | float | None) -> str:
@@ -178,7 +191,8 @@ def _row(report: Report) -> tuple[str, ...]:
     most = report.limits.iterations
     spent = duration(report.spent.seconds)
     if report.spent.dollars:
-        spent += f" {money(report.spent.dollars)}"
+        # As in `--spending`: with a +, where some turns did not tell, it was at least that.
+        spent += f" {money(report.spent.dollars)}{'+' if report.spent.uncounted else ''}"
     return (
         report.run,
         stop.reason.value if stop else report.life,

@@ -1,0 +1,117 @@
+"""This machine, as `ralph doctor` asks about it. Whatever is started has a time limit."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+
+from ralph.adapters.process import Command, start
+from ralph.core.health import Check, ok, problem
+from ralph.core.value import value
+from ralph.core.verdict import Cut
+
+PATIENCE = 5.0
+_NOT_WAITED_FOR = "was not waited for"
+_MOST_KEPT = 1024 * 1024  # bytes of what a program prints; the rest is read and dropped
+_BEGINNING = 64 * 1024  # where a version is looked for
+_LONGEST_LINE = 160
+_VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+[-+.\w]*", re.ASCII)
+_LONGEST_VERSION = 40
+
+
+@value
+class Answer:
+    """What a program said. `trouble` says why that is no answer; "" if it is one."""
+
+    said: str
+    trouble: str = ""
+
+    @property
+    def version(self) -> str:
+        """The first thing that looks like a version; "" if nothing does."""
+        found = None if self.trouble else _VERSION.search(self.said[:_BEGINNING])
+        return found[0][:_LONGEST_VERSION].rstrip(".-+_") if found else ""
+
+
+@value
+class Machine:
+    """Where we are, and how to ask the programs that are here."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    given_up: Callable[[], bool] = lambda: False  # nobody waits for answers any more
+
+    def which(self, program: str) -> str | None:
+        """Where a program is; looked for as `ralph run` does."""
+        return shutil.which(program, path=self.environ.get("PATH", os.defpath))
+
+    def ask(self, *argv: str, env: Mapping[str, str] | None = None) -> Answer:
+        """Run a program to its end, for five seconds at most; its standard input is closed."""
+        if self.given_up():
+            return Answer("", _NOT_WAITED_FOR)
+        out, err = _Beginning(), _Beginning()
+        environ = {**(self.environ if env is None else env), "RALPH_PROBE": "1"}
+        try:
+            child = start(Command(argv, self.workspace, environ), out.take, err.take)
+        except (OSError, ValueError) as error:
+            return Answer("", f"cannot be started: {getattr(error, 'strerror', None) or error}")
+        ended = child.wait(lambda: self._impatience(child.seconds()))
+        if ended.cut:
+            return Answer("", ended.cut.why)
+        if ended.code:
+            words = first_words(err.text()) or first_words(out.text())
+            return Answer("", f"exit code {ended.code}" + (f": {words}" if words else ""))
+        return Answer(out.text())
+
+    def _impatience(self, seconds: float) -> Cut | None:
+        if self.given_up():
+            return Cut(_NOT_WAITED_FOR, grace=0.0)
+        return Cut(f"gave no answer within {PATIENCE:g} s", 0.1) if seconds >= PATIENCE else None
+
+
+class _Beginning:
+    """Keeps the beginning of what comes."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        self._kept += chunk[: _MOST_KEPT - len(self._kept)]
+
+    def text(self) -> str:
+        return self._kept.decode("utf-8", "replace")
+
+
+def first_words(text: str) -> str:
+    """The first line that says something, short and printable, whatever was printed."""
+    lines = ("".join(filter(str.isprintable, line)).strip() for line in text.splitlines())
+    line = next(filter(None, lines), "")
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """`2.39.5-rc1` as (2, 39, 5), to be compared."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))
+
+
+def system_check(system: str, release: str, architecture: str) -> Check:
+    """ADR 16: Linux first, macOS with honest limits, Windows through WSL 2."""
+    found = f"{system} {release} {architecture}"
+    if system == "Linux":
+        return ok("system", found)
+    if system == "Darwin":
+        return ok("system", f"{found}: a process that leaves its group can outlive its run here")
+    return problem("system", f"{found}: Ralph needs Linux or macOS", "On Windows use WSL 2.")
+
+
+def python_check(version: str, executable: str) -> Check:
+    """Python 3.11 or newer; which one runs Ralph."""
+    found = f"{version} at {executable or 'a place that Python cannot tell'}"
+    if version_numbers(version) >= (3, 11):
+        return ok("python", found)
+    return problem("python", f"{found}: too old", "Install Ralph with Python 3.11 or newer.")
+
+
+def ralph_check(version: str, directory: str) -> Check:
+    """Which Ralph this is."""
+    return ok("ralph", f"{version} in {directory}")

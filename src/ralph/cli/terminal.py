@@ -1,0 +1,45 @@
+"""The terminal at a stream, for every command the same: its size, and how to write to it."""
+
+import os
+from collections.abc import Mapping
+from typing import TextIO
+
+from ralph.ui.style import Style, Wishes, choose_style
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sees it; None is a stream that was closed from the beginning."""
+    return stream is not None and stream.isatty()
+
+
+def size_of(stream: TextIO | None) -> tuple[int | None, int | None]:
+    """Columns and rows; None is what nobody knows, and so is 0, as terminals without a window
+    have it."""
+    try:
+        columns, rows = os.get_terminal_size(stream.fileno()) if stream is not None else (0, 0)
+    except (OSError, ValueError):
+        return None, None
+    return columns or None, rows or None
+
+
+def encoding_of(stream: TextIO | None) -> str:
+    """How its characters are written; "" where it does not tell."""
+    return getattr(stream, "encoding", None) or ""
+
+
+def style_of(
+    stream: TextIO | None,
+    environ: Mapping[str, str],
+    settings: Wishes = Wishes(),
+    flags: Wishes = Wishes(),
+) -> Style:
+    """How what is written there looks."""
+    columns, _ = size_of(stream)
+    return choose_style(
+        settings,
+        flags,
+        terminal=is_terminal(stream),
+        environ=environ,
+        encoding=encoding_of(stream) or "utf-8",
+        width=columns,
+    )
