@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.agents import KINDS, Choice, Request, value_in, module_of
+from ralph.adapters.agents import KINDS, Choice, Request, module_of, value_in
 
 CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 

@@ -91,7 +91,7 @@ def test_a_turn_becomes_one_line(kept: Kept) -> None:
         (ended(cost_usd=0.25, ending=Ending.CUT, exit_code=None, why="timed out"), [0.25]),
         (ended(cost_usd=0.25, exit_code=1), [0.25]),
         (ended(), [None]),
-        (ended(ending=Ending.CUT, exit_code=None, why="timed out"), [None]),
+        (ended(ending=Ending.CUT, exit_code=143, why="timed out"), [None]),
         (ended(cost_usd=0.0), []),
         (ended(ending=Ending.UNSTARTABLE, exit_code=None), []),
     ],

@@ -25,9 +25,12 @@ from ralph.adapters.machine.agents import (
     Examiner,
     agent_checks,
     money_checks,
+    repository_check,
     user_check,
 )
 from ralph.core.health import KnownAgent, State
+
+SKIPS = ("--dangerously-skip-permissions",)
 
 
 def script(path: Path, text: str) -> str:
@@ -273,16 +276,40 @@ def test_who_pays(agents: tuple[KnownAgent, ...], priced: bool, words: list[str]
 
 
 @pytest.mark.parametrize(
-    ("user", "kind", "env", "state"),
+    ("user", "kind", "env", "flags", "state"),
     [
-        (1000, "claude", {}, State.OK),
-        (0, "claude", {}, State.WARNING),
-        (0, "claude", {"IS_SANDBOX": "1"}, State.OK),
-        (0, "codex", {}, State.OK),
+        (1000, "claude", {}, SKIPS, State.OK),
+        (0, "claude", {}, (), State.WARNING),
+        (0, "claude", {}, SKIPS, State.PROBLEM),
+        (0, "claude", {"IS_SANDBOX": "1"}, SKIPS, State.OK),
+        (0, "codex", {}, (), State.OK),
     ],
 )
-def test_claude_as_root(user: int, kind: str, env: dict[str, str], state: State) -> None:
+def test_claude_as_root(
+    user: int, kind: str, env: dict[str, str], flags: tuple[str, ...], state: State
+) -> None:
     """docs/facts.md §1: refuses `--dangerously-skip-permissions` unless `IS_SANDBOX=1`."""
-    found = user_check(user, (Candidate(kind, (kind,), "/x", Environment(env, (), "")),))
+    found = user_check(user, Candidate(kind, (kind,), "/x", Environment(env, (), "")), flags)
     assert found.state is state
-    assert ("IS_SANDBOX=1" in found.remedy) == (state is State.WARNING)
+    assert ("IS_SANDBOX=1" in found.remedy) == (state is not State.OK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "repository", "wrong"),
+    [
+        ("codex", (), False, True),
+        ("codex", (), True, False),
+        ("codex", ("--skip-git-repo-check",), False, False),
+        ("claude", (), False, False),
+    ],
+)
+def test_codex_outside_a_repository(
+    tmp_path: Path, kind: str, flags: tuple[str, ...], repository: bool, wrong: bool
+) -> None:
+    """It refuses every turn there, so doctor does not wait for the first."""
+    if repository:
+        (tmp_path / ".git").mkdir()
+    chosen = Candidate(kind, (kind,), "/x", Environment({}, (), ""))
+    found = repository_check(str(tmp_path / "below"), chosen, flags)
+    assert (found is not None and found.state is State.PROBLEM) is wrong
+    assert repository_check(str(tmp_path), None, ()) is None

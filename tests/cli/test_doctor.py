@@ -176,11 +176,11 @@ def test_agents_that_misbehave_are_warnings(
 ) -> None:
     """ "fake agents that hang on --version, that print garbage/binary/10 MB"."""
     monkeypatch.setattr(machine, "PATIENCE", 0.2)
-    program(agents / "codex", text.replace("REDACTED", "a" * 30))
+    program(agents / "claude", text.replace("REDACTED", "a" * 30))
     report, checks = told(here)
     assert report["ok"]
-    assert checks["Agents/codex"]["state"] == "warning"
-    assert words in checks["Agents/codex"]["found"]
+    assert checks["Agents/claude"]["state"] == "warning"
+    assert words in checks["Agents/claude"]["found"]
     shown = here("doctor").out
     assert "\x1b" not in shown
     assert "a" * 30 not in shown
@@ -285,4 +285,4 @@ def test_nothing_is_written_into_the_workspace(here: Here, repo: Path, agents: P
     before = sorted(repo.rglob("*"))
     here("doctor")
     assert sorted(repo.rglob("*")) == before
-    assert os.listdir(os.environ["RALPH_STATE_DIR"]) == ["probes.json"]
+    assert sorted(os.listdir(os.environ["RALPH_STATE_DIR"])) == [".gitignore", "probes.json"]

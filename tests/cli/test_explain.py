@@ -16,6 +16,7 @@ CLOSING = [  # ADR 1, the closing ladder of H, by the names of its rules
     "Failing",
     "Asks",
     "Believed",
+    "Uncounted",
     "RunLimit",
     "Stalled",
     "Objections",

@@ -51,12 +51,11 @@ def test_tokens_are_priced_by_the_name_of_the_model(
     assert [entry.cost_usd for entry in ledger()] == [4.0, 4.0]
 
 
-def test_prices_in_the_settings_go_first_and_need_no_line(here: Here, workspace: Path) -> None:
+def test_prices_in_the_settings_go_first(here: Here, workspace: Path) -> None:
     agent = {"model": "gpt-5.4", "prices": {"input": 1, "output": 1}}
     prepare(workspace, {**DONE, "usage": MILLION}, kind="codex", agent=agent)
     done = here("-p", "x", "--max-cost", "100")
-    assert_clear(done, 0, "$1.10")
-    assert "Prices:" not in done.err
+    assert_clear(done, 0, "Prices: agent.prices: $1 in, $1 out per million tokens", "$1.10")
 
 
 def test_a_gemini_is_priced_too(here: Here, workspace: Path) -> None:

@@ -14,7 +14,7 @@ from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
-from ralph.core.events import AgentEvent, Progress, Usage
+from ralph.core.events import AgentEvent, Failure, Progress, Usage
 from ralph.core.facts import Launching
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
@@ -26,6 +26,7 @@ from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
 
 _KEEP_STDERR = 4096
+_PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
 
 
 @value
@@ -115,6 +116,10 @@ class CliAgent:
         return replace(turn, stream=str(file.name))
 
     def _unstartable(self, error: Exception) -> Turn:
+        """A shortage of the machine may pass: such a turn has failed, and another may not."""
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            short = Failure(f"the machine cannot start the agent now: {error.strerror}")
+            return Turn(exit_code=None, failure=short)
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
     def _save_prompt(self, order: Order) -> None:
@@ -274,4 +279,5 @@ def _explained(error: OSError, setup: Setup) -> RalphError:
         )
     if error.filename == command:
         return unusable(shutil.which(command, path=setup.env.get("PATH")) or command)
-    return ConfigError(f"cannot use {error.filename}: {error.strerror}", "Mend that and run again.")
+    what = error.filename or command
+    return ConfigError(f"cannot use {what}: {error.strerror}", "Mend that and run again.")

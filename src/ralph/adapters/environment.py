@@ -13,6 +13,7 @@ _PAYS = {  # kind -> what pays for it; the first that is set wins
     "cursor-agent": ("CURSOR_API_KEY",),
     # opencode, goose and unknown ones choose among many keys by settings of their own.
 }
+OWN_LOGIN = "the agent's own login"
 _ONE_PROVIDER = ("claude", "codex", "gemini")  # amp and others may need several keys
 _MORE_THAN_A_KEY = frozenset({"GH_TOKEN", "GITHUB_TOKEN"})  # git and gh need them too
 _OTHERS = (
@@ -53,7 +54,7 @@ def agent_environment(
     values = {k: v for k, v in environ.items() if k not in unwanted} | dict(put or {})
     own = _PAYS.get(kind, ())
     paying = next((name for name in own if values.get(name)), None)
-    return Environment(values, removed, paying or ("the agent's own login" if own else ""))
+    return Environment(values, removed, paying or (OWN_LOGIN if own else ""))
 
 
 def _foreign_keys(kind: str) -> set[str]:

@@ -120,6 +120,17 @@ def new_run_id(now: float) -> str:
     return f"{stamp}-{secrets.token_hex(2)}"
 
 
+def ensure_state_root(root: str) -> None:
+    """The state directory, for this user only, and never for git: it may lie in a workspace."""
+    ignore = os.path.join(root, ".gitignore")
+    try:
+        if not os.path.exists(ignore):
+            os.makedirs(root, mode=0o700, exist_ok=True)
+            write_atomically(ignore, "*\n")
+    except OSError as error:
+        raise _unwritable_state(root, error) from error
+
+
 def make_run_dir(project: str, run: str) -> str:
     """`runs/<run>` in the project's state directory, for this user only."""
     path = os.path.join(project, "runs", run)
@@ -127,11 +138,21 @@ def make_run_dir(project: str, run: str) -> str:
         os.makedirs(path, mode=0o700)
         os.mkdir(os.path.join(path, "signals"), mode=0o700)
     except OSError as error:
-        raise StateError(
-            f"cannot write the state directory {project}: {error.strerror}",
-            "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",
-        ) from error
+        raise _unwritable_state(project, error) from error
     return path
+
+
+def _unwritable_state(directory: str, error: OSError) -> StateError:
+    return StateError(
+        f"cannot write the state directory {directory}: {error.strerror}",
+        "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",
+    )
+
+
+def is_inside(path: str, directory: str) -> bool:
+    """Whether a path lies in a directory, or is it."""
+    inner, outer = os.path.realpath(path), os.path.realpath(directory)
+    return os.path.commonpath((inner, outer)) == outer
 
 
 class PromptText:

@@ -53,7 +53,7 @@ class Ledger:
                 self._launching = fact
             case Ended(turn=turn) if self._is_due(turn):
                 self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
-            case Step(cost_usd=cost) if cost:
+            case Step(cost_usd=cost) if cost != 0:
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
                 self._enter(fact.time, Role.MESSAGE, cost, Usage(), seconds)

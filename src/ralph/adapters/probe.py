@@ -39,8 +39,9 @@ class Probe:
         """The help text; None where it could not be had, which is not asked again in this run."""
         key = self._key()
         if key not in self._said:
-            self._said[key] = _load(self._cache).get(key) or self._learn(key)
-        return self._said[key]
+            known = _load(self._cache)
+            self._said[key] = known[key] if key in known else self._learn(key)
+        return self._said[key] or None
 
     def _learn(self, key: str) -> str | None:
         said = self._ask() if self._may_ask else None
@@ -59,6 +60,7 @@ class Probe:
         return f"{real} {info.st_size} {info.st_mtime_ns} {words}"
 
     def _ask(self) -> str | None:
+        """Its help, "" if it does not answer in time, None if it may do better another time."""
         said = bytearray()
         argv = (*self._command, *self._arguments)
 
@@ -70,7 +72,9 @@ class Probe:
         except (OSError, ValueError):
             return None
         ended = child.wait(lambda: _impatience(child.seconds()))
-        return None if ended.cut or ended.code else said.decode("utf-8", "replace")
+        if ended.cut:
+            return ""  # nor is it asked again: that would cost every run as much
+        return None if ended.code else said.decode("utf-8", "replace")
 
 
 def _impatience(seconds: float) -> Cut | None:

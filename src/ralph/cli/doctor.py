@@ -15,6 +15,7 @@ from typing import TextIO, TypeVar
 
 import click
 
+from ralph.adapters.agents import split_flags
 from ralph.adapters.environment import agent_environment
 from ralph.adapters.files import state_root
 from ralph.adapters.machine import Machine, python_check, ralph_check, system_check
@@ -24,12 +25,13 @@ from ralph.adapters.machine.agents import (
     Examiner,
     agent_checks,
     money_checks,
+    repository_check,
     user_check,
 )
 from ralph.adapters.machine.claude import CLAUDE
 from ralph.adapters.machine.git import GIT, git_hooks
 from ralph.adapters.machine.sandbox import SANDBOX
-from ralph.adapters.machine.state import STATE
+from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
@@ -123,7 +125,10 @@ def _git(visit: _Visit) -> Iterable[Check | None]:
 def _agents(visit: _Visit) -> Iterable[Check | None]:
     yield from agent_checks(visit.agents)
     yield _choice(visit)
-    yield user_check(os.geteuid(), visit.candidates)
+    chosen = next((c for c in visit.candidates if c.chosen), None)
+    flags = split_flags(_agent_settings(visit.loaded).flags)
+    yield user_check(os.geteuid(), chosen, flags)
+    yield repository_check(visit.machine.workspace, chosen, flags)
 
 
 def _choice(visit: _Visit) -> Check:
@@ -164,7 +169,7 @@ def _state(visit: _Visit) -> Iterable[Check | None]:
     root = visit.root
     if isinstance(root, RalphError):
         return (problem("writable", root.message, root.remedy),)
-    return (check(root) for check in STATE)
+    return (*(check(root) for check in STATE), state_place(root, visit.machine.workspace))
 
 
 def _settings(visit: _Visit) -> Iterable[Check | None]:
@@ -212,7 +217,8 @@ def _report(
 ) -> tuple[Area, ...]:
     """Look at each area in order; people read the first while the agents are still asked."""
     lines = HealthLines(_style(visit, out), redact)
-    waiting = Waiting(err if is_terminal(err) and not in_json else None, size_of(err)[0])
+    fancy = _style(visit, err).color and not in_json
+    waiting = Waiting(err if fancy else None, size_of(err)[0])
     areas: list[Area] = []
     for title, look in _AREAS:
         if look is _agents:

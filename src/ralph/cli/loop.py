@@ -8,18 +8,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TextIO
 
 from ralph import __version__
 from ralph.adapters.agents import Launch
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.files import make_run_dir, new_run_id, ralph_dir_problem
+from ralph.adapters.files import (
+    ensure_state_root,
+    is_inside,
+    make_run_dir,
+    new_run_id,
+    ralph_dir_problem,
+)
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock
 from ralph.adapters.process import Starter, start
 from ralph.adapters.signals import SignalCounter, SignalFiles
+from ralph.cli.terminal import style_of
 from ralph.cli.wiring import (
     Invocation,
     Plan,
@@ -49,7 +55,7 @@ from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines, stop_line
 from ralph.ui.lines import Briefing
 from ralph.ui.live import live_width
-from ralph.ui.style import Style, Wishes, choose_style
+from ralph.ui.style import Style, Wishes
 
 
 def execute(invocation: Invocation) -> int:
@@ -57,6 +63,7 @@ def execute(invocation: Invocation) -> int:
     plan = plan_run(invocation)
     if invocation.flags["dry_run"]:
         return show_plan(invocation, plan)
+    ensure_state_root(plan.state_root)
     now = time.time()
     run_id = new_run_id(now)
     lock = Lock(os.path.join(plan.project, LOCK_NAME))
@@ -231,8 +238,13 @@ class Display:
         withheld = ", ".join(environment.removed)
         tail = f"; not passed on: {withheld}" if withheld else ""
         console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
-        if plan.price_words:
+        if plan.price_words and plan.settings.stream_agent_output:
             console.note(f"Prices: {plan.price_words}")
+        if is_inside(plan.state_root, plan.workspace):
+            console.note(
+                f"The state directory {plan.state_root} is in the workspace, where the agent can "
+                "change it; better: export RALPH_STATE_DIR=/some/where"
+            )
         if not plan.settings.guardrails:
             console.note("No guardrail is configured: only the agent's word will count.")
         elif problem := ralph_dir_problem(plan.workspace):
@@ -266,23 +278,17 @@ def _briefing(plan: Plan, run_dir: str) -> Briefing:
 def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
     flags, display = invocation.flags, plan.settings.display
     file = invocation.out if stream == "out" else invocation.err
-    return choose_style(
+    style = style_of(
+        file,
+        invocation.environ,
         Wishes(display.emoji, display.color, display.timestamps),
         Wishes(flags["emoji"], flags["color"], flags["timestamps"]),
-        terminal=file is not None and file.isatty(),
-        environ=invocation.environ,
-        encoding=getattr(file, "encoding", None) or "utf-8",
-        width=_width(file),
+    )
+    return replace(
+        style,
         max_output_lines=display.max_output_lines,
         max_output_chars=display.max_output_chars,
     )
-
-
-def _width(file: TextIO | None) -> int | None:
-    try:
-        return os.get_terminal_size(file.fileno()).columns if file is not None else None
-    except (OSError, ValueError):
-        return None
 
 
 def show_plan(invocation: Invocation, plan: Plan) -> int:

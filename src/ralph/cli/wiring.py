@@ -11,9 +11,10 @@ from ralph.adapters.agents import (
     Request,
     find_command,
     kind_of,
-    model_in,
     module_of,
     split_flags,
+    value_in,
+    without,
 )
 from ralph.adapters.environment import Environment, agent_environment
 from ralph.adapters.files import PromptFile, PromptInput, PromptText, project_dir, state_root
@@ -26,7 +27,7 @@ from ralph.adapters.world import Workspace
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Launching
-from ralph.core.limits import Limits, Prices
+from ralph.core.limits import Limits, Prices, per_million
 from ralph.core.redact import secrets_of
 from ralph.core.task import Backlog
 from ralph.core.turn import Order
@@ -155,7 +156,7 @@ def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
 def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...]) -> str | None:
     """`agent.model`, else what the agent's own arguments ask for."""
     arguments = (*command[1:], *split_flags(settings.agent.flags))
-    return settings.agent.model or model_in(arguments, module.MODEL_FLAGS)
+    return settings.agent.model or value_in(arguments, module.MODEL_FLAGS)
 
 
 def prices_of(
@@ -163,7 +164,8 @@ def prices_of(
 ) -> tuple[Prices | None, str]:
     """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
     if settings.agent.prices:
-        return settings.agent.prices.prices(), ""
+        prices = settings.agent.prices.prices()
+        return prices, f"agent.prices: {per_million(prices)}"
     model = asked_model(settings, module, command)
     if model is None or not module.REPORTS:
         return None, ""
@@ -270,7 +272,7 @@ def build_agent(
     setup = Setup(
         module=plan.module,
         command=plan.command,
-        flags=split_flags(agent.flags),
+        flags=_flags(plan),
         model=agent.model,
         stream=plan.settings.stream_agent_output,
         prompt_via=agent.prompt_via,
@@ -283,6 +285,12 @@ def build_agent(
         start=start,
     )
     return CliAgent(setup, on_event, on_launch, record)
+
+
+def _flags(plan: Plan) -> tuple[str, ...]:
+    """Without a model of their own where the settings name one: some CLIs refuse two."""
+    flags = split_flags(plan.settings.agent.flags)
+    return without(flags, plan.module.MODEL_FLAGS) if plan.settings.agent.model else flags
 
 
 def build_world(plan: Plan, protector: Protector, signals: "SignalSource") -> Workspace:

@@ -101,7 +101,7 @@ class Step:
     key: str
     ok: bool = True
     detail: str = ""
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0  # of a turn that it took; None: nobody knows
 
 
 @value

@@ -57,6 +57,11 @@ class Prices:
     cache_write: float = 0.0
 
 
+def per_million(prices: Prices) -> str:
+    """What tokens cost, in words."""
+    return f"${prices.input:g} in, ${prices.output:g} out per million tokens"
+
+
 def cost_of(usage: Usage, prices: Prices) -> float:
     """What these tokens cost."""
     return (

@@ -10,7 +10,7 @@ the prices of OpenAI would double.
 
 import re
 
-from ralph.core.limits import Prices
+from ralph.core.limits import Prices, per_million
 from ralph.core.value import value
 
 AS_OF = "2026-11-15"
@@ -97,8 +97,4 @@ def known_models(agent: str | None = None) -> tuple[str, ...]:
 
 def price_words(found: Listed) -> str:
     """Where a run's prices come from, in a line for people."""
-    each = found.prices
-    return (
-        f"{found.model} by the table of {AS_OF}: "
-        f"${each.input:g} in, ${each.output:g} out per million tokens"
-    )
+    return f"{found.model} by the table of {AS_OF}: {per_million(found.prices)}"

@@ -131,11 +131,14 @@ def _after(state: RunState, fact: Fact) -> RunState:
         case Decided():
             return _decided(state, fact)
         case Step():
-            dollars = state.spent.dollars + fact.cost_usd
             return replace(
                 state,
                 steps=(*state.steps, fact),
-                spent=replace(state.spent, dollars=dollars),
+                spent=replace(
+                    state.spent,
+                    dollars=state.spent.dollars + (fact.cost_usd or 0.0),
+                    uncounted=state.spent.uncounted + (fact.cost_usd is None),
+                ),
             )
         case Settled():
             return _settled(state, fact.verdict)

@@ -84,7 +84,7 @@ class Turn:
     @property
     def uncounted(self) -> bool:
         """It ran, and nobody knows what it cost."""
-        return self.ending is not Ending.UNSTARTABLE and self.cost_usd is None
+        return self.exit_code is not None and self.cost_usd is None
 
     @property
     def by_itself(self) -> bool:

@@ -30,6 +30,7 @@ _TONES = {
     Life.UNKNOWN: Tone.BAD,
 }
 _HEADINGS = ("RUN", "STATE", "PROFILE", "TURNS", "SPENT", "AGE", "WORKSPACE")
+_ENDLESS = 10_000  # columns where nothing has to fit
 _LEAST_WORKSPACE = 10
 
 
@@ -130,7 +131,7 @@ def _cost_words(spent: Spent, limits: Limits) -> str:
     parts = []
     if spent.dollars or limits.dollars:
         parts.append(_against(money(spent.dollars), limits.dollars and money(limits.dollars)))
-    if spent.uncounted:
+    if spent.uncounted and (parts or spent.usage != Usage()):
         parts.append(f"{counted(spent.uncounted, 'turn')} of unknown cost")
     return " and ".join(parts)
 
@@ -166,10 +167,10 @@ def _asked_words(asked: Signals) -> str:
 
 
 def table_lines(reports: list[Report], style: Style) -> list[str]:
-    """Runs as a table that fits the terminal, or 80 columns; below it what cannot be read."""
+    """Runs as a table that fits the terminal, if there is one; below it what cannot be read."""
     rows = [_HEADINGS, *(_row(report) for report in reports)]
     tones = [Tone.FAINT, *(_tone(report) for report in reports)]
-    table = _fitted(rows, style.width or 80)
+    table = _fitted(rows, style.width or _ENDLESS)
     wrong = [f"{r.run}: {tidy(r.problem, _LINE_SHOWN)}" for r in reports if r.problem]
     return [
         *(style.paint(row, tone) for row, tone in zip(table, tones, strict=True)),

@@ -6,6 +6,7 @@ from typing import Any
 
 from ralph.core.ledger import Entry, Sum, by_day, by_run, total
 from ralph.core.words import counted
+from ralph.ui.report import tokens_dict
 from ralph.ui.words import money, number
 
 _DAYS = 14
@@ -108,16 +109,10 @@ def _footnote(entries: Sequence[Entry]) -> list[str]:
 
 
 def _as_dict(spent: Sum) -> dict[str, Any]:
-    usage = spent.usage
     return {
         "cost_usd": round(spent.cost_usd, 6) if _known(spent) else None,
         "turns_of_unknown_cost": spent.unknown,
-        "tokens": {
-            "input": usage.input,
-            "output": usage.output,
-            "cache_read": usage.cache_read,
-            "cache_write": usage.cache_write,
-        },
+        "tokens": tokens_dict(spent.usage),
         "turns": spent.turns,
         "seconds": round(spent.seconds, 3),
     }

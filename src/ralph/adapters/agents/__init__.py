@@ -174,14 +174,26 @@ def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(arguments)
 
 
-def model_in(arguments: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
-    """The model that an agent's own arguments ask for, by one of its flags: `-m X`, `--model=X`."""
+def value_in(arguments: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
+    """What an agent's own arguments say by one of these flags, last: `-m X`, `--model=X`."""
     found = None
     for argument, following in pairwise((*arguments, "")):
         name, _, stuck = argument.partition("=")
         if name in flags:
             found = stuck or following or found
     return found
+
+
+def without(arguments: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments without these flags and their values."""
+    kept: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in flags:
+            next(rest, None)
+        elif argument.partition("=")[0] not in flags:
+            kept.append(argument)
+    return tuple(kept)
 
 
 def as_bytes(prompt: str) -> bytes:

@@ -1,6 +1,15 @@
 """Claude Code: `claude -p`."""
 
-from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, by_stdin, no_file
+from ralph.adapters.agents import (
+    Choice,
+    Launch,
+    Request,
+    Tells,
+    as_bytes,
+    by_stdin,
+    no_file,
+    value_in,
+)
 
 PROBE = ("--help",)
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
@@ -20,13 +29,24 @@ def launch(request: Request) -> Launch:
     argv = [*request.command, "-p", *request.flags]
     if request.model is not None:
         argv += ["--model", request.model]
-    if request.dollars is not None and _has_budget(request.help_text()):
-        argv += [f"{_BUDGET}={max(request.dollars, 0.01):.2f}"]
+    if _needs_budget(request):
+        argv += [f"{_BUDGET}={max(request.dollars or 0.0, 0.01):.2f}"]
     argv += ["--output-format", *output]
     dialect = "claude" if request.stream else "text"
     if by_stdin(request, _LONGEST_ARGUMENT):
         return Launch(tuple(argv), dialect, as_bytes(request.prompt))
     return Launch((*argv, request.prompt), dialect)
+
+
+def _needs_budget(request: Request) -> bool:
+    """A limit is left, this claude can keep to it, and the user's own is not tighter."""
+    if request.dollars is None or not _has_budget(request.help_text()):
+        return False
+    own = value_in(request.flags, (_BUDGET,))
+    try:
+        return own is None or float(own) > request.dollars
+    except ValueError:
+        return True
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:

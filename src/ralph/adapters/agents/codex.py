@@ -10,8 +10,8 @@ TELLS = frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS})
 TESTED = True
 
 _FORMER, _PRESENT = "--full-auto", "-s workspace-write"
+_SETTING = "sandbox_mode"  # in its configuration, which `-c` overrides
 _CHOOSES_SANDBOX = (
-    "-s",
     "--sandbox",
     "--full-auto",
     "--yolo",
@@ -25,7 +25,7 @@ def launch(request: Request) -> Launch:
     argv = [*request.command, "e", *request.flags]
     if request.model is not None:
         argv += ["-m", request.model]
-    if not any(flag.split("=")[0] in _CHOOSES_SANDBOX for flag in request.flags):
+    if not any(map(_chooses_sandbox, request.flags)):
         argv += _autonomy(request.help_text()).flag.split()
     if request.stream:
         return _with_prompt(request, [*argv, "--json"], "codex")
@@ -35,6 +35,16 @@ def launch(request: Request) -> Launch:
 def choices(help_text: str | None) -> tuple[Choice, ...]:
     """What lets it work by itself, unless agent.flags choose a sandbox."""
     return (_autonomy(help_text),)
+
+
+def _chooses_sandbox(flag: str) -> bool:
+    """Also `-sread-only`, and `sandbox_mode=...` behind `-c` or stuck to it."""
+    short = flag.startswith("-s") and not flag.startswith("--")
+    name, _, setting = flag.partition("=")
+    config = name.removeprefix("-c") == _SETTING or (
+        name in ("-c", "--config") and setting.startswith(_SETTING)
+    )
+    return short or config or name in _CHOOSES_SANDBOX
 
 
 def _autonomy(help_text: str | None) -> Choice:

@@ -5,13 +5,15 @@ import threading
 from collections.abc import Iterator
 
 from ralph.adapters.agents import KINDS, module_of
-from ralph.adapters.environment import Environment
+from ralph.adapters.environment import OWN_LOGIN, Environment
 from ralph.adapters.machine import Answer, Machine
 from ralph.adapters.probe import Probe
 from ralph.core.health import Check, KnownAgent, ok, problem, warning
 from ralph.core.value import value
 
 NAMES = tuple(kind for kind in KINDS if kind != "text")  # known agents, by their commands
+_SKIPS = "--dangerously-skip-permissions"
+_NO_REPOSITORY = "--skip-git-repo-check"
 _CANNOT_START = "cannot be started"
 _MONEY = {  # what an agent reports -> what that means
     "cost": "reports what it costs: --max-cost holds",
@@ -124,18 +126,41 @@ def _found(agent: KnownAgent) -> Check:
     return ok(agent.kind, f"{agent.version} at {agent.path}{doubt}")
 
 
-def user_check(user: int, candidates: tuple[Candidate, ...]) -> Check:
+def user_check(user: int, chosen: Candidate | None, flags: tuple[str, ...]) -> Check:
     """Claude as root refuses what most runs need (docs/facts.md §1)."""
     if user != 0:
         return ok("user", f"an ordinary one ({user})")
-    claude = next((c for c in candidates if c.kind == "claude"), None)
-    if claude is None or claude.environment.values.get("IS_SANDBOX") == "1":
+    if chosen is None or chosen.kind != "claude" or _is_sandboxed(chosen):
         return ok("user", "root: whatever the agent does, it does as root")
-    return warning(
+    how = problem if _SKIPS in flags else warning
+    return how(
         "user",
-        "root: claude needs IS_SANDBOX=1 with --dangerously-skip-permissions",
+        f"root: claude needs IS_SANDBOX=1 with {_SKIPS}",
         "Be an ordinary user or, in a sandbox of your own: export IS_SANDBOX=1",
     )
+
+
+def repository_check(
+    workspace: str, chosen: Candidate | None, flags: tuple[str, ...]
+) -> Check | None:
+    """Codex works in repositories only, unless it is told otherwise."""
+    if chosen is None or chosen.kind != "codex" or _NO_REPOSITORY in flags:
+        return None
+    if any(os.path.exists(os.path.join(place, ".git")) for place in _upwards(workspace)):
+        return None
+    text = "codex does not work outside a git repository"
+    return problem("codex place", text, f'git init, or add "{_NO_REPOSITORY}" to agent.flags')
+
+
+def _is_sandboxed(candidate: Candidate) -> bool:
+    return candidate.environment.values.get("IS_SANDBOX") == "1"
+
+
+def _upwards(directory: str) -> Iterator[str]:
+    yield directory
+    parent = os.path.dirname(directory)
+    if parent != directory:
+        yield from _upwards(parent)
 
 
 def money_checks(agents: tuple[KnownAgent, ...], *, priced: bool) -> Iterator[Check]:
@@ -146,7 +171,8 @@ def money_checks(agents: tuple[KnownAgent, ...], *, priced: bool) -> Iterator[Ch
         return
     name = os.path.basename(agent.path)
     payer = f"{agent.credential} pays" if agent.credential else "Ralph cannot know who pays"
-    yield ok("credential", f"{payer} for {name}")
+    unsure = ", if there is one: no key is set" if agent.credential == OWN_LOGIN else ""
+    yield ok("credential", f"{payer} for {name}{unsure}")
     if agent.withheld:
         yield ok("withheld", f"{', '.join(agent.withheld)}: not passed on to {name}")
     yield ok("cost", f"{name} {_MONEY[_counted(agent, priced=priced)]}")

@@ -11,8 +11,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from ralph.adapters.files import ensure_state_root, is_inside
 from ralph.core.health import Check, ok, problem, warning
 from ralph.core.words import counted
+from ralph.errors import StateError
 
 _LITTLE = 1_000_000_000  # bytes free
 _TOO_LITTLE = 50_000_000
@@ -29,20 +31,34 @@ _REMOTE = frozenset(
 def state_writable(root: str) -> Check:
     """Really write, lock, sync and remove a file, as a run will."""
     try:
-        os.makedirs(root, mode=0o700, exist_ok=True)
-        descriptor, path = tempfile.mkstemp(prefix="doctor-", dir=root)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.write(descriptor, b"x" * 4096)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-            os.unlink(path)
+        ensure_state_root(root)
+        _try_out(root)
+    except StateError as error:
+        return problem("writable", error.message, error.remedy)
     except OSError as error:
         room = "Make room, or choose another place: "
         remedy = room if error.errno in (errno.ENOSPC, errno.EDQUOT) else "Choose another place: "
         return problem("writable", f"{root}: {error.strerror}", remedy + _ELSEWHERE)
     return ok("writable", root)
+
+
+def _try_out(root: str) -> None:
+    descriptor, path = tempfile.mkstemp(prefix="doctor-", dir=root)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(descriptor, b"x" * 4096)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+        os.unlink(path)
+
+
+def state_place(root: str, workspace: str) -> Check | None:
+    """An agent must not reach what Ralph knows about its run."""
+    if not is_inside(root, workspace):
+        return None
+    text = "it is in the workspace, where an agent can change it"
+    return warning("place", text, f"Choose another place: {_ELSEWHERE}")
 
 
 def state_room(root: str) -> Check | None:
