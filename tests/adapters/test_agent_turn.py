@@ -1,5 +1,6 @@
 """One turn of a command-line agent: launched, read, watched, summed up; the agent is scripted."""
 
+import errno
 import json
 import os
 import stat
@@ -13,6 +14,7 @@ import pytest
 from ralph.adapters import agent as agent_module
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import module_of
+from ralph.adapters.process import Child
 from ralph.core.events import AgentEvent, Progress, Text, Usage
 from ralph.core.limits import Prices
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
@@ -358,3 +360,16 @@ def test_a_workspace_that_is_gone(stage: Stage) -> None:
 def test_a_run_directory_that_is_gone(stage: Stage) -> None:
     stage.run_dir.rmdir()
     assert "cannot use" in unstartable(stage, "/bin/echo")
+
+
+@pytest.mark.parametrize("shortage", [errno.EAGAIN, errno.EMFILE, errno.ENOMEM])
+def test_a_shortage_of_the_machine_may_pass(stage: Stage, shortage: int) -> None:
+    """ADR 5: "not found / not executable ends the run"; other failures are counted."""
+
+    def refuse(*_: object, **__: object) -> Child:
+        raise OSError(shortage, os.strerror(shortage))
+
+    turn = stage.take(replace(stage.setup("text", {"text": "x"}), start=refuse))
+    assert (turn.ending, turn.failed, turn.uncounted) == (Ending.EXITED, True, False)
+    assert turn.failure is not None
+    assert os.strerror(shortage) in turn.failure.message

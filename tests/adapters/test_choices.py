@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.agents import KINDS, Choice, Request, module_of, value_in
+from ralph.adapters.agents import KINDS, Choice, Request, module_of, value_in, without
 
 CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 
@@ -99,3 +99,50 @@ def test_every_agent_has_a_word_for_what_it_may_not_do(kind: str) -> None:
     module = module_of(kind)
     assert module.PERMISSION_HINT
     assert not [word for word in launched(kind, None) if word in module.PERMISSION_HINT.split('"')]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-s", "read-only"),
+        ("-sread-only",),
+        ("--sandbox=read-only",),
+        ("-c", 'sandbox_mode="read-only"'),
+        ('-csandbox_mode="read-only"',),
+        ('--config=sandbox_mode="read-only"',),
+        ("--yolo",),
+    ],
+)
+def test_a_sandbox_that_the_user_chose_for_codex_stays(flags: tuple[str, ...]) -> None:
+    """ADR 15: "A user's own sandbox flag for codex replaces ours"."""
+    argv = module_of("codex").launch(Request(("codex",), "do it", flags)).argv
+    assert argv == ("codex", "e", *flags, "--json", "-")
+
+
+@pytest.mark.parametrize(
+    ("own", "added"), [("1", False), ("5", False), ("9", True), ("much", True)]
+)
+def test_the_tighter_budget_of_a_turn_counts(own: str, added: bool) -> None:
+    """ADR 22: never more than is left, and never more than the user allows."""
+    request = Request(
+        ("claude",),
+        "do it",
+        ("--max-budget-usd", own),
+        dollars=5.0,
+        help_text=lambda: "--max-budget-usd",
+    )
+    assert ("--max-budget-usd=5.00" in module_of("claude").launch(request).argv) is added
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (("-m", "a", "-x"), ("-x",)),
+        (("-x", "--model=a"), ("-x",)),
+        (("--model", "a", "-m"), ()),
+        (("--mode", "a"), ("--mode", "a")),
+    ],
+)
+def test_a_model_is_named_once(arguments: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    """Codex and opencode refuse two; `--model` of ralph counts."""
+    assert without(arguments, ("-m", "--model")) == kept

@@ -3,6 +3,7 @@
 import os
 import pwd
 import re
+import stat
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from ralph.adapters.files import (
     PromptFile,
     PromptText,
     ensure_ralph_dir,
+    ensure_state_root,
+    is_inside,
     make_run_dir,
     new_run_id,
     project_dir,
@@ -210,3 +213,21 @@ def test_what_a_prompt_file_may_not_be(workspace: Path, path: str, problem: str)
 @pytest.mark.parametrize("text", ["", " ", "\n"])
 def test_an_empty_prompt_is_a_problem(text: str) -> None:
     assert PromptText(text)().problem == "the prompt is empty: write down what the agent should do"
+
+
+def test_the_state_directory_is_private_and_never_committed(repo: Path) -> None:
+    """It may lie in a workspace, as where that is HOME."""
+    ensure_state_root(str(repo / "state"))
+    ensure_state_root(str(repo / "state"))
+    (repo / "state" / "journal.jsonl").write_text("{}")
+    assert stat.S_IMODE((repo / "state").stat().st_mode) == 0o700
+    status = ["git", "-C", str(repo), "status", "--porcelain"]
+    assert subprocess.check_output(status, text=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "directory", "inside"),
+    [("/a/b", "/a", True), ("/a", "/a", True), ("/ab", "/a", False), ("/a", "/a/b", False)],
+)
+def test_what_lies_in_a_directory(path: str, directory: str, inside: bool) -> None:
+    assert is_inside(path, directory) is inside
