@@ -23,7 +23,7 @@ from ralph.errors import ConfigError, StateError
 from ralph.ui.report import age
 
 _LOOK_EVERY = 0.1
-_PATIENCE = 10.0  # seconds a run may take between its lock and its directory
+_PATIENCE = 3.0  # seconds for a run that has only just taken its lock
 _EXIT_CODES = "Exit codes: 0, or 2 when there is no such run or it does not run."
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
