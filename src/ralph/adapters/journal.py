@@ -4,8 +4,8 @@ import json
 import os
 import threading
 from collections.abc import Iterable
-from hashlib import blake2b
 
+from ralph.adapters.digest import digest_of
 from ralph.core.codec import decode_fact, encode
 from ralph.core.facts import Decided, Fact
 from ralph.core.redact import redacted
@@ -122,8 +122,7 @@ def _line(fact: Fact, last: str) -> tuple[str, str]:
 
 def chained(body: str, last: str) -> str:
     """The hash of a line, given its body and the hash of the line before."""
-    data = f"{last}{body}".encode("utf-8", "surrogateescape")
-    return blake2b(data, digest_size=8).hexdigest()
+    return digest_of([f"{last}{body}".encode("utf-8", "surrogateescape")], size=8)
 
 
 def _unwritable(path: str, error: OSError) -> StateError:
