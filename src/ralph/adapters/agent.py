@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from contextlib import suppress
 from io import FileIO
 
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
@@ -18,7 +18,7 @@ from ralph.core.facts import Launching
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.errors import ConfigError, RalphError
 from ralph.ports import Watch
 from ralph.streams import Parser, parser_for
@@ -59,6 +59,7 @@ class CliAgent:
         self._on_event = on_event
         self._on_launch = on_launch
         self._record = record
+        self._prompts = SavedPrompts()
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
@@ -114,8 +115,7 @@ class CliAgent:
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
     def _save_prompt(self, order: Order) -> None:
-        with open(self._path(order, "prompt"), "wb", opener=_private) as file:
-            file.write(as_bytes(order.prompt))
+        self._prompts.save(self._path(order, "prompt"), as_bytes(order.prompt))
         if self._setup.prompt_via == "file":
             ensure_ralph_dir(self._setup.workspace)
             with open(self._prompt_file(order), "wb") as file:
@@ -129,6 +129,25 @@ class CliAgent:
     def _path(self, order: Order, what: str) -> str:
         role = "" if order.role is Role.WORK else f".{order.role}"
         return os.path.join(self._setup.run_dir, f"{order.iteration:03d}{role}.{what}")
+
+
+class SavedPrompts:
+    """Prompts on disk. One that did not change is a link: a new file takes ten times as long."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, bytes] | None = None  # where a file of our own is, and what it holds
+
+    def save(self, path: str, data: bytes) -> None:
+        """Have this at this path. What stands there may be shared: it is not written into."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        if self._last is not None and self._last[1] == data:
+            with suppress(OSError):  # this file system has no links, or this file too many
+                os.link(self._last[0], path)
+                return
+        with open(path, "wb", opener=_private) as file:
+            file.write(data)
+        self._last = path, data
 
 
 class SavedStream:

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import time
-from dataclasses import replace
 from typing import TextIO
 
 from ralph import __version__
@@ -34,7 +33,7 @@ from ralph.core.prompt import completion_sentence
 from ralph.core.redact import redact
 from ralph.core.state import NEW, fold
 from ralph.core.turn import Order
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Reason, Stop
 from ralph.core.world import Signals, together
 from ralph.engine import run

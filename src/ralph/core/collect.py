@@ -1,7 +1,6 @@
 """From events to a turn: counts, claims and the last words; memory stays flat."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ralph.core.claims import Claim, ClaimScanner, find_claims
 from ralph.core.events import (
@@ -20,6 +19,7 @@ from ralph.core.events import (
     Used,
 )
 from ralph.core.turn import Turn
+from ralph.core.value import replace
 
 _KEEP_TEXT = 64 * 1024
 _KEEP_OVERHEARD = 8

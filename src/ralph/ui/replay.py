@@ -6,7 +6,6 @@ Nothing here reads a file: facts come in as values and streams as bytes, from wh
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from io import StringIO
 from typing import Protocol
 
@@ -24,6 +23,7 @@ from ralph.core.facts import Began, Ended, Fact, Launching, Resumed, Settled, St
 from ralph.core.redact import redact
 from ralph.core.state import NEW, fold
 from ralph.core.turn import Role
+from ralph.core.value import replace
 from ralph.core.verdict import Stop
 from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
