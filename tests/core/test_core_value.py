@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -134,6 +135,22 @@ def test_values_can_be_extended() -> None:
 @pytest.mark.parametrize("old", [Point(1, 2, "note"), Empty(), Listed([1]), Point3(1, z=2)])
 def test_values_can_be_copied_and_kept(keep: Callable[[object], object], old: object) -> None:
     assert keep(old) == old
+
+
+def test_what_looks_at_a_class_sees_its_arguments() -> None:
+    """Before an object was made, too."""
+
+    @value
+    class New:
+        x: int
+        y: str = "why"
+        z: list[int] = field(default_factory=list)
+
+    assert list(inspect.signature(New).parameters) == ["x", "y", "z"]
+    assert inspect.signature(New).parameters["y"] == inspect.Parameter(
+        "y", inspect.Parameter.POSITIONAL_OR_KEYWORD, default="why", annotation=str
+    )
+    assert New(1) == New(x=1, z=[])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ _Class = TypeVar("_Class", bound=type)
 def value(cls: _Class) -> _Class:
     """Make the class a value: compared, hashed and shown by its fields."""
     made: Any = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
-    made.__init__ = _init_on_first_use(made)
+    made.__init__ = _Init(made)
     made.__eq__, made.__hash__, made.__repr__ = _equals, _hash, _shown
     return made  # type: ignore[no-any-return]
 
@@ -34,14 +34,15 @@ else:
         return new
 
 
-def _init_on_first_use(cls: Any) -> Any:  # noqa: ANN401  any value's class
-    """Stands in for the class's own `__init__`: of a hundred classes a run uses sixty."""
+class _Init:
+    """Stands in for `__init__` until it is asked for: of a hundred classes a run uses sixty."""
 
-    def init(self: Any, *args: object, **named: object) -> None:  # noqa: ANN401
-        cls.__init__ = _compiled_init(cls)
-        cls.__init__(self, *args, **named)
+    def __init__(self, cls: Any) -> None:  # noqa: ANN401  any value's class
+        self._cls = cls
 
-    return init
+    def __get__(self, instance: object, owner: type) -> Any:  # noqa: ANN401
+        made = self._cls.__init__ = _compiled_init(self._cls)
+        return made.__get__(instance, owner)
 
 
 def _compiled_init(cls: Any) -> Any:  # noqa: ANN401
@@ -56,6 +57,7 @@ def _compiled_init(cls: Any) -> Any:  # noqa: ANN401
     exec("\n".join([f"def __init__({parameters}):", *lines]), known)  # noqa: S102  names of ours
     made = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"  # it stands in a TypeError
+    made.__annotations__ = {f.name: f.type for f in fields(cls)} | {"return": None}
     return made
 
 
