@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 
@@ -51,12 +51,12 @@ class CliAgent:
     def __init__(
         self,
         setup: Setup,
-        on_event: Callable[[AgentEvent], None],
+        on_events: Callable[[Sequence[AgentEvent]], None],
         on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
         record: Callable[[Launching], None] = lambda _: None,
     ) -> None:
         self._setup = setup
-        self._on_event = on_event
+        self._on_events = on_events
         self._on_launch = on_launch
         self._record = record
         self._prompts = SavedPrompts()
@@ -95,7 +95,7 @@ class CliAgent:
 
     def _run(self, launch: Launch, order: Order, watch: Watch, file: FileIO) -> Turn:
         setup = self._setup
-        show = self._on_event if order.role is not Role.MESSAGE else _ignore
+        show = self._on_events if order.role is not Role.MESSAGE else _ignore
         saved = SavedStream(file, setup.secrets)
         reading = Reading(parser_for(launch.dialect, order.prompt), saved, show, setup.prices)
         command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
@@ -180,7 +180,7 @@ class Reading:
         self,
         parser: Parser,
         saved: SavedStream,
-        show: Callable[[AgentEvent], None],
+        show: Callable[[Sequence[AgentEvent]], None],
         prices: Prices | None,
     ) -> None:
         self._parser = parser
@@ -220,7 +220,7 @@ class Reading:
         self._take(self._parser.end())
         self._saved.end()
         if self._saved.problem:
-            self._show(Progress(self._saved.problem))
+            self._show([Progress(self._saved.problem)])
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
             ended_by(turn, ended.code, ended.cut),
@@ -239,15 +239,14 @@ class Reading:
 
     def _take(self, events: list[AgentEvent]) -> None:
         self._collector.add(events)
-        for event in events:
-            self._show(event)
+        self._show(events)
         if not self._collector.finished:
             self._result_at = None
         elif self._result_at is None:
             self._result_at = time.monotonic()
 
 
-def _ignore(_: AgentEvent) -> None:
+def _ignore(_: Sequence[AgentEvent]) -> None:
     """A message turn is not for the display."""
 
 

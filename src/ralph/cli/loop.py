@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
 from ralph import __version__
@@ -86,7 +87,7 @@ def _loop(
     protector = build_protector(plan, run_dir)
     attention = Attention(counter, SignalFiles(run_dir), display.console)
     ports = Ports(
-        agent=build_agent(plan, run_dir, recorder.on_event, display.on_launch, recorder.record),
+        agent=build_agent(plan, run_dir, recorder.on_events, display.on_launch, recorder.record),
         world=build_world(plan, protector, attention),
         journal=recorder,
         clock=SystemClock(),
@@ -143,10 +144,10 @@ class Recorder:
         for reader in self.readers:
             reader.on_fact(fact)
 
-    def on_event(self, event: AgentEvent) -> None:
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
         """Tell what the agent's stream says."""
         for reader in self.readers:
-            reader.on_event(event)
+            reader.on_events(events)
 
 
 @value
@@ -168,7 +169,7 @@ class Display:
             invocation.out,
             invocation.err,
             _style(invocation, plan, "out"),
-            stream=settings.stream_agent_output and not in_json,
+            stream=settings.stream_agent_output and not in_json and not _is_nowhere(invocation.out),
             verbose=bool(flags["verbose"]),
             briefing=_briefing(plan, run_dir),
             clock=time.time,
@@ -182,7 +183,6 @@ class Display:
             invocation.out,
             os.path.basename(run_dir),
             clock=time.time,
-            redact=redact,
             on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
         )
         return cls(console, lines, (lines, console))
@@ -247,6 +247,14 @@ def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
         max_output_lines=display.max_output_lines,
         max_output_chars=display.max_output_chars,
     )
+
+
+def _is_nowhere(file: TextIO | None) -> bool:
+    """Whether nobody can ever read it (`> /dev/null`): lines for it need not even be made."""
+    try:
+        return file is not None and os.path.samefile(file.fileno(), os.devnull)
+    except (OSError, ValueError):
+        return False
 
 
 def _width(file: TextIO | None) -> int | None:

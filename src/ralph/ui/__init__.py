@@ -1,5 +1,6 @@
 """Readers of a run: they are told facts and events, and show them. They never act on the run."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # what prints a help text must not wait for them
@@ -13,5 +14,5 @@ class Reader(Protocol):
     def on_fact(self, fact: "Fact") -> None:
         """A fact was recorded."""
 
-    def on_event(self, event: "AgentEvent") -> None:
-        """The agent's stream said something."""
+    def on_events(self, events: Sequence["AgentEvent"]) -> None:
+        """The agent's stream said this, all of it at once."""

@@ -178,7 +178,7 @@ class JsonTeller:
         self._out = StringIO()
         self._now = 0.0
         self._journal = journal
-        self._lines = JsonLines(self._out, run, clock=lambda: self._now, redact=redact)
+        self._lines = JsonLines(self._out, run, clock=lambda: self._now)
 
     def fact(self, fact: Fact) -> list[str]:
         """One object, and the last line of a run after its last fact."""
@@ -191,7 +191,7 @@ class JsonTeller:
     def event(self, event: AgentEvent, now: float) -> list[str]:
         """One object."""
         self._now = now
-        self._lines.on_event(event)
+        self._lines.on_events([event])
         return self._taken()
 
     def _taken(self) -> list[str]:
