@@ -106,11 +106,7 @@ class Collector:
         return failure
 
     def _take(self, event: AgentEvent) -> None:
-        match event:
-            case Text(text=text, speaker=Speaker.ASSISTANT):
-                self._said(text)
-            case Text(text=text) | Thinking(text=text):
-                self._overhear(text)
+        match event:  # the most frequent first
             case ToolStart():
                 self.finished = False
                 self._tools += 1
@@ -118,6 +114,10 @@ class Collector:
             case ToolEnd(output=output, is_error=is_error):
                 self._tool_errors += is_error
                 self._overhear(output)
+            case Text(text=text, speaker=Speaker.ASSISTANT):
+                self._said(text)
+            case Text(text=text) | Thinking(text=text):
+                self._overhear(text)
             case Question(text=text):
                 self._question = text
             case RateLimited():
