@@ -7,14 +7,13 @@ It knows no agent, no file and no profile. `resume` is nothing special: `run` wi
 the journal folds to.
 """
 
-from dataclasses import replace
-
 from ralph.core.case import Case, decide
 from ralph.core.facts import Began, Checked, Checking, Decided, Ended, Fact, Settled
 from ralph.core.gates import Finding
 from ralph.core.state import NEW, Phase, RunState, fold
 from ralph.core.task import Mode
 from ralph.core.turn import Ending, Order, Role, Turn
+from ralph.core.value import replace
 from ralph.core.verdict import Accept, Boundary, Continue, Cut, Stop, Verdict
 from ralph.ports import Gate, Policy, Ports, survey, watcher
 

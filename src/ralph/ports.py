@@ -1,7 +1,7 @@
 """Ports: what the engine asks of the world. One to three methods each; the fakes are in testing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder, decide
@@ -10,7 +10,7 @@ from ralph.core.gates import Finding
 from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog
 from ralph.core.turn import Allowance, Order, Pulse, Turn
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Cut, Verdict
 from ralph.core.world import Signals, Snapshot
 

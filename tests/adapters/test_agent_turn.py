@@ -61,7 +61,7 @@ class Stage:
         order: Order = Order("do it", 1),
         watch: Callable[[Pulse], Cut | None] = lambda _: None,
     ) -> Turn:
-        return CliAgent(setup, self.events.append).take_turn(order, watch)
+        return CliAgent(setup, self.events.extend).take_turn(order, watch)
 
 
 @pytest.fixture

@@ -122,13 +122,17 @@ def test_the_journal_is_for_its_owner_only(journal: Path) -> None:
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
 
 
-def test_key_shaped_values_are_not_in_the_journal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "frame", ["say {}", "a\n{}\nb", '"{}"', "\\{}\\", "\t{}", "é {} é", "\x1b[0m{}"]
+)
+def test_key_shaped_values_are_not_in_the_journal(tmp_path: Path, frame: str) -> None:
     """ADR 13: "key-shaped values from everything people read: console, journal"."""
     key = "sk-ant-" + "a1" * 12
-    journal = written(tmp_path / "journal.jsonl", (Ended(1.0, Turn(text=f"say {key}")),))
+    said = frame.format(key)
+    journal = written(tmp_path / "journal.jsonl", (Ended(1.0, Turn(text=said)),))
     assert key not in journal.read_text()
     facts, _ = read_journal(str(journal))
-    assert facts == [Ended(1.0, Turn(text="say [redacted]"))]
+    assert facts == [Ended(1.0, Turn(text=frame.format("[redacted]")))]
 
 
 def test_a_journal_goes_on_where_it_ended(journal: Path) -> None:
@@ -249,3 +253,18 @@ def test_closing_waits_for_the_thread_that_syncs(tmp_path: Path) -> None:
         journal.record(Decided(1.0, Boundary.OPENING, Continue()))
     journal.close()
     assert len(read_journal(journal.path)[0]) == 100
+
+
+def test_syncs_are_few_and_the_last_one_has_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADR 9: "at most ten times a second, and is awaited at the end"."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
+    monkeypatch.setattr(journal_module, "_SYNC_EVERY", 3600.0)
+    journal = FileJournal(str(tmp_path / "journal.jsonl"))
+    for _ in range(100):
+        journal.record(Decided(1.0, Boundary.OPENING, Continue()))
+    journal.close()
+    assert synced[-1] == os.path.getsize(journal.path)
+    assert len(synced) <= 3

@@ -121,7 +121,7 @@ def test_a_review_is_named_by_its_role(kept: Kept) -> None:
 
 
 def test_events_are_not_its_business(kept: Kept) -> None:
-    kept.ledger.on_event(Progress("x"))
+    kept.ledger.on_events([Progress("x")])
     assert kept.entries == ()
     assert not (kept.project / FILE).exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from run_support import RALPH, Here, assert_clear, prepare
+from run_support import RALPH, Here, assert_clear, in_shell, prepare, turns
 
 from screen_model import Screen
 
@@ -96,6 +96,19 @@ def test_without_streaming_nothing_of_the_agent_is_shown(here: Here, workspace: 
     prepare(workspace, {"text": "I look.", **DONE})
     done = here("-p", "x", "--no-stream-agent-output")
     assert (done.code, done.out) == (0, "")
+
+
+@pytest.mark.parametrize("flags", ["", "--json"])
+def test_a_stdout_that_nobody_reads_changes_nothing_else(workspace: Path, flags: str) -> None:
+    """`> /dev/null`: everything is parsed, judged, saved and recorded all the same."""
+    prepare(workspace, {"text": "Not yet."}, TOOL)
+    done = in_shell(f"ralph -p x {flags} >/dev/null")
+    assert (done.code, done.out) == (0, "")
+    first, last = (ended.turn for ended in turns())
+    assert (first.tools, last.tools) == (0, 1)
+    assert [claim.content for claim in last.claims] == ["DONE"]
+    assert "Not yet." in Path(first.stream).read_text("utf-8")
+    assert "echo hello" in Path(last.stream).read_text("utf-8")
 
 
 def test_the_verbose_lines_of_the_specification(here: Here, workspace: Path) -> None:

@@ -1,11 +1,13 @@
 """Secrets stay out of what people read and out of saved streams (ADR 13)."""
 
+import json
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ralph.core.redact import StreamRedactor, redact, secrets_of
-from ralph.core.redact import redacted as redacted_json
+from ralph.core.redact import StreamRedactor, redact, redacted_json, secrets_of
+from ralph.core.redact import redacted as redacted_value
 
 KEYS = [
     "sk-ant-api03-abcdefghijklmnop",
@@ -80,7 +82,25 @@ def test_what_is_shaped_like_a_key_is_removed(key: str, frame: str) -> None:
     """ADR 13: "key-shaped values from everything people read", the journal's JSON too."""
     text = frame.format(key)
     assert redact(text) == frame.format("[redacted]")
-    assert redacted_json({"text": [text, 7]}) == {"text": [frame.format("[redacted]"), 7]}
+    assert redacted_value({"text": [text, 7]}) == {"text": [frame.format("[redacted]"), 7]}
+
+
+# What JSON writes in another way than it stands there: `\n`, `\"`, `\\`, `\u00e9` and so on.
+ESCAPED = st.sampled_from(
+    ["\n", "\t", '"', "\\", "\x00", "\x1b[0m", "é", "\u2028", "😀", "\ud83d", "n", " "]
+)
+
+
+@given(st.lists(st.sampled_from(KEYS) | ESCAPED | st.text(max_size=3)).map("".join))
+@example("\n" + KEYS[0])
+@example("\\" + KEYS[0] + '"')
+@example("github_pat_" + "é" * 20)
+def test_a_line_of_json_is_redacted_like_the_strings_in_it(text: str) -> None:
+    """Although in `\\nsk-...` the key does not stand at a word's beginning."""
+    value = {"type": "x", "text": [text, {"more": text}], "count": 7, "none": None}
+    assert json.loads(redacted_json(value)) == redacted_value(value)
+    assert redacted_json(value).isascii()
+    assert "\n" not in redacted_json(value)
 
 
 @pytest.mark.parametrize(

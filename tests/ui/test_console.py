@@ -65,25 +65,31 @@ def test_the_agent_speaks_on_stdout_and_ralph_on_stderr() -> None:
     screen = Screen()
     reader: Reader = screen.console
     reader.on_fact(BEGAN)
-    reader.on_event(Text("Hello"))
+    reader.on_events([Text("Hello")])
     assert screen.out.getvalue() == "Hello\n"
     assert screen.err.getvalue() == "[ralph] Iteration 1/10 starting\n"
+
+
+def test_what_comes_at_once_is_shown_in_order() -> None:
+    screen = Screen()
+    screen.console.on_events([Text("one"), ToolStart("1", "Bash", "ls"), Text("two")])
+    assert screen.out.getvalue() == "one\n\n[*] Bash(ls)\n\ntwo\n"
 
 
 def test_without_streaming_stdout_stays_empty() -> None:
     """H §Loop Behavior 4: the output is shown "if `streamAgentOutput` is enabled"."""
     screen = Screen(stream=False)
-    screen.console.on_event(Text("Hello"))
+    screen.console.on_events([Text("Hello")])
     assert screen.out.getvalue() == ""
 
 
 def test_each_turn_is_timed_from_its_own_beginning() -> None:
     screen = Screen()
-    screen.console.on_event(ToolStart("1", "Bash"))
+    screen.console.on_events([ToolStart("1", "Bash")])
     screen.time += 100
     screen.console.on_fact(BEGAN)
     screen.time += 12
-    screen.console.on_event(Result())
+    screen.console.on_events([Result()])
     assert screen.out.getvalue().endswith("Complete (tools: 0, errors: 0, time: 12s)\n")
 
 
@@ -122,7 +128,7 @@ def test_timestamps_and_colour_of_our_own_lines() -> None:
     fancy = Style(color=True, timestamps=True)
     screen = Screen(err_style=fancy)
     screen.console.on_fact(BEGAN)
-    screen.console.on_event(Text("plain"))
+    screen.console.on_events([Text("plain")])
     line = "[22:13:20] \x1b[1m[ralph]\x1b[0m \x1b[1mIteration 1/10 starting\x1b[0m\n"
     assert screen.err.getvalue() == line
     assert screen.out.getvalue() == "plain\n"
@@ -132,7 +138,7 @@ def test_a_closed_stdout_is_said_once_and_the_run_goes_on() -> None:
     screen = Screen()
     screen.out.close()
     for _ in range(3):
-        screen.console.on_event(Text("Hello"))
+        screen.console.on_events([Text("Hello")])
     screen.console.on_fact(BEGAN)
     assert screen.err.getvalue().splitlines() == [
         "[ralph] stdout is closed; the run goes on without it.",
@@ -155,7 +161,7 @@ def test_with_both_streams_closed_nothing_is_raised() -> None:
             redact=redact,
         )
         console.on_fact(BEGAN)
-        console.on_event(Text("Hello"))
+        console.on_events([Text("Hello")])
         console.note("still here")
 
 

@@ -11,7 +11,6 @@ from ralph.core.events import AgentEvent, Failure, Result, Speaker, Text, ToolSt
 from ralph.core.facts import Began, Decided, Ended, Fact, Settled, Started
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
-from ralph.core.redact import redact
 from ralph.core.task import Assignment
 from ralph.core.turn import Turn
 from ralph.core.verdict import Boundary, Continue, Feedback, Placement, Reason, Stop
@@ -29,11 +28,11 @@ RUN: tuple[Fact, ...] = (
 
 def written(*facts: Fact, event: AgentEvent | None = None) -> list[dict[str, Any]]:
     out = io.StringIO()
-    reader: Reader = JsonLines(out, "r1", clock=lambda: 200.0, redact=redact)
+    reader: Reader = JsonLines(out, "r1", clock=lambda: 200.0)
     for fact in facts:
         reader.on_fact(fact)
     if event is not None:
-        reader.on_event(event)
+        reader.on_events([event])
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -76,7 +75,7 @@ def test_events(event: AgentEvent, name: str, fields: dict[str, object]) -> None
 
 def test_the_stop_line_is_exactly_what_the_issue_says() -> None:
     out = io.StringIO()
-    reader = JsonLines(out, "r1", clock=lambda: 200.0, redact=redact)
+    reader = JsonLines(out, "r1", clock=lambda: 200.0)
     for fact in RUN:
         reader.on_fact(fact)
     reader.stop(STOPPED, "/state/journal.jsonl")
@@ -111,22 +110,32 @@ def test_seconds_are_not_shown_to_the_nanosecond() -> None:
 
 def test_an_object_is_one_ascii_line_whatever_the_agent_says() -> None:
     out = io.StringIO()
-    reader = JsonLines(out, "r1", clock=lambda: 200.0, redact=redact)
-    reader.on_event(Text("a\nb\u2028c\x1b[2J✅\ud83d"))
+    reader = JsonLines(out, "r1", clock=lambda: 200.0)
+    reader.on_events([Text("a\nb\u2028c\x1b[2J✅\ud83d")])
     assert out.getvalue().isascii()
     assert len(out.getvalue().splitlines()) == 1
     assert json.loads(out.getvalue())["text"] == "a\nb\u2028c\x1b[2J✅\ud83d"
 
 
-def test_secrets_are_redacted_and_the_line_stays_json() -> None:
+@pytest.mark.parametrize("frame", ['X="{}"', "a\n{}", "\\{}", "é {} é", "\t{}\x1b[0m"])
+def test_secrets_are_redacted_and_the_line_stays_json(frame: str) -> None:
     """ADR 13."""
-    [line] = written(event=ToolStart("1", "Bash", 'X="sk-ant-0123456789abcdef0123"'))
-    assert line["summary"] == 'X="[redacted]"'
+    [line] = written(event=ToolStart("1", "Bash", frame.format("sk-ant-0123456789abcdef0123")))
+    assert line["summary"] == frame.format("[redacted]")
+
+
+def test_what_comes_at_once_is_written_at_once() -> None:
+    """Whoever reads along on a pipe is woken once, not for each event."""
+    pieces: list[str] = []
+    out = io.StringIO()
+    out.write = pieces.append  # type: ignore[assignment,method-assign]
+    JsonLines(out, "r1", clock=lambda: 1.0).on_events([Text("one"), Text("two")])
+    assert [piece.count("\n") for piece in pieces] == [2]
 
 
 def test_a_closed_stdout_is_said_once() -> None:
     losses: list[str] = []
-    reader = JsonLines(None, "r1", clock=lambda: 1.0, redact=redact, on_loss=losses.append)
+    reader = JsonLines(None, "r1", clock=lambda: 1.0, on_loss=losses.append)
     for fact in RUN:
         reader.on_fact(fact)
     reader.stop(STOPPED)

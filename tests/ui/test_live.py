@@ -81,7 +81,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_it_stands_below_everything_else(shown: Shown) -> None:
     shown.console.on_fact(BEGAN)
-    shown.console.on_event(ToolStart("1", "Bash", "make test"))
+    shown.console.on_events([ToolStart("1", "Bash", "make test")])
     assert shown.beat(41) == [
         "[ralph] Iteration 1/10 starting",
         "",
@@ -95,7 +95,7 @@ def test_no_remnant_is_left_between_lines_of_both_streams(shown: Shown) -> None:
     """The agent's text on stdout and ours on stderr meet on one terminal."""
     shown.console.on_fact(BEGAN)
     for number in range(20):
-        shown.console.on_event(Text(f"line {number}"))
+        shown.console.on_events([Text(f"line {number}")])
         shown.beat(number % 3)
         shown.console.note(f"note {number}")
         shown.beat(number % 2)
@@ -167,13 +167,13 @@ def test_a_key_that_is_pressed_leaves_nothing(shown: Shown) -> None:
 
 
 def test_a_resized_window_is_followed(shown: Shown) -> None:
-    shown.console.on_event(ToolStart("1", "Bash", "x" * 100))
+    shown.console.on_events([ToolStart("1", "Bash", "x" * 100)])
     assert columns(shown.beat()[-1]) == 79
     shown.screen.width = 40
     assert columns(shown.beat()[-1]) == 39
     shown.screen.width = 200
     assert shown.beat()[-1] == f"⠸ Bash({'x' * 100}) 0s"
-    shown.console.on_event(ToolStart("2", "Bash", "y" * 100))
+    shown.console.on_events([ToolStart("2", "Bash", "y" * 100)])
     assert f"⏺ Bash({'y' * 100})" in shown.screen.lines()
 
 
@@ -206,7 +206,7 @@ def test_it_is_written_only_when_it_changed(shown: Shown) -> None:
 def test_a_flood_of_lines_is_not_slowed_down(shown: Shown) -> None:
     """In a second of 10,000 lines there are a few drawings, and an erasure for each."""
     for number in range(FLOOD):
-        shown.console.on_event(Text(str(number)))
+        shown.console.on_events([Text(str(number))])
         shown.time += 1 / FLOOD
     assert 2 <= len(shown.err.writes) <= 40
     assert shown.screen.lines()[:FLOOD] == [str(number) for number in range(FLOOD)]
@@ -235,7 +235,7 @@ def test_with_stdout_in_a_file_only_stderr_is_erased_for() -> None:
         shown.console.on_fact(BEGAN)
         shown.beat()
         before = len(shown.err.writes)
-        shown.console.on_event(Text("to the file"))
+        shown.console.on_events([Text("to the file")])
         assert len(shown.err.writes) == before
         assert shown.beat()[-1] == "⠹ 1/10 · thinking 0s"
         shown.console.note("and on")
@@ -245,8 +245,8 @@ def test_with_stdout_in_a_file_only_stderr_is_erased_for() -> None:
 def test_the_iterations_and_the_speakers_are_set_apart_on_a_screen(shown: Shown) -> None:
     for _ in range(2):
         shown.console.on_fact(BEGAN)
-        shown.console.on_event(Text("Hello"))
-        shown.console.on_event(Result())
+        shown.console.on_events([Text("Hello")])
+        shown.console.on_events([Result()])
         shown.console.on_fact(Ended(NOW, Turn(exit_code=1)))
     complete = "✅ Complete (tools: 0, errors: 0, time: 0.0s)"
     part = ["[ralph] Iteration 1/10 starting", "", "Hello", "", complete, ""]

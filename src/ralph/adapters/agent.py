@@ -4,8 +4,8 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from io import FileIO
 from itertools import chain, count
 
@@ -19,7 +19,7 @@ from ralph.core.facts import Launching
 from ralph.core.limits import Prices, cost_of
 from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.errors import ConfigError, RalphError
 from ralph.ports import Watch
 from ralph.streams import Parser, parser_for
@@ -54,15 +54,16 @@ class CliAgent:
     def __init__(
         self,
         setup: Setup,
-        on_event: Callable[[AgentEvent], None],
+        on_events: Callable[[Sequence[AgentEvent]], None],
         on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
         record: Callable[[Launching], None] = lambda _: None,
     ) -> None:
         self._setup = setup
-        self._on_event = on_event
+        self._on_events = on_events
         self._on_launch = on_launch
         self._record = record
         self._stem = ""  # of this turn's files
+        self._prompts = SavedPrompts()
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
@@ -99,7 +100,7 @@ class CliAgent:
 
     def _run(self, launch: Launch, order: Order, watch: Watch, file: FileIO) -> Turn:
         setup = self._setup
-        show = self._on_event if order.role is not Role.MESSAGE else _ignore
+        show = self._on_events if order.role is not Role.MESSAGE else _ignore
         saved = SavedStream(file, setup.secrets)
         reading = Reading(parser_for(launch.dialect, order.prompt), saved, show, setup.prices)
         command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
@@ -123,8 +124,7 @@ class CliAgent:
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
     def _save_prompt(self, order: Order) -> None:
-        with open(self._path("prompt"), "wb", opener=_private) as file:
-            file.write(as_bytes(order.prompt))
+        self._prompts.save(self._path("prompt"), as_bytes(order.prompt))
         if self._setup.prompt_via == "file":
             ensure_ralph_dir(self._setup.workspace)
             with open(self._prompt_file(order), "wb") as file:
@@ -144,6 +144,25 @@ class CliAgent:
 
     def _path(self, what: str) -> str:
         return f"{self._stem}.{what}"
+
+
+class SavedPrompts:
+    """Prompts on disk. One that did not change is a link: a new file takes ten times as long."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, bytes] | None = None  # where a file of our own is, and what it holds
+
+    def save(self, path: str, data: bytes) -> None:
+        """Have this at this path. What stands there may be shared: it is not written into."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        if self._last is not None and self._last[1] == data:
+            with suppress(OSError):  # this file system has no links, or this file too many
+                os.link(self._last[0], path)
+                return
+        with open(path, "wb", opener=_private) as file:
+            file.write(data)
+        self._last = path, data
 
 
 class SavedStream:
@@ -176,7 +195,7 @@ class Reading:
         self,
         parser: Parser,
         saved: SavedStream,
-        show: Callable[[AgentEvent], None],
+        show: Callable[[Sequence[AgentEvent]], None],
         prices: Prices | None,
     ) -> None:
         self._parser = parser
@@ -216,7 +235,7 @@ class Reading:
         self._take(self._parser.end())
         self._saved.end()
         if self._saved.problem:
-            self._show(Progress(self._saved.problem))
+            self._show([Progress(self._saved.problem)])
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
             ended_by(turn, ended.code, ended.cut),
@@ -235,15 +254,14 @@ class Reading:
 
     def _take(self, events: list[AgentEvent]) -> None:
         self._collector.add(events)
-        for event in events:
-            self._show(event)
+        self._show(events)
         if not self._collector.finished:
             self._result_at = None
         elif self._result_at is None:
             self._result_at = time.monotonic()
 
 
-def _ignore(_: AgentEvent) -> None:
+def _ignore(_: Sequence[AgentEvent]) -> None:
     """A message turn is not for the display."""
 
 

@@ -1,14 +1,13 @@
 """Where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside it."""
 
 import errno
-import hashlib
 import os
-import secrets
 import stat
 import time
 from collections.abc import Mapping
 from typing import TextIO
 
+from ralph.adapters.digest import digest_of
 from ralph.core.task import Backlog, Task
 from ralph.errors import ConfigError, StateError
 
@@ -110,14 +109,14 @@ def _home() -> str:
 def project_dir(root: str, workspace: str) -> str:
     """One directory a workspace: `basename-<8 hex of the real path>`."""
     real = os.path.realpath(workspace)
-    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
-    return os.path.join(root, f"{os.path.basename(real) or 'root'}-{digest}")
+    which = digest_of([os.fsencode(real)], size=4)
+    return os.path.join(root, f"{os.path.basename(real) or 'root'}-{which}")
 
 
 def new_run_id(now: float) -> str:
     """`<YYYYMMDD-HHMMSS-xxxx>`, in local time."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    return f"{stamp}-{secrets.token_hex(2)}"
+    return f"{stamp}-{os.urandom(2).hex()}"
 
 
 def ensure_state_root(root: str) -> None:

@@ -1,9 +1,10 @@
 """What git knows about a workspace: whether it changed, and where its hooks are."""
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
+
+from ralph.adapters.digest import digest_of
 
 _MOST_FILES = 50_000
 _FIELDS_BEFORE_PATH = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}  # of an entry, by its kind
@@ -41,10 +42,7 @@ class TreeDigest:
         self._top: bytes | None = None  # what git's paths are relative to
 
     def __call__(self) -> str:
-        digest = hashlib.sha256()
-        for part in self._by_git() or self._by_walking():
-            digest.update(part)
-        return digest.hexdigest()
+        return digest_of(self._by_git() or self._by_walking())
 
     def _by_git(self) -> list[bytes]:
         """Branch, commit and status, and the times of the files that differ; [] without git."""

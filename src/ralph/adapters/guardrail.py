@@ -1,6 +1,5 @@
 """Guardrails: shell commands that must exit with 0 (H §Guardrails)."""
 
-import hashlib
 import os
 import re
 import time
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, count
 from typing import IO
 
+from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.case import Case
@@ -111,7 +111,7 @@ class Guardrail:
             self.placement,
             code,
             shown,
-            hashlib.sha256(output.encode("utf-8", "replace")).hexdigest()[:16],
+            digest_of([output.encode("utf-8", "replace")], size=8),
         )
 
 

@@ -3,14 +3,15 @@
 import json
 import os
 import threading
-from hashlib import blake2b
 
+from ralph.adapters.digest import digest_of
 from ralph.core.codec import decode_fact, encode
 from ralph.core.facts import Decided, Fact
-from ralph.core.redact import redacted
+from ralph.core.redact import redacted_json
 from ralph.errors import StateError
 
 SEED = "ralph"  # what the first line is chained to
+_SYNC_EVERY = 0.1  # seconds
 
 
 class FileJournal:
@@ -45,12 +46,15 @@ class FileJournal:
 
 
 class _Syncer:
-    """One thread that calls fdatasync, so that the loop never waits for the disk."""
+    """One thread that calls fdatasync, so that the loop never waits for the disk.
+
+    It does so at most ten times a second: turns of a millisecond need no sync each.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._asked = threading.Event()
-        self._closing = False
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def ask(self) -> None:
@@ -61,16 +65,17 @@ class _Syncer:
 
     def close(self) -> None:
         if self._thread is not None:
-            self._closing = True
+            self._closing.set()
             self._asked.set()
             self._thread.join()
         _sync(self._descriptor)
 
     def _work(self) -> None:
-        while not self._closing:
+        while not self._closing.is_set():
             self._asked.wait()
             self._asked.clear()
             _sync(self._descriptor)
+            self._closing.wait(_SYNC_EVERY)
 
 
 def _sync(descriptor: int) -> None:
@@ -119,15 +124,14 @@ class Chain:
 
 
 def _line(fact: Fact, last: str) -> tuple[str, str]:
-    body = json.dumps(redacted(encode(fact)), separators=(",", ":"))
+    body = redacted_json(encode(fact))
     digest = chained(body, last)
     return f'{body[:-1]},"hash":"{digest}"}}\n', digest
 
 
 def chained(body: str, last: str) -> str:
     """The hash of a line, given its body and the hash of the line before."""
-    data = f"{last}{body}".encode("utf-8", "surrogateescape")
-    return blake2b(data, digest_size=8).hexdigest()
+    return digest_of([f"{last}{body}".encode("utf-8", "surrogateescape")], size=8)
 
 
 def _unwritable(path: str, error: OSError) -> StateError:

@@ -4,7 +4,7 @@ import errno
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -60,7 +60,7 @@ class Ledger:
             case _:
                 pass
 
-    def on_event(self, event: AgentEvent) -> None:
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
         """What a turn costs is known when it is over."""
 
     def _is_due(self, turn: Turn) -> bool:

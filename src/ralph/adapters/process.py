@@ -145,8 +145,10 @@ class Child:
         for descriptor, reader in self.readers.items():
             try:
                 for _ in range(_MOST_IN_A_PIPE // _CHUNK):
-                    if chunk := os.read(descriptor, _CHUNK):
-                        reader(chunk)
+                    chunk = os.read(descriptor, _CHUNK)
+                    if not chunk:
+                        break
+                    reader(chunk)
             except BlockingIOError:
                 pass
 

@@ -2,13 +2,13 @@
 
 import errno
 import glob
-import hashlib
 import itertools
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
 
+from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, writable_dir
 from ralph.core.case import Case
 from ralph.core.gates import Finding
@@ -118,7 +118,7 @@ class Protector:
             return f"unreadable-{info.st_size}-{info.st_mtime_ns}"
         if content is None:
             return f"special-{stat.S_IFMT(info.st_mode)}"  # a socket or device: never copied
-        digest = hashlib.sha256(f"{info.st_mode:o}:".encode() + content).hexdigest()
+        digest = digest_of([f"{info.st_mode:o}:".encode(), content])
         kept = os.path.join(self._store, digest)
         try:
             os.makedirs(self._store, mode=0o700, exist_ok=True)

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 
@@ -65,6 +64,8 @@ class ScmCommand:
         return os.path.basename(self.command) == "git"
 
     def _call(self, *arguments: str) -> tuple[bool, str]:
+        import tempfile  # a run without SCM tasks does without it
+
         env = {**self.env, "GIT_TERMINAL_PROMPT": "0"}
         command = Command((self.command, *arguments), self.workspace, env)
         try:

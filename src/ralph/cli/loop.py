@@ -5,9 +5,9 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from typing import TextIO
 
 from ralph import __version__
 from ralph.adapters.agents import Launch
@@ -44,7 +44,7 @@ from ralph.core.prompt import completion_sentence
 from ralph.core.redact import redact
 from ralph.core.state import NEW, fold
 from ralph.core.turn import Order
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Reason, Stop
 from ralph.core.world import Signals, together
 from ralph.engine import run
@@ -121,7 +121,7 @@ def _loop(
     protector = build_protector(plan, run_dir)
     ports = Ports(
         agent=build_agent(
-            plan, run_dir, recorder.on_event, display.on_launch, recorder.record, start=start
+            plan, run_dir, recorder.on_events, display.on_launch, recorder.record, start=start
         ),
         world=build_world(plan, protector, attention),
         journal=recorder,
@@ -179,10 +179,10 @@ class Recorder:
         for reader in self.readers:
             reader.on_fact(fact)
 
-    def on_event(self, event: AgentEvent) -> None:
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
         """Tell what the agent's stream says."""
         for reader in self.readers:
-            reader.on_event(event)
+            reader.on_events(events)
 
 
 @value
@@ -204,7 +204,7 @@ class Display:
             invocation.out,
             invocation.err,
             _style(invocation, plan, "out"),
-            stream=settings.stream_agent_output and not in_json,
+            stream=settings.stream_agent_output and not in_json and not _is_nowhere(invocation.out),
             verbose=bool(flags["verbose"]),
             briefing=_briefing(plan, run_dir),
             clock=time.time,
@@ -218,7 +218,6 @@ class Display:
             invocation.out,
             os.path.basename(run_dir),
             clock=time.time,
-            redact=redact,
             on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
         )
         return cls(console, lines, (lines, console))
@@ -289,6 +288,14 @@ def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
         max_output_lines=display.max_output_lines,
         max_output_chars=display.max_output_chars,
     )
+
+
+def _is_nowhere(file: TextIO | None) -> bool:
+    """Whether nobody can ever read it (`> /dev/null`): lines for it need not even be made."""
+    try:
+        return file is not None and os.path.samefile(file.fileno(), os.devnull)
+    except (OSError, ValueError):
+        return False
 
 
 def show_plan(invocation: Invocation, plan: Plan) -> int:

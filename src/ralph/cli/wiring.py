@@ -1,7 +1,7 @@
 """Wiring: from flags and settings to a plan, and from a plan to a policy and its ports."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from ralph.adapters.agent import CliAgent, Setup
@@ -259,7 +259,7 @@ def wording_of(settings: Settings) -> Wording:
 def build_agent(
     plan: Plan,
     run_dir: str,
-    on_event: Callable[[AgentEvent], None],
+    on_events: Callable[[Sequence[AgentEvent]], None],
     on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
     record: Callable[[Launching], None] = lambda _: None,
     *,
@@ -284,7 +284,7 @@ def build_agent(
         secrets=secrets_of({**plan.environ, **env}),
         start=start,
     )
-    return CliAgent(setup, on_event, on_launch, record)
+    return CliAgent(setup, on_events, on_launch, record)
 
 
 def _flags(plan: Plan) -> tuple[str, ...]:

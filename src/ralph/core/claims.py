@@ -53,6 +53,9 @@ class ClaimScanner:
 
     def feed(self, piece: str) -> bool:
         """Take the next piece of text; whether a claim was completed by it."""
+        if "<" not in piece and "<" not in self._text:  # nothing is open and nothing begins
+            self._text, self._next = "", 0
+            return False
         self._text += piece
         found = False
         for tag in _TAG.finditer(self._text, self._next):
@@ -100,7 +103,7 @@ class ClaimScanner:
 
 def find_claims(text: str) -> tuple[Claim, ...]:
     """All claims in one whole text."""
-    if "</" not in text:
+    if "<" not in text or "</" not in text:  # one character is found much faster than two
         return ()
     scanner = ClaimScanner()
     scanner.feed(text)

@@ -11,12 +11,16 @@ from typing import Any
 
 from ralph.core.facts import Fact
 
+_PLAIN = frozenset({str, int, float, bool, types.NoneType})
+
 
 def encode(value: object) -> Any:  # noqa: ANN401  JSON is what it is
     """A JSON-able copy of a core value."""
+    cls: type = type(value)
+    if cls in _PLAIN:  # nearly always
+        return value
     if isinstance(value, Enum):
         return value.value
-    cls: type = type(value)
     if is_dataclass(cls):
         named = {name: encode(getattr(value, name)) for name in _field_names(cls)}
         return {"type": snake(cls.__name__), **named}

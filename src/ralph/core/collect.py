@@ -1,7 +1,6 @@
 """From events to a turn: counts, claims and the last words; memory stays flat."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ralph.core.claims import Claim, ClaimScanner, find_claims
 from ralph.core.events import (
@@ -20,6 +19,7 @@ from ralph.core.events import (
     Used,
 )
 from ralph.core.turn import Turn
+from ralph.core.value import replace
 
 _KEEP_TEXT = 64 * 1024
 _KEEP_OVERHEARD = 8
@@ -106,11 +106,7 @@ class Collector:
         return failure
 
     def _take(self, event: AgentEvent) -> None:
-        match event:
-            case Text(text=text, speaker=Speaker.ASSISTANT):
-                self._said(text)
-            case Text(text=text) | Thinking(text=text):
-                self._overhear(text)
+        match event:  # the most frequent first
             case ToolStart():
                 self.finished = False
                 self._tools += 1
@@ -118,6 +114,10 @@ class Collector:
             case ToolEnd(output=output, is_error=is_error):
                 self._tool_errors += is_error
                 self._overhear(output)
+            case Text(text=text, speaker=Speaker.ASSISTANT):
+                self._said(text)
+            case Text(text=text) | Thinking(text=text):
+                self._overhear(text)
             case Question(text=text):
                 self._question = text
             case RateLimited():

@@ -26,6 +26,7 @@ _BEGINNINGS = (
     "hf_",
     *(f"gh{c}_" for c in "pousr"),
 )
+_JSON = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one for each line
 _SECRET_NAME = re.compile(
     r"(?:^|_|API)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE
 )
@@ -34,9 +35,12 @@ _SHORTEST_SECRET = 8  # shorter values are words that would be cut out of innoce
 
 def redact(text: str) -> str:
     """The text without values shaped like keys."""
-    if not any(beginning in text for beginning in _BEGINNINGS):  # ten times as fast
-        return text
-    return _KEY_SHAPED.sub(_MARK.decode(), text)
+    return _KEY_SHAPED.sub(_MARK.decode(), text) if _may_hold_a_key(text) else text
+
+
+def _may_hold_a_key(text: str) -> bool:
+    """A first look, ten times as fast as the pattern."""
+    return any(map(text.__contains__, _BEGINNINGS))
 
 
 def redacted(value: Any, by: Callable[[str], str] = redact) -> Any:  # noqa: ANN401  JSON
@@ -50,6 +54,14 @@ def redacted(value: Any, by: Callable[[str], str] = redact) -> Any:  # noqa: ANN
             return {key: redacted(item, by) for key, item in value.items()}
         case _:
             return value
+
+
+def redacted_json(value: Any) -> str:  # noqa: ANN401
+    """The value as one line of JSON, redacted."""
+    line = _JSON.encode(value)
+    # JSON escapes nothing of a beginning: one that is not in the line is in no string. The
+    # pattern itself would be misled, by the `n` of a `\n` in front of a key.
+    return _JSON.encode(redacted(value)) if _may_hold_a_key(line) else line
 
 
 def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:

@@ -7,7 +7,7 @@ A rule with parameters is a value, so that it prints, compares and explains itse
 """
 
 from collections.abc import Callable
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass
 
 from ralph.core.case import Case, Rule
 from ralph.core.claims import Contract, asked
@@ -15,7 +15,7 @@ from ralph.core.events import Usage
 from ralph.core.limits import Limits, Spent, exceeded
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Turn
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
     Answer,

@@ -1,6 +1,5 @@
 """The state of a run: a fold over its facts. Nothing here is stored; resume folds again."""
 
-from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from typing import assert_never
@@ -22,7 +21,7 @@ from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.task import Assignment
 from ralph.core.turn import Turn
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
     Boundary,

@@ -1,11 +1,10 @@
 """One turn of an agent: what is ordered, what is seen while it runs, what came of it."""
 
-from dataclasses import replace
 from enum import StrEnum
 
 from ralph.core.claims import Claim
 from ralph.core.events import Failure, Usage
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -36,7 +35,7 @@ from ralph.core.rules import (
 from ralph.core.select import first_open
 from ralph.core.state import RunState
 from ralph.core.turn import Allowance, Order, Role, Turn
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.core.world import Snapshot
 from ralph.ports import Gate, Policy, Ports, survey, watcher

@@ -1,7 +1,6 @@
 """B: work through a backlog, one task at a time, each proven complete, committed and recorded."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -40,7 +39,7 @@ from ralph.core.rules_tasks import (
 from ralph.core.select import next_task
 from ralph.core.state import RunState
 from ralph.core.turn import Allowance
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
     Boundary,

@@ -1,7 +1,6 @@
 """Claude: `--output-format stream-json --verbose` (H §Claude Streaming JSON), and `json`."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from ralph.core.events import (
@@ -15,6 +14,7 @@ from ralph.core.events import (
     Todo,
     TodoItem,
 )
+from ralph.core.value import replace
 from ralph.streams.messages import (
     Block,
     Final,

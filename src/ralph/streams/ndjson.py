@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
@@ -157,5 +158,8 @@ def telling(arguments: object) -> str:
     """The one argument of a tool call that tells people what it does, on one line."""
     if not isinstance(arguments, dict):
         return ""
-    words = (*(arguments.get(key) for key in _TELLING), *arguments.values())
-    return one_line(next((word for word in words if isinstance(word, str) and word), ""))
+    for key in chain(_TELLING, arguments):
+        word = arguments.get(key)
+        if word and isinstance(word, str):
+            return one_line(word)
+    return ""

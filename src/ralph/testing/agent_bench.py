@@ -57,7 +57,7 @@ class Bench:
         agent = install_agent(os.path.join(self._root, "bin"), [turn], kind=self.kind)
         setup = replace(self._setup(agent), **how)
         events: list[AgentEvent] = []
-        done = CliAgent(setup, events.append).take_turn(Order(prompt, 1, role), lambda _: None)
+        done = CliAgent(setup, events.extend).take_turn(Order(prompt, 1, role), lambda _: None)
         call: dict[str, Any] = next(iter(calls(agent)), {"argv": [], "prompt": ""})
         return Played(done, tuple(events), tuple(call["argv"]), call["prompt"])
 

@@ -1,16 +1,18 @@
 """Readers of a run: they are told facts and events, and show them. They never act on the run."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Fact
+if TYPE_CHECKING:  # what prints a help text must not wait for them
+    from ralph.core.events import AgentEvent
+    from ralph.core.facts import Fact
 
 
 class Reader(Protocol):
     """Someone who is told what happens, as it happens. Neither call may raise."""
 
-    def on_fact(self, fact: Fact) -> None:
+    def on_fact(self, fact: "Fact") -> None:
         """A fact was recorded."""
 
-    def on_event(self, event: AgentEvent) -> None:
-        """The agent's stream said something."""
+    def on_events(self, events: Sequence["AgentEvent"]) -> None:
+        """The agent's stream said this, all of it at once."""

@@ -1,13 +1,12 @@
 """What a run does right now, in words. Facts, events and the time in; one moment out."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ralph.core.events import AgentEvent, RateLimited, Result, Retry, ToolEnd, ToolStart, Used
 from ralph.core.facts import Began, Checking, Ended, Fact, Launching, Resumed
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Role
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.world import Signals
 from ralph.ui.clean import Redact, clean, shorten
 from ralph.ui.lines import Briefing

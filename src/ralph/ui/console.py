@@ -1,6 +1,6 @@
 """The display of a run: the agent's lines on stdout, Ralph's own on stderr."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
@@ -62,12 +62,14 @@ class Console:
         self._spoke: Channel | None = None
         self._apart = False  # a new part begins
 
-    def on_event(self, event: AgentEvent) -> None:
-        """Show what the agent says, if that is wanted."""
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """Show what the agent says, if that is wanted; all of it in one write."""
         if self._live:
-            self._activity.on_event(event)
+            for event in events:
+                self._activity.on_event(event)
         if self._stream:
-            self._write(self._out, self._formatter.lines(event))
+            lines = self._formatter.lines
+            self._write(self._out, [line for event in events for line in lines(event)])
 
     def on_fact(self, fact: Fact) -> None:
         """Say what happened."""

@@ -1,18 +1,17 @@
 """The display of a run for programs (`--json`): one JSON object a line, and nothing else."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from ralph.core.codec import encode
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Fact
 from ralph.core.limits import Spent
-from ralph.core.redact import redacted
+from ralph.core.redact import redact, redacted_json
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.verdict import Reason, Stop
 from ralph.ui.channel import Channel
-from ralph.ui.clean import Redact
 
 
 def stop_line(
@@ -28,7 +27,7 @@ def stop_line(
 
     `cost_usd` is null when no turn reported a cost; `log` is where the journal is.
     """
-    return _line(
+    return json.dumps(
         {
             "type": "stop",
             "time": time,
@@ -40,7 +39,8 @@ def stop_line(
             "cost_usd": spent.dollars or None,
             "evidence": list(evidence),
             "log": log,
-        }
+        },
+        separators=(",", ":"),
     )
 
 
@@ -62,26 +62,23 @@ class JsonLines:
         run: str,
         *,
         clock: Callable[[], float],
-        redact: Redact,
         on_loss: Callable[[str], None] = lambda _: None,
         state: RunState = NEW,
     ) -> None:
         self._out = Channel(out, on_loss)
         self._run = run
         self._clock = clock
-        self._redact = redact
         self._state = state
 
     def on_fact(self, fact: Fact) -> None:
         """Write a fact: `{"type": "decided", ...}`."""
         self._state = fold(self._state, fact)
-        self._write(encode(fact))
+        self._out.write([self._line(encode(fact))])
 
-    def on_event(self, event: AgentEvent) -> None:
-        """Write an event: `{"type": "event", "event": "tool_start", ...}`."""
-        fields = encode(event)
-        name = fields.pop("type")
-        self._write({"type": "event", "time": self._clock(), "event": name, **fields})
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """Write events: `{"type": "event", "event": "tool_start", ...}`; all in one write."""
+        now = self._clock()
+        self._out.write([self._event_line(event, now) for event in events])
 
     def stop(self, stop: Stop, log: str | None = None) -> None:
         """Write the last line."""
@@ -90,15 +87,16 @@ class JsonLines:
             time=self._clock(),
             run=self._run,
             spent=self._state.spent,
-            evidence=tuple(map(self._redact, stop.evidence)),
+            evidence=tuple(map(redact, stop.evidence)),
             log=log,
         )
         self._out.write([line])
 
-    def _write(self, fields: dict[str, Any]) -> None:
-        self._out.write([_line({**redacted(fields, self._redact), "run": self._run})])
+    def _event_line(self, event: AgentEvent, now: float) -> str:
+        fields = encode(event)
+        name = fields.pop("type")
+        return self._line({"type": "event", "time": now, "event": name, **fields})
 
-
-def _line(fields: dict[str, Any]) -> str:
-    first = {key: fields[key] for key in ("type", "time", "run")}
-    return json.dumps({**first, **fields}, separators=(",", ":"))
+    def _line(self, fields: dict[str, Any]) -> str:
+        first = {"type": fields["type"], "time": fields["time"], "run": self._run}
+        return redacted_json({**first, **fields, "run": self._run})

@@ -6,7 +6,6 @@ Nothing here reads a file: facts come in as values and streams as bytes, from wh
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from io import StringIO
 from typing import Protocol
 
@@ -24,6 +23,7 @@ from ralph.core.facts import Began, Ended, Fact, Launching, Resumed, Settled, St
 from ralph.core.redact import redact
 from ralph.core.state import NEW, fold
 from ralph.core.turn import Role
+from ralph.core.value import replace
 from ralph.core.verdict import Stop
 from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
@@ -178,7 +178,7 @@ class JsonTeller:
         self._out = StringIO()
         self._now = 0.0
         self._journal = journal
-        self._lines = JsonLines(self._out, run, clock=lambda: self._now, redact=redact)
+        self._lines = JsonLines(self._out, run, clock=lambda: self._now)
 
     def fact(self, fact: Fact) -> list[str]:
         """One object, and the last line of a run after its last fact."""
@@ -191,7 +191,7 @@ class JsonTeller:
     def event(self, event: AgentEvent, now: float) -> list[str]:
         """One object."""
         self._now = now
-        self._lines.on_event(event)
+        self._lines.on_events([event])
         return self._taken()
 
     def _taken(self) -> list[str]:
