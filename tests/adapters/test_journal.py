@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -268,3 +269,16 @@ def test_syncs_are_few_and_the_last_one_has_everything(
     journal.close()
     assert synced[-1] == os.path.getsize(journal.path)
     assert len(synced) <= 3
+
+
+def test_without_a_thread_the_loop_itself_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine may be short of threads for a while."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    path = written(tmp_path / "journal.jsonl")
+    assert tuple(read_journal(str(path))[0]) == FACTS

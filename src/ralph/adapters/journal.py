@@ -59,8 +59,13 @@ class _Syncer:
 
     def ask(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="fdatasync", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="fdatasync", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the machine has none to give just now
+                _sync(self._descriptor)
+                return
+            self._thread = thread
         self._asked.set()
 
     def close(self) -> None:
