@@ -7,6 +7,7 @@ import sys
 
 # Python's own 700 has it look for garbage forty times while it imports, and finds none.
 _NEW_OBJECTS = 50_000
+_NO_RUN = frozenset({"-h", "--help", "-v", "--version", "--dry-run"})
 
 
 def main() -> None:
@@ -17,9 +18,26 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
+    keeper = _keeper_for(arguments)
     from ralph.cli.main import run_command_line
 
-    sys.exit(run_command_line(arguments))
+    sys.exit(run_command_line(arguments, keeper))
+
+
+def _keeper_for(arguments: list[str]) -> tuple[int, int] | None:
+    """A run needs a keeper, which gets ready while we import (ADR 23). Whoever turns out not to
+    need it lets it go by leaving."""
+    first = arguments[0] if arguments else ""
+    if sys.platform != "linux" or not (first == "run" or first.startswith("-")):
+        return None
+    if not _NO_RUN.isdisjoint(arguments):
+        return None
+    from ralph.adapters.keeper_process import launch
+
+    try:
+        return launch()
+    except OSError:
+        return None  # it is tried again when it is needed, and told then
 
 
 def _leave(*_: object) -> None:

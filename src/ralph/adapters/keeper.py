@@ -7,9 +7,8 @@ import select
 import shutil
 import signal
 import socket
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
@@ -36,28 +35,14 @@ class Keeper:
     def __init__(self, *, adopts: bool = False) -> None:
         self._adopts = adopts and keeper_process.become_subreaper()
         self._link: socket.socket | None = None
+        self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
         self.pid = 0
 
-    def begin(self) -> None:
-        """Start the process; it gets ready while we do other things."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        try:
-            self.pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", keeper_process.__file__],
-                os.environ,
-                file_actions=[
-                    *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), keeper_process.LINK),
-                ],
-                setsid=True,  # a terminal's Ctrl+C is not for it
-            )
-        finally:
-            os.close(nowhere)
-            theirs.close()
-        ours.setblocking(False)
-        self._link = ours
+    def begin(self, begun: tuple[int, int] | None = None) -> None:
+        """Start the process, or take one that was started before by `keeper_process.launch`."""
+        self.pid, link = begun or keeper_process.launch()
+        self._link = socket.socket(fileno=link)
+        self._link.setblocking(False)
 
     def __call__(
         self,
@@ -136,7 +121,7 @@ class Keeper:
         on_error: Callable[[bytes], None] | None,
         log: IO[bytes] | None,
     ) -> Child:
-        specification = memory_file(_specification(command))
+        specification = memory_file(self._specification(command))
         try:
             if self._link is None:
                 self.begin()
@@ -147,6 +132,15 @@ class Keeper:
                 return Child(child, time.monotonic(), streams.taken())
         finally:
             os.close(specification)
+
+    def _specification(self, command: Command) -> bytes:
+        """What to run, in bytes, as the system will see it."""
+        if self._env is None or self._env[0] is not command.env:
+            self._env = command.env, _encoded(command.env)  # it seldom changes
+        argv = [os.fsencode(word) for word in command.argv]
+        _refuse_nul(argv)
+        path = shutil.which(command.argv[0], path=command.env.get("PATH")) or command.argv[0]
+        return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), self._env[1]))
 
     def _spawned(self, command: Command) -> int:
         answer = self.hear()
@@ -226,11 +220,12 @@ def _exit_code(status: int | None) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _specification(command: Command) -> bytes:
-    """What to run, in bytes, as the system will see it."""
-    argv = [os.fsencode(word) for word in command.argv]
-    env = {os.fsencode(name): os.fsencode(text) for name, text in command.env.items()}
-    if any(b"\0" in word for word in (*argv, *env, *env.values())):
+def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
+    encoded = {os.fsencode(name): os.fsencode(text) for name, text in env.items()}
+    _refuse_nul((*encoded, *encoded.values()))
+    return encoded
+
+
+def _refuse_nul(words: Iterable[bytes]) -> None:
+    if any(b"\0" in word for word in words):
         raise ValueError("embedded null byte")
-    path = shutil.which(command.argv[0], path=command.env.get("PATH")) or command.argv[0]
-    return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), env))

@@ -17,8 +17,18 @@ import marshal
 import os
 import select
 import signal
+import sys
 import time
-from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
+from _socket import (
+    AF_UNIX,
+    CMSG_SPACE,
+    MSG_CMSG_CLOEXEC,
+    SCM_RIGHTS,
+    SOCK_SEQPACKET,
+    SOL_SOCKET,
+    socket,
+    socketpair,
+)
 
 TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
 if TYPE_CHECKING:
@@ -35,6 +45,27 @@ _LARGEST = 65536
 _PR_SET_CHILD_SUBREAPER = 36
 _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULTS = (*_NOT_FOR_US, signal.SIGPIPE, signal.SIGXFSZ)  # as children expect them
+
+
+def launch() -> tuple[int, int]:
+    """Start a keeper; its pid, and our end of its socket. It gets ready while we go on."""
+    ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", __file__],
+            os.environ,
+            file_actions=[
+                *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
+                (os.POSIX_SPAWN_DUP2, theirs.fileno(), LINK),
+            ],
+            setsid=True,  # a terminal's Ctrl+C is not for it
+        )
+    finally:
+        os.close(nowhere)
+        theirs.close()
+    return pid, ours.detach()
 
 
 def become_subreaper() -> bool:

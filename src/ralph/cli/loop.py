@@ -78,7 +78,11 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
     display = Display.of(invocation, plan, run_dir)
     journal = FileJournal(os.path.join(run_dir, "journal.jsonl"))
     try:
-        with SignalCounter() as counter, display.console.live(), keeping() as start:
+        with (
+            SignalCounter() as counter,
+            display.console.live(),
+            keeping(invocation.keeper) as start,
+        ):
             ledger = Ledger(plan.project, display.console.note)
             recorder = Recorder(journal, (*display.readers, ledger))
             attention = Attention(counter, SignalFiles(run_dir), display.console)
@@ -94,7 +98,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
 
 
 @contextmanager
-def keeping() -> Iterator[Starter]:
+def keeping(begun: tuple[int, int] | None) -> Iterator[Starter]:
     """What starts the run's children: a keeper, where the system can have one."""
     if sys.platform != "linux":
         yield start
@@ -103,7 +107,7 @@ def keeping() -> Iterator[Starter]:
 
     keeper = Keeper(adopts=True)
     try:
-        keeper.begin()
+        keeper.begin(begun)
         yield keeper
     finally:
         keeper.close()

@@ -110,8 +110,8 @@ def ralph() -> None:
     """
 
 
-def run_command_line(arguments: list[str]) -> int:
-    """Run one command; the exit code of README §Exit codes."""
+def run_command_line(arguments: list[str], keeper: tuple[int, int] | None = None) -> int:
+    """Run one command; the exit code of README §Exit codes. A run takes the keeper."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
     _hold_standard_streams()
     _print_anything()
@@ -122,7 +122,7 @@ def run_command_line(arguments: list[str]) -> int:
     arguments = with_command(arguments)
     last = _last_word(arguments)
     try:
-        return _invoke(arguments)
+        return _invoke(arguments, keeper)
     except click.ClickException as error:
         return _usage_error(error, arguments, last=last)
     except (KeyboardInterrupt, click.Abort):
@@ -166,10 +166,10 @@ def _print_anything() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _invoke(arguments: list[str]) -> int:
+def _invoke(arguments: list[str], keeper: tuple[int, int] | None) -> int:
     try:
         # Not `main`: it would exit by itself when a pipe is closed.
-        with ralph.make_context("ralph", [*arguments] or ["--help"]) as context:
+        with ralph.make_context("ralph", [*arguments] or ["--help"], obj=keeper) as context:
             code = ralph.invoke(context)
     except click.exceptions.Exit as error:
         code = error.exit_code if arguments else Reason.CONFIG.exit_code

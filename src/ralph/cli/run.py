@@ -84,4 +84,5 @@ def run(**flags: object) -> int:
 
     here = current_directory()
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    return execute(Invocation(here, dict(os.environ), flags, *streams))
+    keeper = click.get_current_context().obj
+    return execute(Invocation(here, dict(os.environ), flags, *streams, keeper))

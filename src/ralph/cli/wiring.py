@@ -66,6 +66,7 @@ class Invocation:
     stdin: TextIO | None
     out: TextIO | None
     err: TextIO | None
+    keeper: tuple[int, int] | None = None  # one that was launched before
 
 
 @value
