@@ -5,7 +5,6 @@ flags. null means the default, wherever it stands.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -22,8 +21,7 @@ Overrides = Mapping[str, tuple[object, str]]
 NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """Settings, and where they came from."""
 
     settings: Settings

@@ -6,7 +6,6 @@ because msgspec stops at the first error and does not say what would be allowed.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Union, get_args, get_origin
 
@@ -22,8 +21,7 @@ _LONGEST_SHOWN = 60
 _SECRET = ("agent", "env")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Something wrong at one place of the settings, in words."""
 
     path: Path

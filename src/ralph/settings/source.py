@@ -3,8 +3,9 @@
 import json
 import os
 import stat
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ralph.core.verdict import Placement
 from ralph.errors import ConfigError
@@ -33,8 +34,7 @@ _EXPECTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """Settings from one place: a file, or one flag."""
 
     name: str  # as people know it: `.ralph/settings.json`, `--model`
