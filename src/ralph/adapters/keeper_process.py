@@ -39,6 +39,7 @@ ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 HURRY = 0.3  # seconds between the signals of a route when nobody is left who could wait
 PATIENCE = 30.0  # seconds after which something is said to be unkillable
 _TICK = 0.01
+_ORPHANS = 0.25  # seconds that an orphan which has ended may wait for us
 _DESCRIPTORS = 4
 _SIZE = 4  # bytes of a descriptor in a message
 _LARGEST = 65536
@@ -70,10 +71,13 @@ def launch() -> tuple[int, int]:
 
 def become_subreaper() -> bool:
     """Inherit the orphans of our descendants from now on; False where the system cannot."""
-    import ctypes
+    # Not by ctypes: importing that would cost every start some milliseconds.
+    import _ctypes
 
     try:
-        failed: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this very program
+        prctl = _ctypes.dlsym(libc, "prctl")
+        failed: int = _ctypes.call_function(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
     except (OSError, AttributeError):
         return False
     return not failed
@@ -178,24 +182,22 @@ def _forget(pid: int, status: int) -> None:
 class Keeper:
     """Starts one child at a time, and does what its socket says."""
 
-    def __init__(self, link: socket, woken: int) -> None:
+    def __init__(self, link: socket) -> None:
         self._link = link
-        self._woken = woken  # readable when a child has ended
         self._child = 0  # the leader of the session that was started last; 0: it has ended
+        self._ending = -1  # its pidfd, readable when it has ended
+        self._poller = select.poll()
         self._status: int | None = None  # how it ended, until that is told
         self._step: int | None = None  # of the route, if the child is being ended
         self._grace = self._due = 0.0
 
     def serve(self) -> None:
         """Work until the socket is closed; then end everything."""
-        poller = select.poll()
-        poller.register(self._link.fileno(), select.POLLIN)
-        poller.register(self._woken, select.POLLIN)
+        link = self._link.fileno()
+        self._poller.register(link, select.POLLIN)
         while True:
-            for descriptor, _ in poller.poll(self._timeout()):
-                if descriptor == self._woken:
-                    os.read(self._woken, _LARGEST)
-                elif not self._obey():
+            for descriptor, _ in self._poller.poll(self._timeout()):
+                if descriptor == link and not self._obey():
                     return self._finish()
             left = reap(self._ended)
             if self._status is not None:
@@ -204,9 +206,11 @@ class Keeper:
             self._advance()
 
     def _timeout(self) -> float | None:
-        """Milliseconds until the next step of the route; None: nothing is due."""
-        if not self._child or self._step is None:
+        """Milliseconds until the next step of the route, or until orphans are to be reaped."""
+        if not self._child:
             return None
+        if self._step is None:
+            return _ORPHANS * 1000
         return max(0.0, (self._due - time.monotonic()) * 1000)
 
     def _obey(self) -> bool:
@@ -240,8 +244,10 @@ class Keeper:
         except OSError as error:
             self._say("refused", error.errno, os.fsencode(error.filename or path))
         else:
-            self._step = None
             self._say("spawned", self._child)
+            self._step = None
+            self._ending = os.pidfd_open(self._child)
+            self._poller.register(self._ending, select.POLLIN)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -265,6 +271,8 @@ class Keeper:
 
     def _ended(self, pid: int, status: int) -> None:
         if pid == self._child:
+            self._poller.unregister(self._ending)
+            os.close(self._ending)
             self._child, self._status = 0, status
 
     def _finish(self) -> None:
@@ -279,11 +287,8 @@ class Keeper:
 
     def _wait(self, seconds: float) -> None:
         """Until the child has ended, but no longer than this."""
-        end = time.monotonic() + seconds
-        while self._child and time.monotonic() < end:
-            if select.select([self._woken], [], [], max(0.0, end - time.monotonic()))[0]:
-                os.read(self._woken, _LARGEST)
-            reap(self._ended)
+        select.select([self._ending], [], [], seconds)
+        reap(self._ended)
 
     def _say(self, *message: object) -> None:
         try:
@@ -320,14 +325,9 @@ def main() -> None:
     """Keep, until Ralph is gone."""
     os.set_inheritable(LINK, False)  # a child that held it would keep our end from being seen
     become_subreaper()
-    woken, wake = os.pipe()
-    os.set_blocking(woken, False)
-    os.set_blocking(wake, False)
     for number in _NOT_FOR_US:
         signal.signal(number, signal.SIG_IGN)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    Keeper(socket(fileno=LINK), woken).serve()
+    Keeper(socket(fileno=LINK)).serve()
     os._exit(0)  # nothing is left to tidy up, and someone may wait for us
 
 

@@ -8,15 +8,17 @@ import fcntl
 import os
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Protocol, Self
+from typing import IO, TYPE_CHECKING, Protocol, Self
 
 from ralph.core.value import value
 from ralph.core.verdict import Cut
+
+if TYPE_CHECKING:
+    import subprocess
 
 _TICK = 0.25
 _CHUNK = 128 * 1024
@@ -219,6 +221,8 @@ def start(
     log: IO[bytes] | None = None,
 ) -> Child:
     """A `Starter` that starts the child directly."""
+    import subprocess  # the keeper needs none of it
+
     with Streams(command, on_output, on_error, log) as streams:
         process = subprocess.Popen(
             command.argv,
