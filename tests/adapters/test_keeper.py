@@ -14,7 +14,8 @@ from adapter_support import await_that, is_alive, let_it_be, shell
 
 from ralph.adapters import keeper_process
 from ralph.adapters.keeper import Keeper
-from ralph.adapters.process import Command
+from ralph.adapters.process import Command, start
+from ralph.cli.loop import keeping
 from ralph.core.verdict import Cut
 
 HOSTILE = Path(__file__).resolve().parent.parent / "faults" / "hostile.c"
@@ -154,3 +155,16 @@ def test_the_tree_can_be_walked_without_the_kernels_lists(keeper: Keeper, tmp_pa
         keeper_process.signal_all(keeper_process.descendants(process.pid), signal.SIGKILL)
         process.kill()
         process.wait()
+
+
+def test_where_a_keeper_cannot_work_none_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may forbid pidfd_open, and old kernels have none."""
+    assert keeper_process.is_possible()
+
+    def forbidden(_: int) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "pidfd_open", forbidden)
+    assert not keeper_process.is_possible()
+    with keeping(None) as starter:
+        assert starter is start

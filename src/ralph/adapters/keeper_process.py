@@ -48,6 +48,15 @@ _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULTS = (*_NOT_FOR_US, signal.SIGPIPE, signal.SIGXFSZ)  # as children expect them
 
 
+def is_possible() -> bool:
+    """Whether this system lets a keeper work: Linux since 5.3, unless a container forbids it."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
 def launch() -> tuple[int, int]:
     """Start a keeper; its pid, and our end of its socket. It gets ready while we go on."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)

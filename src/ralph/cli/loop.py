@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ralph import __version__
 from ralph.adapters.agents import Launch
@@ -57,6 +57,9 @@ from ralph.ui.lines import Briefing
 from ralph.ui.live import live_width
 from ralph.ui.style import Style, Wishes
 
+if TYPE_CHECKING:
+    from ralph.adapters.keeper import Keeper
+
 
 def execute(invocation: Invocation) -> int:
     """Plan the run and carry it out, or only show it (`--dry-run`)."""
@@ -100,17 +103,24 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
 @contextmanager
 def keeping(begun: tuple[int, int] | None) -> Iterator[Starter]:
     """What starts the run's children: a keeper, where the system can have one."""
-    if sys.platform != "linux":
+    keeper = _keeper()
+    if keeper is None:
         yield start
         return
-    from ralph.adapters.keeper import Keeper
-
-    keeper = Keeper(adopts=True)
     try:
         keeper.begin(begun)
         yield keeper
     finally:
         keeper.close()
+
+
+def _keeper() -> "Keeper | None":
+    if sys.platform != "linux":
+        return None
+    from ralph.adapters.keeper import Keeper
+    from ralph.adapters.keeper_process import is_possible
+
+    return Keeper(adopts=True) if is_possible() else None
 
 
 def _loop(
