@@ -1,10 +1,11 @@
 """`ralph logs`: a run told from its journal and its streams, and followed while it goes on."""
 
 import os
+import select
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
@@ -96,7 +97,7 @@ def logs(
     try:
         with _standard_output() as out:
             sink = Sink(out, encoding_of(sys.stdout) or "utf-8", lines)
-            _copy(source, sink, _polls(found, time.sleep, follow=follow))
+            _copy(source, sink, _polls(found, out, follow=follow))
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
     _say_if_crashed(found, source)
@@ -119,11 +120,17 @@ def _say_if_crashed(run: Run, source: "Source") -> None:
         click.echo("[ralph] Here it breaks off: the run's process is gone.", err=True)
 
 
-def _polls(run: Run, sleep: Callable[[float], None], *, follow: bool) -> Iterator[None]:
-    """When to read: now; and while following, until once after the run's process is gone."""
+def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
+    """When to read: now; and while following, until once after the run's process is gone.
+
+    A reader that goes away (`| head`) is noticed also while there is nothing to write.
+    """
     yield
+    closed = select.poll()
+    closed.register(out, 0)  # no event but that
     while follow and run.live:
-        sleep(_LOOK_EVERY)
+        if closed.poll(_LOOK_EVERY * 1000):
+            return
         run = look_again(run)
         yield
 
