@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, Protocol
 
 import click
@@ -127,7 +127,8 @@ def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
     """
     yield
     closed = select.poll()
-    closed.register(out, 0)  # no event but that
+    with suppress(OSError):  # not a file of the system, so nobody can close it
+        closed.register(out, 0)  # no event but that
     while follow and run.live:
         if closed.poll(_LOOK_EVERY * 1000):
             return
