@@ -231,3 +231,9 @@ def test_the_state_directory_is_private_and_never_committed(repo: Path) -> None:
 )
 def test_what_lies_in_a_directory(path: str, directory: str, inside: bool) -> None:
     assert is_inside(path, directory) is inside
+
+
+def test_later_runs_sort_later_also_within_a_second() -> None:
+    """The last run of a directory is the one with the greatest id."""
+    ids = [new_run_id(1_800_000_000 + tick / 1000) for tick in range(0, 3000, 7)]
+    assert ids == sorted(ids)

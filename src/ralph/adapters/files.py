@@ -114,9 +114,9 @@ def project_dir(root: str, workspace: str) -> str:
 
 
 def new_run_id(now: float) -> str:
-    """`<YYYYMMDD-HHMMSS-xxxx>`, in local time."""
+    """`<YYYYMMDD-HHMMSS-xxxx>`, in local time; later ones sort later, also within a second."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    return f"{stamp}-{os.urandom(2).hex()}"
+    return f"{stamp}-{int(now % 1 * 4096):03x}{os.urandom(1).hex()[0]}"
 
 
 def ensure_state_root(root: str) -> None:
