@@ -324,12 +324,11 @@ def gemini_whole(turn: Json, body: Json) -> Json:
 def gemini_events(turn: Json, body: Json) -> Events:
     whole = gemini_whole(turn, body)
     (final,) = whole["candidates"]
-    *early, last = final["content"]["parts"]
-    for part in early:
+    for part in final["content"]["parts"]:
         candidate = {"content": {"role": "model", "parts": [part]}, "index": 0}
         yield None, {**whole, "candidates": [candidate]}
         yield MIDDLE
-    candidate = {**final, "content": {"role": "model", "parts": [last]}}
+    candidate = {**final, "content": {"role": "model", "parts": [{"text": ""}]}}
     yield None, {**whole, "candidates": [candidate]}
 
 
