@@ -5,6 +5,10 @@ import os
 import signal
 import sys
 
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.adapters.keeper_process import Launched
+
 # Python's own 700 has it look for garbage forty times while it imports, and finds none.
 _NEW_OBJECTS = 50_000
 _NO_RUN = frozenset({"-h", "--help", "-v", "--version", "--dry-run"})
@@ -21,12 +25,14 @@ def main() -> None:
     keeper = _keeper_for(arguments)
     from ralph.cli.main import run_command_line
 
-    sys.exit(run_command_line(arguments, keeper))
+    code = run_command_line(arguments, keeper)
+    if keeper is not None:
+        keeper.let_go()
+    sys.exit(code)
 
 
-def _keeper_for(arguments: list[str]) -> tuple[int, int] | None:
-    """A run needs a keeper, which gets ready while we import (ADR 23). Whoever turns out not to
-    need it lets it go by leaving."""
+def _keeper_for(arguments: list[str]) -> "Launched | None":
+    """A run needs a keeper, which gets ready while we import (ADR 23)."""
     first = arguments[0] if arguments else ""
     if sys.platform != "linux" or not (first == "run" or first.startswith("-")):
         return None

@@ -216,13 +216,15 @@ def test_an_empty_prompt_is_a_problem(text: str) -> None:
 
 
 def test_the_state_directory_is_private_and_never_committed(repo: Path) -> None:
-    """It may lie in a workspace, as where that is HOME."""
-    ensure_state_root(str(repo / "state"))
-    ensure_state_root(str(repo / "state"))
-    (repo / "state" / "journal.jsonl").write_text("{}")
+    """It may lie in a workspace, as where that is HOME, or be one."""
+    for root in (repo / "state", repo):
+        ensure_state_root(str(root))
+        make_run_dir(str(root / "project"), "run")
+    (repo / "project" / "runs" / "run" / "journal.jsonl").write_text("{}")
+    (repo / "new").write_text("x")
     assert stat.S_IMODE((repo / "state").stat().st_mode) == 0o700
     status = ["git", "-C", str(repo), "status", "--porcelain"]
-    assert subprocess.check_output(status, text=True) == ""
+    assert subprocess.check_output(status, text=True) == "?? new\n"
 
 
 @pytest.mark.parametrize(

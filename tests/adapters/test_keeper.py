@@ -168,3 +168,50 @@ def test_where_a_keeper_cannot_work_none_is_tried(monkeypatch: pytest.MonkeyPatc
     assert not keeper_process.is_possible()
     with keeping(None) as starter:
         assert starter is start
+
+
+def test_a_stopped_keeper_is_noticed_when_its_child_has_ended() -> None:
+    """Also without anybody asking to end it: `kill -STOP $PPID; exit`."""
+    script = textwrap.dedent(
+        """
+        import os
+        from ralph.adapters.keeper import Keeper
+        from ralph.adapters.process import Command
+        keeper = Keeper(adopts=True)
+        child = keeper(Command(("sh", "-c", "sleep 0.3; kill -STOP $PPID"), "/", os.environ))
+        print(child.wait(lambda: None).code)
+        keeper.begin()
+        os.kill(keeper.pid, 19)
+        keeper.close()
+        print("closed")
+        """
+    )
+    said = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60)
+    assert said.split() == ["137", "closed"]
+
+
+def test_what_was_there_before_us_is_not_ours_to_end(hostile: str) -> None:
+    """`sleep 60 & exec ralph run`: the sleep is the user's, also when the keeper is killed."""
+    script = textwrap.dedent(
+        """
+        import os, subprocess
+        stranger = subprocess.Popen(["sleep", "60"])
+        from ralph.adapters.keeper import Keeper
+        from ralph.adapters.process import Command
+        keeper = Keeper(adopts=True)
+        child = keeper(Command(("sh", "-c", "sleep 0.3; kill -9 $PPID; sleep 60"), "/", os.environ))
+        print(child.wait(lambda: None).code, stranger.poll())
+        stranger.kill()
+        stranger.wait()
+        """
+    )
+    said = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60)
+    assert said.split() == ["137", "None"]
+
+
+def test_what_tidies_up_when_asked_may_do_so(keeper: Keeper, tmp_path: Path) -> None:
+    """A git that packs in the background holds locks, which a kill would leave behind."""
+    tidy = "trap 'rm lock; exit' TERM; touch lock; while :; do sleep 0.01; done"
+    script = f"setsid sh -c '{tidy.replace(chr(39), chr(34))}' & until [ -e lock ]; do :; done"
+    assert keeper(shell(script, tmp_path)).wait(let_it_be).code == 0
+    assert not (tmp_path / "lock").exists()

@@ -254,7 +254,7 @@ def state_checks(root: Path) -> dict[str, Check]:
 def test_a_state_directory_is_made_and_left_clean(tmp_path: Path) -> None:
     checks = state_checks(tmp_path / "new" / "state")
     assert all(check.state is State.OK for check in checks.values())
-    assert os.listdir(tmp_path / "new" / "state") == [".gitignore"]
+    assert os.listdir(tmp_path / "new" / "state") == []
     assert checks["permissions"].found.startswith("mode 0700")
 
 

@@ -285,4 +285,4 @@ def test_nothing_is_written_into_the_workspace(here: Here, repo: Path, agents: P
     before = sorted(repo.rglob("*"))
     here("doctor")
     assert sorted(repo.rglob("*")) == before
-    assert sorted(os.listdir(os.environ["RALPH_STATE_DIR"])) == [".gitignore", "probes.json"]
+    assert sorted(os.listdir(os.environ["RALPH_STATE_DIR"])) == ["probes.json"]

@@ -77,7 +77,9 @@ def test_only_as_much_is_held_back_as_a_secret_could_need() -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("frame", ["{}", "key={} ", "'{}'", "a\n{}\nb", "Bearer {}", "“{}”", "→{}"])
+@pytest.mark.parametrize(
+    "frame", ["{}", "key={} ", "'{}'", "a\n{}\nb", "Bearer {}", "“{}”", "→{}", "line\\n{}", "ü{}"]
+)
 def test_what_is_shaped_like_a_key_is_removed(key: str, frame: str) -> None:
     """ADR 13: "key-shaped values from everything people read", the journal's JSON too."""
     text = frame.format(key)

@@ -26,6 +26,7 @@ from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
 
 _KEEP_STDERR = 4096
+_MANY_FLAGS = 50_000  # characters
 _PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
 
 
@@ -234,6 +235,9 @@ class Reading:
             self._take(self._parser.feed(rest))
         self._take(self._parser.end())
         self._saved.end()
+        if ended.stubborn:
+            numbers = ", ".join(map(str, ended.stubborn))
+            self._show([Progress(f"these processes could not be ended: {numbers}")])
         if self._saved.problem:
             self._show([Progress(self._saved.problem)])
         turn = self._collector.turn(has_result=self._parser.has_result)
@@ -290,6 +294,8 @@ def _why(error: Exception, setup: Setup) -> str:
 def _explained(error: OSError, setup: Setup) -> RalphError:
     """The system's few words, and what they mean here."""
     command = setup.command[0]
+    if error.errno == errno.E2BIG and sum(map(len, setup.flags)) > _MANY_FLAGS:
+        return ConfigError("the agent's arguments are too long", "Shorten agent.flags.")
     if error.errno == errno.E2BIG:
         return ConfigError(
             "the prompt is too long for an argument",

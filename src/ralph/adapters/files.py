@@ -120,22 +120,23 @@ def new_run_id(now: float) -> str:
 
 
 def ensure_state_root(root: str) -> None:
-    """The state directory, for this user only, and never for git: it may lie in a workspace."""
-    ignore = os.path.join(root, ".gitignore")
+    """The state directory, for this user only."""
     try:
-        if not os.path.exists(ignore):
-            os.makedirs(root, mode=0o700, exist_ok=True)
-            write_atomically(ignore, "*\n")
+        os.makedirs(root, mode=0o700, exist_ok=True)
     except OSError as error:
         raise _unwritable_state(root, error) from error
 
 
 def make_run_dir(project: str, run: str) -> str:
-    """`runs/<run>` in the project's state directory, for this user only."""
+    """`runs/<run>` in the project's state directory, for this user only, and never for git: the
+    state directory may lie in a workspace."""
     path = os.path.join(project, "runs", run)
     try:
         os.makedirs(path, mode=0o700)
         os.mkdir(os.path.join(path, "signals"), mode=0o700)
+        ignore = os.path.join(project, ".gitignore")
+        if not os.path.exists(ignore):
+            write_atomically(ignore, "*\n")
     except OSError as error:
         raise _unwritable_state(project, error) from error
     return path

@@ -13,9 +13,11 @@ from contextlib import suppress
 from typing import IO, Any
 
 from ralph.adapters import keeper_process
+from ralph.adapters.keeper_process import Launched
 from ralph.adapters.process import Child, Command, Streams, memory_file
 
 _ANSWER = 5.0  # seconds after which a keeper that should answer is taken for dead
+_TICK = 0.001
 _LATE = 1.0  # seconds beyond its route after which one that should have ended its child is
 _LARGEST = 65536
 
@@ -32,16 +34,22 @@ class Keeper:
     it ends everything below it, and a library would end its host's children.
     """
 
-    def __init__(self, *, adopts: bool = False) -> None:
+    def __init__(self, *, adopts: bool = False, begun: Launched | None = None) -> None:
+        # What we have inherited from whoever became us by exec is not ours to end.
+        strangers = keeper_process.descendants(os.getpid()) if adopts else []
+        self._spared = tuple(pid for pid in strangers if begun is None or pid != begun.pid)
         self._adopts = adopts and keeper_process.become_subreaper()
+        self._begun = begun
         self._link: socket | None = None
         self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
         self.pid = 0
 
-    def begin(self, begun: tuple[int, int] | None = None) -> None:
-        """Start the process, or take one that was started before by `keeper_process.launch`."""
-        self.pid, link = begun or keeper_process.launch()
-        self._link = socket(fileno=link)
+    def begin(self) -> None:
+        """Start the process, or take the one that was launched before."""
+        begun, self._begun = self._begun or keeper_process.launch(), None
+        begun.taken = True
+        self.pid = begun.pid
+        self._link = socket(fileno=begun.link)
         self._link.setblocking(False)
 
     def __call__(
@@ -63,13 +71,17 @@ class Keeper:
             raise OSError(f"the keeper cannot be started: {error}") from error
 
     def close(self) -> None:
-        """Let the keeper go; it ends what is left, and is waited for."""
+        """Let the keeper go; it ends what is left, and is waited for, unless something stops it."""
         if self._link is None:
             return
         self._link.close()
         self._link = None
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        end = time.monotonic() + _ANSWER
+        while not _has_ended(self.pid):
+            if time.monotonic() > end:
+                self.abandon()
+                return
+            time.sleep(_TICK)
 
     def abandon(self) -> tuple[int, ...]:
         """End a keeper that is lost, and everything that was below it; who would not die."""
@@ -78,7 +90,7 @@ class Keeper:
             self._link = None
         keeper_process.signal_all([self.pid], signal.SIGKILL)
         if self._adopts:
-            return keeper_process.sweep()
+            return keeper_process.sweep(self._spared)
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         return ()
@@ -94,10 +106,10 @@ class Keeper:
         except OSError as error:
             raise LostError(str(error)) from error
 
-    def hear(self, *, wait: bool = True) -> tuple[Any, ...] | None:
-        """The next message; None where there is none yet and we do not wait."""
+    def hear(self, wait: float = _ANSWER) -> tuple[Any, ...] | None:
+        """The next message, within so many seconds; None where we do not wait and there is none."""
         assert self._link is not None
-        if wait and not select.select([self._link], [], [], _ANSWER)[0]:
+        if wait and not select.select([self._link], [], [], wait)[0]:
             raise LostError("it does not answer")
         try:
             data = self._link.recv(_LARGEST)
@@ -165,17 +177,28 @@ class _Kept:
         self._status: int | None = None  # how it ended
         self._left = True  # whether something of it may still run
         self._lost = False
+        self.stubborn: tuple[int, ...] = ()  # who would not die
         self._late = float("inf")  # when a keeper that ends its child is taken for dead
+        self._pidfd = _pidfd(pid)
         self.descriptor: int | None = keeper.fileno()
 
     def is_gone(self) -> bool:
         """Whether it has ended, or nobody is there to tell."""
         if self._status is None and not self._lost:
             try:
-                self._take(self._keeper.hear(wait=False))
+                self._take(self._keeper.hear(wait=0))
             except LostError:
                 self._lost = True
+            if self._status is None:
+                self._look_for_ourselves()
         return self._lost or self._status is not None
+
+    def _look_for_ourselves(self) -> None:
+        """A child that has ended is told of at once; a keeper that does not was stopped."""
+        watched = [self._pidfd] if self._pidfd is not None else []
+        if self._late == float("inf") and select.select(watched, [], [], 0)[0]:
+            self._late = time.monotonic() + _LATE
+        self.advance(time.monotonic())
 
     def end(self, grace: float) -> None:
         """Let the keeper take its route."""
@@ -196,11 +219,14 @@ class _Kept:
                 self._hasten()
             if self._left and not self._lost:
                 self._keeper.tell("sweep", ())
-                self._keeper.hear()
+                answer = self._keeper.hear(wait=keeper_process.PATIENCE + _ANSWER)
+                self.stubborn = answer[1] if answer else ()
         except LostError:
             self._lost = True
         if self._lost:
-            self._keeper.abandon()
+            self.stubborn = self._keeper.abandon()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
         return _exit_code(self._status)
 
     def _hasten(self) -> None:
@@ -211,6 +237,20 @@ class _Kept:
     def _take(self, message: tuple[Any, ...] | None) -> None:
         if message is not None and message[0] == "exited":
             _, self._status, self._left = message
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None  # it has ended already
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def _exit_code(status: int | None) -> int:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LINK = 3  # the descriptor that our socket has
 ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-HURRY = 0.3  # seconds between the signals of a route when nobody is left who could wait
+HURRY = 0.2  # seconds between the signals of a route when nobody is left who could wait
 PATIENCE = 30.0  # seconds after which something is said to be unkillable
 _TICK = 0.01
 _ORPHANS = 0.25  # seconds that an orphan which has ended may wait for us
@@ -57,8 +57,23 @@ def is_possible() -> bool:
     return True
 
 
-def launch() -> tuple[int, int]:
-    """Start a keeper; its pid, and our end of its socket. It gets ready while we go on."""
+class Launched:
+    """A keeper that was started. Whoever takes it closes its socket; else it is let go."""
+
+    def __init__(self, pid: int, link: int) -> None:
+        self.pid = pid
+        self.link = link
+        self.taken = False
+
+    def let_go(self) -> None:
+        """Nobody needed it."""
+        if not self.taken:
+            os.close(self.link)
+            os.waitpid(self.pid, 0)
+
+
+def launch() -> Launched:
+    """Start a keeper. It gets ready while we go on."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
     nowhere = os.open(os.devnull, os.O_RDWR)
     try:
@@ -75,7 +90,7 @@ def launch() -> tuple[int, int]:
     finally:
         os.close(nowhere)
         theirs.close()
-    return pid, ours.detach()
+    return Launched(pid, ours.detach())
 
 
 def become_subreaper() -> bool:
@@ -96,11 +111,22 @@ def become_subreaper() -> bool:
 
 
 def sweep(spared: "Iterable[int]" = (), patience: float = PATIENCE) -> tuple[int, ...]:
-    """Kill and reap everything below this process, but not the spared; who would not die.
+    """End and reap everything below this process, but not the spared; who would not die.
 
+    First by TERM: a git that tidies up in the background leaves its locks behind if it is killed.
     Orphans come to us while we work, so looking once is never enough: only the kernel's word that
     we have no child counts.
     """
+    if not reap(_forget) or not _sees_itself():
+        return ()
+    signal_all(descendants(os.getpid(), spared), signal.SIGTERM)
+    end = time.monotonic() + HURRY
+    while reap(_forget) and descendants(os.getpid(), spared) and time.monotonic() < end:
+        time.sleep(_TICK)
+    return _kill_all(spared, patience)
+
+
+def _kill_all(spared: "Iterable[int]", patience: float) -> tuple[int, ...]:
     end = time.monotonic() + patience
     before: list[int] = []
     while True:
@@ -113,6 +139,14 @@ def sweep(spared: "Iterable[int]" = (), patience: float = PATIENCE) -> tuple[int
         if left == before:
             time.sleep(_TICK)  # they only take their time
         before = left
+
+
+def _sees_itself() -> bool:
+    """Whether /proc tells of our own processes, and not of another namespace's."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid())
+    except OSError:
+        return False
 
 
 def descendants(root: int, spared: "Iterable[int]" = ()) -> list[int]:

@@ -39,6 +39,7 @@ class Ledger:
         self._started = started
         self._iteration = iteration
         self._launching: Launching | None = None
+        self._tells = False  # whether the agent's stream could tell what a turn costs
 
     def on_fact(self, fact: Fact) -> None:
         """Write down what a turn cost, when it is over."""
@@ -51,9 +52,11 @@ class Ledger:
                 self._iteration, self._launching = fact.iteration, None
             case Launching():
                 self._launching = fact
+                if fact.role is not Role.MESSAGE:
+                    self._tells = fact.dialect != "text"
             case Ended(turn=turn) if self._is_due(turn):
                 self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
-            case Step(cost_usd=cost) if cost != 0:
+            case Step(cost_usd=cost) if cost or (cost is None and self._tells):
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
                 self._enter(fact.time, Role.MESSAGE, cost, Usage(), seconds)
@@ -65,7 +68,7 @@ class Ledger:
 
     def _is_due(self, turn: Turn) -> bool:
         """A turn that cost something, or may have: an agent that tells was cut off before."""
-        tells = self._launching is not None and self._launching.dialect != "text"
+        tells = self._launching is not None and self._tells
         return bool(turn.cost_usd) or turn.usage != Usage() or (tells and turn.uncounted)
 
     def _enter(

@@ -45,6 +45,7 @@ class Exit:
     code: int
     seconds: float
     cut: Cut | None = None
+    stubborn: tuple[int, ...] = ()  # processes that would not die
 
 
 class Handle(Protocol):
@@ -53,6 +54,10 @@ class Handle(Protocol):
     @property
     def pid(self) -> int:
         """Its number; it leads a session and a group of that number."""
+
+    @property
+    def stubborn(self) -> tuple[int, ...]:
+        """Who of it would not die; known when it is closed."""
 
     @property
     def descriptor(self) -> int | None:
@@ -97,7 +102,7 @@ class Child:
             code = self.handle.close()
             for descriptor in self.readers:
                 os.close(descriptor)
-        return Exit(code, self.seconds(), cut)
+        return Exit(code, self.seconds(), cut, self.handle.stubborn)
 
     def _loop(self, poller: select.poll, watch: Callable[[], Cut | None]) -> Cut | None:
         cut: Cut | None = None
@@ -177,6 +182,7 @@ class _Group:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
         self.pid = process.pid
+        self.stubborn: tuple[int, ...] = ()
         self._taken = 0  # steps of the route
         self._grace = self._due = 0.0
         self.descriptor: int | None = None

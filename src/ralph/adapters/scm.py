@@ -12,6 +12,14 @@ from ralph.core.verdict import Cut
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
 
+# Git tidies up after some commits; in the background it would be ended with the commit.
+_IN_THE_FOREGROUND = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "gc.autoDetach",
+    "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "maintenance.autoDetach",
+    "GIT_CONFIG_VALUE_1": "false",
+}
 _CHANGED = ("1 ", "2 ", "u ", "? ")  # ordinary, renamed, unmerged, untracked
 
 
@@ -66,7 +74,7 @@ class ScmCommand:
     def _call(self, *arguments: str) -> tuple[bool, str]:
         import tempfile  # a run without SCM tasks does without it
 
-        env = {**self.env, "GIT_TERMINAL_PROMPT": "0"}
+        env = {**self.env, "GIT_TERMINAL_PROMPT": "0", **_IN_THE_FOREGROUND}
         command = Command((self.command, *arguments), self.workspace, env)
         try:
             with tempfile.TemporaryFile() as output:

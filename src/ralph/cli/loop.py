@@ -22,7 +22,7 @@ from ralph.adapters.files import (
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
-from ralph.adapters.lock import Lock
+from ralph.adapters.lock import Lock, Owner, read_owner
 from ralph.adapters.process import Starter, start
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.terminal import style_of
@@ -48,7 +48,7 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Reason, Stop
 from ralph.core.world import Signals, together
 from ralph.engine import run
-from ralph.errors import RalphError
+from ralph.errors import RalphError, StateError
 from ralph.ports import Ports
 from ralph.ui import Reader
 from ralph.ui.console import Console
@@ -59,6 +59,7 @@ from ralph.ui.style import Style, Wishes
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper import Keeper
+    from ralph.adapters.keeper_process import Launched
 
 
 def execute(invocation: Invocation) -> int:
@@ -69,12 +70,23 @@ def execute(invocation: Invocation) -> int:
     ensure_state_root(plan.state_root)
     now = time.time()
     run_id = new_run_id(now)
-    lock = Lock(os.path.join(plan.project, LOCK_NAME))
+    path = os.path.join(plan.project, LOCK_NAME)
+    dead = read_owner(path)  # who it names holds it, or never gave it back
+    lock = Lock(path)
     lock.acquire(run_id, now)
     try:
+        _take_over(dead)
         return _carry_out(invocation, plan, make_run_dir(plan.project, run_id)).exit_code
     finally:
         lock.release()
+
+
+def _take_over(dead: Owner | None) -> None:
+    """End what a run left behind whose Ralph and keeper were both killed (ADR 10)."""
+    if dead is not None and sys.platform == "linux":
+        from ralph.adapters.orphans import end_orphans
+
+        end_orphans(dead.run)
 
 
 def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
@@ -101,26 +113,31 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
 
 
 @contextmanager
-def keeping(begun: tuple[int, int] | None) -> Iterator[Starter]:
+def keeping(begun: "Launched | None") -> Iterator[Starter]:
     """What starts the run's children: a keeper, where the system can have one."""
-    keeper = _keeper()
+    keeper = _keeper(begun)
     if keeper is None:
         yield start
         return
     try:
-        keeper.begin(begun)
+        keeper.begin()
+    except OSError as error:
+        raise StateError(
+            f"the machine cannot start a process now: {error.strerror}", "Try again later."
+        ) from error
+    try:
         yield keeper
     finally:
         keeper.close()
 
 
-def _keeper() -> "Keeper | None":
+def _keeper(begun: "Launched | None") -> "Keeper | None":
     if sys.platform != "linux":
         return None
     from ralph.adapters.keeper import Keeper
     from ralph.adapters.keeper_process import is_possible
 
-    return Keeper(adopts=True) if is_possible() else None
+    return Keeper(adopts=True, begun=begun) if is_possible() else None
 
 
 def _loop(

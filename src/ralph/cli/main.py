@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import click
 
@@ -14,6 +14,10 @@ from ralph.core.redact import redact
 from ralph.core.verdict import Reason
 from ralph.errors import RalphError
 from ralph.ui.channel import Channel, discard
+
+if TYPE_CHECKING:
+    from ralph.adapters.keeper_process import Launched
+
 
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
@@ -110,7 +114,7 @@ def ralph() -> None:
     """
 
 
-def run_command_line(arguments: list[str], keeper: tuple[int, int] | None = None) -> int:
+def run_command_line(arguments: list[str], keeper: "Launched | None" = None) -> int:
     """Run one command; the exit code of README §Exit codes. A run takes the keeper."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
     _hold_standard_streams()
@@ -166,7 +170,7 @@ def _print_anything() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _invoke(arguments: list[str], keeper: tuple[int, int] | None) -> int:
+def _invoke(arguments: list[str], keeper: "Launched | None") -> int:
     try:
         # Not `main`: it would exit by itself when a pipe is closed.
         with ralph.make_context("ralph", [*arguments] or ["--help"], obj=keeper) as context:

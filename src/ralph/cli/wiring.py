@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import (
@@ -40,6 +40,10 @@ from ralph.profiles.shared import Patience
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 
+if TYPE_CHECKING:
+    from ralph.adapters.keeper_process import Launched
+
+
 _FLAGS = {  # flag -> the setting it overrides
     "--maximum-iterations": "maximumIterations",
     "--completion-response": "completionResponse",
@@ -66,7 +70,7 @@ class Invocation:
     stdin: TextIO | None
     out: TextIO | None
     err: TextIO | None
-    keeper: tuple[int, int] | None = None  # one that was launched before
+    keeper: "Launched | None" = None  # one that was launched before
 
 
 @value

@@ -7,7 +7,8 @@ from typing import Any
 
 _MARK = b"[redacted]"
 _KEY_SHAPED = re.compile(
-    r"""(?:\b | (?<=[0-9;\[]m))  # at a word's beginning, or right after a colour
+    r"""(?:(?<![A-Za-z0-9_]) | (?<=[0-9;\[]m) | (?<=\\[nrt]))  # at a word's beginning, or right
+    # after a colour, or after an escape that someone has printed as two characters
     (?:
       sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}      # Anthropic, OpenAI, OpenRouter
     | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,}

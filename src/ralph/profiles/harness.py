@@ -193,7 +193,7 @@ class Settle:
             "scm:message",
             ok=message is not None and not objection,
             detail=objection or message or _no_message(turn),
-            cost_usd=None if turn.uncounted else turn.cost_usd,
+            cost_usd=None if turn.uncounted else turn.cost_usd or 0.0,
         )
 
     def _objection(self, ports: Ports, state: RunState, before: Snapshot) -> str:

@@ -5,6 +5,7 @@ The answer stands at the bottom, where someone looks who comes back to the termi
 
 from collections.abc import Iterator
 
+from ralph.core.events import Usage
 from ralph.core.state import RunState
 from ralph.core.verdict import Reason, Stop
 from ralph.core.words import counted, duration
@@ -56,8 +57,8 @@ def _totals(state: RunState) -> str:
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
     cost = f", {money(spent.dollars)}" if spent.dollars else ""
-    if spent.dollars and spent.uncounted:
-        cost += f" and {counted(spent.uncounted, 'turn')} of unknown cost"
+    if spent.uncounted and (spent.dollars or spent.usage != Usage()):
+        cost += f"{' and' if cost else ','} {counted(spent.uncounted, 'turn')} of unknown cost"
     return f"{counted(spent.iterations, 'iteration')} in {duration(spent.seconds)}{waited}{cost}"
 
 
