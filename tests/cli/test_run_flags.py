@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from run_support import Here, assert_clear, prepare, prompts
 
+from ralph.cli.planning import Invocation, Plan, plan_run
 from ralph.cli.run import run
-from ralph.cli.wiring import Invocation, Plan, plan_run
 from ralph.testing.install import calls, probes
 
 DONE = {"response": "DONE"}

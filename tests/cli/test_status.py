@@ -88,7 +88,7 @@ def test_a_crash_is_told(workspace: Path, here: Here) -> None:
     running.end()
     told = here("status").out
     assert "crashed: its process is gone without a last word" in told
-    assert "Going on after a crash is not there yet: run it again." in told
+    assert "Go on: ralph resume" in told
     shown = json.loads(here("status", "--json").out)
     assert (shown["state"], shown["reason"], shown["exit"]) == ("crashed", None, None)
     for call in calls(agent):

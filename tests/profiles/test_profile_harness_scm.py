@@ -178,4 +178,4 @@ def test_an_interrupted_iteration_is_not_committed_by_the_resumed_run_either() -
     scm = FakeScm()
     state = replay(interrupted_after(verdict=Stop(Reason.INTERRUPTED, "asked to stop")))
     result = play(harness(ONE, scm=scm), [WORK], state=state)
-    assert (result.exit_code, scm.ran, result.agent.orders) == (130, [], [])
+    assert (result.exit_code, scm.ran, result.agent.orders) == (1, [], [])

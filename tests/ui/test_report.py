@@ -205,7 +205,7 @@ def test_everything_about_a_run_at_work() -> None:
             told(replace(STARTED, limits=Limits()), BEGAN, Ended(200.0, Turn())),
             "Spent      3m20s\n",
         ),
-        (told(STARTED, life=Life.CRASHED), "Going on after a crash is not there yet"),
+        (told(STARTED, life=Life.CRASHED), "Go on: ralph resume"),
         (
             told(*closed(COMPLETED), life=Life.ENDED),
             "test\nJournal: /s/journal.jsonl\nCompleted after 3 iterations in 2m, $1.50.",

@@ -170,6 +170,7 @@ class PromptFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.path = os.path.abspath(path)  # a run that goes on may be somewhere else
 
     def __call__(self) -> Backlog:
         try:

@@ -92,14 +92,26 @@ def _sync(descriptor: int) -> None:
 
 def read_journal(path: str) -> tuple[list[Fact], str]:
     """All facts, and the last hash. A torn last line is dropped; an edited one is named."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            lines = file.read().split("\n")
-    except OSError as error:
-        raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
+    lines = _text(path).split("\n")
     chain = Chain(path)
     # What follows the last newline was torn off by a kill.
     return [chain.take(line) for line in lines[:-1]], chain.hash
+
+
+def mend_journal(path: str) -> None:
+    """Cut off a torn last line, so that the next one begins where it should."""
+    torn = _text(path).rpartition("\n")[2]
+    if torn:
+        size = os.path.getsize(path)
+        os.truncate(path, size - len(torn.encode("utf-8", "surrogateescape")))
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
 
 
 class Chain:

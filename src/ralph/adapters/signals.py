@@ -80,6 +80,11 @@ class SignalFiles:
             return False
         return True
 
+    def forget(self) -> None:
+        """Remove every request: a run that goes on is not asked to stop any more."""
+        for name in (self.STOP, self.NOW, self.PAUSE):
+            self.take_back(name)
+
     def _since(self) -> float:
         for name in (self.STOP, self.NOW):
             try:

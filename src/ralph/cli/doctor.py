@@ -34,8 +34,8 @@ from ralph.adapters.machine.sandbox import SANDBOX
 from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.cli.params import current_directory, in_directory
+from ralph.cli.planning import Invocation, Plan, plan_run
 from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
-from ralph.cli.wiring import Invocation, Plan, plan_run
 from ralph.core.health import Area, Check, KnownAgent, State, count, ok, problem, warning
 from ralph.core.redact import redact, redacted
 from ralph.core.words import counted

@@ -5,57 +5,44 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from ralph import __version__
-from ralph.adapters.agents import Launch
 from ralph.adapters.clock import SystemClock
 from ralph.adapters.files import (
     ensure_state_root,
-    is_inside,
     make_run_dir,
     new_run_id,
-    ralph_dir_problem,
 )
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock, Owner, read_owner
 from ralph.adapters.process import Starter, start
+from ralph.adapters.recovery import JOURNAL, History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
-from ralph.cli.terminal import style_of
+from ralph.cli.display import Attention, Display, Recorder, merged
+from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
 from ralph.cli.wiring import (
-    Invocation,
-    Plan,
     build_agent,
     build_policy,
     build_protector,
     build_world,
     limits_of,
     patience_of,
-    plan_run,
     wording_of,
 )
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Fact, Started
-from ralph.core.prompt import completion_sentence
-from ralph.core.redact import redact
-from ralph.core.state import NEW, fold
+from ralph.core.facts import Fact, Resumed, Started
+from ralph.core.state import NEW, replay
 from ralph.core.turn import Order
-from ralph.core.value import replace, value
+from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
-from ralph.core.world import Signals, together
 from ralph.engine import run
 from ralph.errors import RalphError, StateError
 from ralph.ports import Ports
-from ralph.ui import Reader
-from ralph.ui.console import Console
-from ralph.ui.jsonlines import JsonLines, stop_line
-from ralph.ui.lines import Briefing
-from ralph.ui.live import live_width
-from ralph.ui.style import Style, Wishes
+from ralph.ui.jsonlines import stop_line
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper import Keeper
@@ -68,15 +55,31 @@ def execute(invocation: Invocation) -> int:
     if invocation.flags["dry_run"]:
         return show_plan(invocation, plan)
     ensure_state_root(plan.state_root)
-    now = time.time()
-    run_id = new_run_id(now)
+    run_id = new_run_id(time.time())
+    with _locked(plan, run_id):
+        run_dir = make_run_dir(plan.project, run_id)
+        keep_plan(plan, run_dir)
+        return _carry_out(invocation, plan, run_dir, History()).exit_code
+
+
+def go_on(invocation: Invocation, run_dir: str) -> int:
+    """Carry on a run that was cut off or asked to stop, with its own settings and counters."""
+    plan = plan_again(invocation, run_dir)
+    with _locked(plan, os.path.basename(run_dir)):
+        history = recover(os.path.join(run_dir, JOURNAL), plan.prices)
+        SignalFiles(run_dir).forget()
+        return _carry_out(invocation, plan, run_dir, history).exit_code
+
+
+@contextmanager
+def _locked(plan: Plan, run_id: str) -> Iterator[None]:
     path = os.path.join(plan.project, LOCK_NAME)
-    dead = read_owner(path)  # who it names holds it, or never gave it back
+    dead = read_owner(path)  # whoever it names holds it, or never gave it back
     lock = Lock(path)
-    lock.acquire(run_id, now)
+    lock.acquire(run_id, time.time())
     try:
         _take_over(dead)
-        return _carry_out(invocation, plan, make_run_dir(plan.project, run_id)).exit_code
+        yield
     finally:
         lock.release()
 
@@ -89,19 +92,20 @@ def _take_over(dead: Owner | None) -> None:
         end_orphans(dead.run)
 
 
-def _carry_out(invocation: Invocation, plan: Plan, run_dir: str) -> Reason:
-    display = Display.of(invocation, plan, run_dir)
-    journal = FileJournal(os.path.join(run_dir, "journal.jsonl"))
+def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+    before = replay(history.facts)
+    display = Display.of(invocation, plan, run_dir, before)
+    journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     try:
         with (
             SignalCounter() as counter,
             display.console.live(),
             keeping(invocation.keeper) as start,
         ):
-            ledger = Ledger(plan.project, display.console.note)
+            ledger = Ledger(plan.project, display.console.note, history.started, before.iteration)
             recorder = Recorder(journal, (*display.readers, ledger))
             attention = Attention(counter, SignalFiles(run_dir), display.console)
-            stop = _loop(plan, run_dir, recorder, display, attention, start=start)
+            stop = _loop(plan, run_dir, recorder, display, attention, history=history, start=start)
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
@@ -143,10 +147,11 @@ def _keeper(begun: "Launched | None") -> "Keeper | None":
 def _loop(
     plan: Plan,
     run_dir: str,
-    recorder: "Recorder",
-    display: "Display",
-    attention: "Attention",
+    recorder: Recorder,
+    display: Display,
+    attention: Attention,
     *,
+    history: History,
     start: Starter,
 ) -> Stop:
     protector = build_protector(plan, run_dir)
@@ -160,9 +165,12 @@ def _loop(
     )
     display.introduce(plan)
     policy = build_policy(plan, run_dir, protector, attention, start)
-    started = _started(plan, run_dir, policy.name)
-    recorder.record(started)
-    return run(policy, ports, fold(NEW, started))
+    first: tuple[Fact, ...] = (_started(plan, run_dir, policy.name),)
+    if history.facts:
+        first = (Resumed(time.time(), os.getpid()), *history.recovered)
+    for fact in first:
+        recorder.record(fact)
+    return run(policy, ports, replay(first, replay(history.facts)))
 
 
 def _started(plan: Plan, run_dir: str, profile: str) -> Started:
@@ -173,160 +181,11 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
         workspace=plan.workspace,
         pid=os.getpid(),
         version=__version__,
-        settings=_merged(plan),
+        settings=merged(plan),
         limits=limits_of(plan.settings),
         agent=plan.kind,
         model=plan.model,
     )
-
-
-@value
-class Attention:
-    """What a run hears: its own signals, and what other terminals ask by files.
-
-    Whatever waits asks at least four times a second, so this is the display's heartbeat too.
-    """
-
-    counter: SignalCounter
-    files: SignalFiles
-    console: Console
-
-    def __call__(self) -> Signals:
-        own, asked = self.counter.signals(), self.files.signals()
-        self.console.beat(asked, own)
-        return together(own, asked)
-
-
-@value
-class Recorder:
-    """The journal first, then everybody who reads along."""
-
-    journal: FileJournal
-    readers: tuple[Reader, ...]
-
-    def record(self, fact: Fact) -> None:
-        """Keep a fact, then tell it."""
-        self.journal.record(fact)
-        for reader in self.readers:
-            reader.on_fact(fact)
-
-    def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """Tell what the agent's stream says."""
-        for reader in self.readers:
-            reader.on_events(events)
-
-
-@value
-class Display:
-    """Who shows the run: the console, and with `--json` a reader for programs."""
-
-    console: Console
-    json: JsonLines | None
-    readers: tuple[Reader, ...]
-
-    @classmethod
-    def of(cls, invocation: Invocation, plan: Plan, run_dir: str) -> "Display":
-        """The readers that the flags ask for."""
-        settings, flags = plan.settings, invocation.flags
-        in_json = bool(flags["in_json"])
-        err_style = _style(invocation, plan, "err")
-        width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
-        console = Console(
-            invocation.out,
-            invocation.err,
-            _style(invocation, plan, "out"),
-            stream=settings.stream_agent_output and not in_json and not _is_nowhere(invocation.out),
-            verbose=bool(flags["verbose"]),
-            briefing=_briefing(plan, run_dir),
-            clock=time.time,
-            redact=redact,
-            err_style=err_style,
-            width=None if in_json else width,
-        )
-        if not in_json:
-            return cls(console, None, (console,))
-        lines = JsonLines(
-            invocation.out,
-            os.path.basename(run_dir),
-            clock=time.time,
-            on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
-        )
-        return cls(console, lines, (lines, console))
-
-    def end(self, stop: Stop, journal: str) -> None:
-        """The last line for programs; people have read how it ended already."""
-        if self.json is not None:
-            self.json.stop(stop, log=journal)
-
-    def introduce(self, plan: Plan) -> None:
-        """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
-        console, environment = self.console, plan.environment
-        for name in plan.loaded.files:
-            console.debug(f"Loading settings from {name}")
-        console.debug(f"Settings: {_merged(plan)}")
-        payer = f"; paid by {environment.payer}" if environment.payer else ""
-        withheld = ", ".join(environment.removed)
-        tail = f"; not passed on: {withheld}" if withheld else ""
-        console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
-        if plan.price_words and plan.settings.stream_agent_output:
-            console.note(f"Prices: {plan.price_words}")
-        if is_inside(plan.state_root, plan.workspace):
-            console.note(
-                f"The state directory {plan.state_root} is in the workspace, where the agent can "
-                "change it; better: export RALPH_STATE_DIR=/some/where"
-            )
-        if not plan.settings.guardrails:
-            console.note("No guardrail is configured: only the agent's word will count.")
-        elif problem := ralph_dir_problem(plan.workspace):
-            console.note(f"{problem}. The guardrails' logs go beside the journal instead.")
-
-    def on_launch(self, launch: Launch, order: Order) -> None:
-        """Say how the agent is called, without the prompt, and what it is asked."""
-        argv, _ = launch.shown(order.prompt)
-        self.console.debug(f"Agent command: {shlex.join(argv)}")
-        self.console.prompt(order.prompt)
-
-
-def _merged(plan: Plan) -> str:
-    from ralph.settings.explain import redacted
-
-    return json.dumps(redacted(dict(plan.loaded.merged)))
-
-
-def _briefing(plan: Plan, run_dir: str) -> Briefing:
-    settings, marker = plan.settings, wording_of(plan.settings).contract.marker
-    return Briefing(
-        iterations=settings.maximum_iterations,
-        guardrails=frozenset(g.command for g in settings.guardrails),
-        journal=os.path.join(run_dir, "journal.jsonl"),
-        permission_hint=plan.module.PERMISSION_HINT,
-        marker=marker,
-        completion_sentence="" if settings.tell_completion else completion_sentence(marker),
-    )
-
-
-def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
-    flags, display = invocation.flags, plan.settings.display
-    file = invocation.out if stream == "out" else invocation.err
-    style = style_of(
-        file,
-        invocation.environ,
-        Wishes(display.emoji, display.color, display.timestamps),
-        Wishes(flags["emoji"], flags["color"], flags["timestamps"]),
-    )
-    return replace(
-        style,
-        max_output_lines=display.max_output_lines,
-        max_output_chars=display.max_output_chars,
-    )
-
-
-def _is_nowhere(file: TextIO | None) -> bool:
-    """Whether nobody can ever read it (`> /dev/null`): lines for it need not even be made."""
-    try:
-        return file is not None and os.path.samefile(file.fileno(), os.devnull)
-    except (OSError, ValueError):
-        return False
 
 
 def show_plan(invocation: Invocation, plan: Plan) -> int:

@@ -25,7 +25,7 @@ _COMMANDS = {
     "logs": ("ralph.cli.logs", "Tell what a run did, or follow it."),
     "stop": ("ralph.cli.steer", "End a run after its current operation, or at once."),
     "pause": ("ralph.cli.steer", "Pause a run before its next turn."),
-    "resume": ("ralph.cli.steer", "Go on with a paused run."),
+    "resume": ("ralph.cli.steer", "Go on with a run that is paused, was stopped or was killed."),
     "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
     "doctor": ("ralph.cli.doctor", "Look at this machine: what is wrong, and what to type."),

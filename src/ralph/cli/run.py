@@ -80,7 +80,7 @@ def run(**flags: object) -> int:
     the work believed to be done.
     """
     from ralph.cli.loop import execute
-    from ralph.cli.wiring import Invocation
+    from ralph.cli.planning import Invocation
 
     here = current_directory()
     streams = (sys.stdin, sys.stdout, sys.stderr)

@@ -5,6 +5,7 @@ They leave or remove files beside the run's journal; the run looks for them four
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from ralph.adapters.files import state_root
-from ralph.adapters.runs import Run, account_of, find_run, look_again
+from ralph.adapters.runs import Run, account_of, find_run, look_again, runs_of
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.params import completed_by, current_directory, in_directory
 from ralph.core.life import Account, Life, life_of
@@ -132,28 +133,71 @@ def pause(run: str | None, *, in_json: bool) -> None:
 @click.command(
     epilog=f"""\b
 Examples:
-  ralph resume              go on with the paused run of this directory
+  ralph resume              go on with the paused or interrupted run of this directory
   ralph resume 3f2a         another run, by the last letters of its id
 \b
 {_EXIT_CODES}
+A run that goes on here ends with its own exit code.
 """
 )
+@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
 @_steering
-def resume(run: str | None, *, in_json: bool) -> None:
-    """Go on with a paused run, or take back a request to pause.
+def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
+    """Go on with a run: one that is paused, was asked to stop, or was killed.
 
-    Without RUN: the run of this directory.
+    A run that is gone goes on in this terminal, with its own settings, prompt and counters; the
+    iteration that was cut off is taken again. Without RUN: the newest of this directory.
     """
-    target = _target(run, "resume")
+    root, here = state_root(os.environ), current_directory()
+    found = find_run(root, here, run, "resume")
+    if found.owner is None:
+        return _go_on(_interrupted(found, run), verbose=verbose, in_json=in_json)
+    target = Target(found, run)
     _, life = _look(target, "resume")
     if not _take_back(target, SignalFiles.PAUSE):
-        words = f"Run {target.run.id} is not paused."
-    elif life is Life.PAUSED:
-        words = f"Run {target.run.id} goes on."
+        message = f"run {found.id} is going on (pid {found.owner.pid}) and is not paused"
+        raise ConfigError(message, "See: ralph status")
+    if life is Life.PAUSED:
+        words = f"Run {found.id} goes on."
     else:
-        words = f"Run {target.run.id} had not paused yet; it goes on without a pause."
+        words = f"Run {found.id} had not paused yet; it goes on without a pause."
     life = Life.RUNNING if life is Life.PAUSED else life
     _tell(words, target, "resume", life, in_json=in_json)
+    return 0
+
+
+def _interrupted(run: Run, part: str | None) -> Run:
+    """The run itself if it was named; else the newest of its directory that can go on."""
+    for candidate in [run] if part else runs_of(run.project):
+        account = account_of(candidate)
+        stop = account.state.stop
+        if account.problem or stop is None or stop.reason is Reason.INTERRUPTED:
+            return candidate
+    raise _gone(run, account_of(run), "resume")
+
+
+def _go_on(run: Run, *, verbose: bool, in_json: bool) -> int:
+    from ralph.cli.loop import go_on
+    from ralph.cli.planning import Invocation
+
+    _go_where(run)
+    flags = dict.fromkeys(("emoji", "color", "timestamps"))
+    own = {"verbose": verbose, "in_json": in_json}
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
+    return go_on(here, run.directory)
+
+
+def _go_where(run: Run) -> None:
+    """Into the run's own workspace, whatever the directory that it is called from."""
+    started = account_of(run).started
+    if started is None:
+        raise StateError(f"run {run.id} left nothing to go on with", "Start a new one: ralph run")
+    try:
+        os.chdir(started.workspace)
+    except OSError as error:
+        message = f"the workspace of run {run.id} is gone: {started.workspace}: {error.strerror}"
+        raise StateError(message, "Start a new one: ralph run") from error
 
 
 # ------------------------------------------------------------------ whom to ask
@@ -188,8 +232,6 @@ def _gone(run: Run, account: Account, command: str) -> ConfigError:
     else:
         message = f"run {run.id} does not run: its process is gone without a last word"
         remedy = "What it did: ralph logs"
-    if command == "resume" and stop is None:
-        remedy = "Going on after a crash is not there yet; start it again: ralph run"
     return ConfigError(message, remedy)
 
 

@@ -28,6 +28,7 @@ from ralph.core.verdict import (
     Continue,
     Feedback,
     Park,
+    Reason,
     Release,
     Stop,
     Verdict,
@@ -122,7 +123,7 @@ def _after(state: RunState, fact: Fact) -> RunState:
         case Started() | Launching() | Checking() | Checked():
             return state
         case Resumed():
-            return replace(state, cut_off=state.phase is Phase.TURN)
+            return _resumed(state)
         case Began():
             return _began(state, fact)
         case Ended():
@@ -143,6 +144,16 @@ def _after(state: RunState, fact: Fact) -> RunState:
             return _settled(state, fact.verdict)
         case _:
             assert_never(fact)
+
+
+def _resumed(state: RunState) -> RunState:
+    """A turn that was cut off is taken again. Who asked the run to stop asks for it again."""
+    verdict = state.verdict
+    if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
+        # Its turn was never judged: nothing of it is settled any more.
+        opening = replace(state, phase=Phase.OPENING, verdict=None, stop=None)
+        return replace(opening, turn=None, checked=False)
+    return replace(state, cut_off=state.phase is Phase.TURN)
 
 
 def _began(state: RunState, fact: Began) -> RunState:

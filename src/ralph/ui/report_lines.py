@@ -75,9 +75,7 @@ def _last_words(report: Report) -> Iterator[Line]:
     if report.live:
         yield Line("Follow it: ralph logs -f     End it: ralph stop")
     elif report.life is Life.CRASHED:
-        yield Line(
-            "What it did: ralph logs. Going on after a crash is not there yet: run it again."
-        )
+        yield Line("What it did: ralph logs. Go on: ralph resume")
 
 
 def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:

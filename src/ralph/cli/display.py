@@ -1,0 +1,188 @@
+"""Who sees and hears a run: its readers, and what people ask of it while it goes on."""
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+from ralph.adapters.agents import Launch
+from ralph.adapters.files import (
+    is_inside,
+    ralph_dir_problem,
+)
+from ralph.adapters.journal import FileJournal
+from ralph.adapters.signals import SignalCounter, SignalFiles
+from ralph.cli.planning import Invocation, Plan
+from ralph.cli.terminal import style_of
+from ralph.cli.wiring import wording_of
+from ralph.core.events import AgentEvent
+from ralph.core.facts import Fact
+from ralph.core.prompt import completion_sentence
+from ralph.core.redact import redact
+from ralph.core.state import NEW, RunState
+from ralph.core.turn import Order
+from ralph.core.value import replace, value
+from ralph.core.verdict import Stop
+from ralph.core.world import Signals, together
+from ralph.ui import Reader
+from ralph.ui.console import Console
+from ralph.ui.jsonlines import JsonLines
+from ralph.ui.lines import Briefing
+from ralph.ui.live import live_width
+from ralph.ui.style import Style, Wishes
+
+
+@value
+class Attention:
+    """What a run hears: its own signals, and what other terminals ask by files.
+
+    Whatever waits asks at least four times a second, so this is the display's heartbeat too.
+    """
+
+    counter: SignalCounter
+    files: SignalFiles
+    console: Console
+
+    def __call__(self) -> Signals:
+        own, asked = self.counter.signals(), self.files.signals()
+        self.console.beat(asked, own)
+        return together(own, asked)
+
+
+@value
+class Recorder:
+    """The journal first, then everybody who reads along."""
+
+    journal: FileJournal
+    readers: tuple[Reader, ...]
+
+    def record(self, fact: Fact) -> None:
+        """Keep a fact, then tell it."""
+        self.journal.record(fact)
+        for reader in self.readers:
+            reader.on_fact(fact)
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """Tell what the agent's stream says."""
+        for reader in self.readers:
+            reader.on_events(events)
+
+
+@value
+class Display:
+    """Who shows the run: the console, and with `--json` a reader for programs."""
+
+    console: Console
+    json: JsonLines | None
+    readers: tuple[Reader, ...]
+
+    @classmethod
+    def of(
+        cls, invocation: Invocation, plan: Plan, run_dir: str, state: RunState = NEW
+    ) -> "Display":
+        """The readers that the flags ask for; `state` is where a run goes on."""
+        settings, flags = plan.settings, invocation.flags
+        in_json = bool(flags["in_json"])
+        err_style = _style(invocation, plan, "err")
+        width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
+        console = Console(
+            invocation.out,
+            invocation.err,
+            _style(invocation, plan, "out"),
+            stream=settings.stream_agent_output and not in_json and not _is_nowhere(invocation.out),
+            verbose=bool(flags["verbose"]),
+            briefing=_briefing(plan, run_dir),
+            clock=time.time,
+            redact=redact,
+            err_style=err_style,
+            width=None if in_json else width,
+            state=state,
+        )
+        if not in_json:
+            return cls(console, None, (console,))
+        lines = JsonLines(
+            invocation.out,
+            os.path.basename(run_dir),
+            clock=time.time,
+            state=state,
+            on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
+        )
+        return cls(console, lines, (lines, console))
+
+    def end(self, stop: Stop, journal: str) -> None:
+        """The last line for programs; people have read how it ended already."""
+        if self.json is not None:
+            self.json.stop(stop, log=journal)
+
+    def introduce(self, plan: Plan) -> None:
+        """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
+        console, environment = self.console, plan.environment
+        for name in plan.loaded.files:
+            console.debug(f"Loading settings from {name}")
+        console.debug(f"Settings: {merged(plan)}")
+        payer = f"; paid by {environment.payer}" if environment.payer else ""
+        withheld = ", ".join(environment.removed)
+        tail = f"; not passed on: {withheld}" if withheld else ""
+        console.note(f"Agent: {shlex.join(plan.command)} ({plan.kind}){payer}{tail}")
+        if plan.price_words and plan.settings.stream_agent_output:
+            console.note(f"Prices: {plan.price_words}")
+        if is_inside(plan.state_root, plan.workspace):
+            console.note(
+                f"The state directory {plan.state_root} is in the workspace, where the agent can "
+                "change it; better: export RALPH_STATE_DIR=/some/where"
+            )
+        if not plan.settings.guardrails:
+            console.note("No guardrail is configured: only the agent's word will count.")
+        elif problem := ralph_dir_problem(plan.workspace):
+            console.note(f"{problem}. The guardrails' logs go beside the journal instead.")
+
+    def on_launch(self, launch: Launch, order: Order) -> None:
+        """Say how the agent is called, without the prompt, and what it is asked."""
+        argv, _ = launch.shown(order.prompt)
+        self.console.debug(f"Agent command: {shlex.join(argv)}")
+        self.console.prompt(order.prompt)
+
+
+def merged(plan: Plan) -> str:
+    """What was set, as JSON, without secrets."""
+    from ralph.settings.explain import redacted
+
+    return json.dumps(redacted(dict(plan.loaded.merged)))
+
+
+def _briefing(plan: Plan, run_dir: str) -> Briefing:
+    settings, marker = plan.settings, wording_of(plan.settings).contract.marker
+    return Briefing(
+        iterations=settings.maximum_iterations,
+        guardrails=frozenset(g.command for g in settings.guardrails),
+        journal=os.path.join(run_dir, "journal.jsonl"),
+        permission_hint=plan.module.PERMISSION_HINT,
+        marker=marker,
+        completion_sentence="" if settings.tell_completion else completion_sentence(marker),
+    )
+
+
+def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
+    flags, display = invocation.flags, plan.settings.display
+    file = invocation.out if stream == "out" else invocation.err
+    style = style_of(
+        file,
+        invocation.environ,
+        Wishes(display.emoji, display.color, display.timestamps),
+        Wishes(flags["emoji"], flags["color"], flags["timestamps"]),
+    )
+    return replace(
+        style,
+        max_output_lines=display.max_output_lines,
+        max_output_chars=display.max_output_chars,
+    )
+
+
+def _is_nowhere(file: TextIO | None) -> bool:
+    """Whether nobody can ever read it (`> /dev/null`): lines for it need not even be made."""
+    try:
+        return file is not None and os.path.samefile(file.fileno(), os.devnull)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,243 @@
+"""Planning: from flags and settings to a run that could start. Nothing is begun here."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ralph.adapters.agents import (
+    AgentModule,
+    Request,
+    find_command,
+    kind_of,
+    module_of,
+    split_flags,
+    value_in,
+)
+from ralph.adapters.environment import Environment, agent_environment
+from ralph.adapters.files import (
+    PromptFile,
+    PromptInput,
+    PromptText,
+    project_dir,
+    state_root,
+    write_atomically,
+)
+from ralph.adapters.scm import task_words
+from ralph.core.limits import Prices, per_million
+from ralph.core.task import Backlog
+from ralph.core.value import value
+from ralph.errors import ConfigError, StateError
+from ralph.settings.load import Loaded, combine, load
+from ralph.settings.schema import Settings
+from ralph.settings.source import Layer
+
+if TYPE_CHECKING:
+    from ralph.adapters.keeper_process import Launched
+
+PLAN = "plan.json"  # in a run's directory
+_FLAGS = {  # flag -> the setting it overrides
+    "--maximum-iterations": "maximumIterations",
+    "--completion-response": "completionResponse",
+    "--stream-agent-output": "streamAgentOutput",
+    "--tell-completion": "tellCompletion",
+    "--agent": "agent.command",
+    "--model": "agent.model",
+    "--max-time": "maxTime",
+    "--max-cost": "maxCost",
+    "--max-wait": "maxWait",
+    "--timeout": "timeout",
+    "--idle-timeout": "idleTimeout",
+    "--stop-grace": "stopGrace",
+}
+
+
+@value
+class Invocation:
+    """What someone typed, and where."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    flags: Mapping[str, Any]
+    stdin: TextIO | None
+    out: TextIO | None
+    err: TextIO | None
+    keeper: "Launched | None" = None  # one that was launched before
+
+
+@value
+class Plan:
+    """A run that could start: everything checked, nothing begun."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    loaded: Loaded
+    backlog: Callable[[], Backlog]
+    command: tuple[str, ...]
+    kind: str
+    module: AgentModule
+    environment: Environment
+    state_root: str
+    prices: Prices | None = None  # what tokens cost, where the agent does not tell
+    price_words: str = ""  # where they come from, if not from the settings
+
+    @property
+    def model(self) -> str:
+        """The model that is asked for, by Ralph's setting or the agent's own flag."""
+        return asked_model(self.settings, self.module, self.command) or ""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.loaded.settings
+
+    @property
+    def project(self) -> str:
+        """The workspace's directory in the state directory."""
+        return project_dir(self.state_root, self.workspace)
+
+
+def plan_run(invocation: Invocation) -> Plan:
+    """Check everything that can be checked before a run begins."""
+    backlog = _backlog(invocation)
+    overrides = {
+        setting: (invocation.flags[flag.removeprefix("--").replace("-", "_")], flag)
+        for flag, setting in _FLAGS.items()
+    }
+    return _planned(invocation, load(invocation.workspace, overrides), backlog)
+
+
+def plan_again(invocation: Invocation, run_dir: str) -> Plan:
+    """The plan of a run that was begun before: its own settings and prompt, as they were then."""
+    path = os.path.join(run_dir, PLAN)
+    try:
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        loaded = combine([Layer(f"run {os.path.basename(run_dir)}", kept["settings"])])
+        text, file_name = kept["prompt"], kept["prompt_file"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"cannot read what run {os.path.basename(run_dir)} was to do: {path}: {error}"
+        raise StateError(message, "Start a new one: ralph run") from error
+    backlog = PromptText(text) if file_name is None else PromptFile(file_name)
+    return _planned(invocation, loaded, backlog)
+
+
+def keep_plan(plan: Plan, run_dir: str) -> None:
+    """Write down what the run is to do, for this user only: it may hold secrets."""
+    file = plan.backlog.path if isinstance(plan.backlog, PromptFile) else None
+    kept = {
+        "settings": plan.loaded.merged,
+        "prompt": None if file else plan.backlog().tasks[0].text,
+        "prompt_file": file,
+    }
+    write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
+
+
+def _planned(invocation: Invocation, loaded: Loaded, backlog: Callable[[], Backlog]) -> Plan:
+    tasks = backlog()
+    if tasks.problem:
+        raise ConfigError(tasks.problem, "Give a prompt with -p TEXT or -f FILE.")
+    agent = loaded.settings.agent
+    command = find_command(agent.command, invocation.environ)
+    kind = kind_of(command[0], agent.kind)
+    module = module_of(kind)
+    prices, price_words = prices_of(loaded.settings, module, command)
+    _refuse_uncounted_money(loaded, module, command[0], kind, priced=prices is not None)
+    _refuse_what_cannot_work(loaded.settings, module, command, tasks.tasks[0].text)
+    environment = agent_environment(
+        invocation.environ,
+        agent.kind or os.path.basename(command[0]).lower(),
+        keep=agent.env.keep,
+        unset=agent.env.unset,
+        put=agent.env.set,
+    )
+    root = state_root(invocation.environ)
+    return Plan(
+        invocation.workspace,
+        invocation.environ,
+        loaded,
+        backlog,
+        command,
+        kind,
+        module,
+        environment,
+        root,
+        prices,
+        price_words,
+    )
+
+
+def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
+    text, file = invocation.flags["prompt"], invocation.flags["prompt_file"]
+    if (text is None) == (file is None):
+        raise ConfigError(
+            "give exactly one of --prompt and --prompt-file",
+            'For example: ralph run -p "Make the tests pass" or ralph run -f PROMPT.md',
+        )
+    if file == "-":
+        return PromptInput(invocation.stdin)
+    return PromptText(text) if text is not None else PromptFile(file)
+
+
+def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...]) -> str | None:
+    """`agent.model`, else what the agent's own arguments ask for."""
+    arguments = (*command[1:], *split_flags(settings.agent.flags))
+    return settings.agent.model or value_in(arguments, module.MODEL_FLAGS)
+
+
+def prices_of(
+    settings: Settings, module: AgentModule, command: tuple[str, ...]
+) -> tuple[Prices | None, str]:
+    """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
+    if settings.agent.prices:
+        prices = settings.agent.prices.prices()
+        return prices, f"agent.prices: {per_million(prices)}"
+    model = asked_model(settings, module, command)
+    if model is None or not module.REPORTS:
+        return None, ""
+    from ralph.core.pricelist import listed, price_words
+
+    found = listed(model)
+    if found is None:
+        return None, ""
+    # An agent that reports cost may not know this model's; then the list does.
+    return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
+
+
+def _refuse_uncounted_money(
+    loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
+) -> None:
+    """A limit that nobody counts against would be a lie (ADR 15)."""
+    settings = loaded.settings
+    if settings.max_cost is None:
+        return
+    origin = loaded.origins["maxCost"]
+    limit = origin if origin.startswith("--") else f"{origin}: maxCost"
+    if module.REPORTS == "":
+        raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
+    if module.REPORTS == "tokens" and not priced:
+        raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
+    if not settings.stream_agent_output:
+        raise ConfigError(
+            f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
+        )
+
+
+def _price_remedy(kind: str) -> str:
+    from ralph.core.pricelist import known_models
+
+    set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
+    models = ", ".join(known_models(kind))
+    if not models:
+        return f"{set_them}, or use --max-time."
+    return f"{set_them}, or name with --model one whose price is known: {models}."
+
+
+def _refuse_what_cannot_work(
+    settings: Settings, module: AgentModule, command: tuple[str, ...], prompt: str
+) -> None:
+    """What would fail in every iteration is refused before the first."""
+    agent, flags = settings.agent, split_flags(settings.agent.flags)
+    module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
+    for task in settings.scm.tasks if settings.scm else ():
+        task_words(task)
