@@ -24,9 +24,8 @@ def encode(value: object) -> Any:  # noqa: ANN401  JSON is what it is
     if is_dataclass(cls):
         named = {name: encode(getattr(value, name)) for name in _field_names(cls)}
         return {"type": snake(cls.__name__), **named}
-    if isinstance(value, tuple):
-        return [encode(v) for v in value]
-    return value
+    assert isinstance(value, tuple), value
+    return [encode(v) for v in value]
 
 
 def decode_fact(data: dict[str, Any]) -> Fact:
