@@ -23,8 +23,6 @@ from ralph.streams.messages import (
     RateLimit,
     System,
     User,
-    todo_item,
-    todo_status,
 )
 from ralph.streams.ndjson import (
     as_count,
@@ -36,6 +34,7 @@ from ralph.streams.ndjson import (
     loosely,
     one_line,
 )
+from ralph.streams.todo import todo_item, todo_status
 
 
 class ClaudeParser(MessageParser):

@@ -18,23 +18,20 @@ from ralph.core.events import (
     Result,
     Speaker,
     Text,
-    Todo,
-    TodoItem,
     ToolEnd,
     ToolStart,
     Usage,
 )
-from ralph.streams.messages import todo_status
 from ralph.streams.ndjson import (
     NdjsonParser,
     as_count,
-    as_list,
     as_text,
     clipped,
     field,
     one_line,
     telling,
 )
+from ralph.streams.todo import todo_list
 
 _LONGEST = 64 * 1024  # of a line that is still being said; a longer one comes out in parts
 _BLOCKED = "Agent execution blocked: "  # a hook's feedback, told as a warning
@@ -159,7 +156,7 @@ class GeminiParser(NdjsonParser[Line]):
         self._names[identity] = name
         yield ToolStart(identity, name, telling(line.parameters))
         if name == "write_todos":
-            yield _todo(field(line.parameters, "todos"))
+            yield todo_list(field(line.parameters, "todos"))
 
     def _answered(self, line: ToolResult) -> Iterator[AgentEvent]:
         identity = as_text(line.tool_id)
@@ -205,17 +202,6 @@ def _said(line: Message) -> Iterator[AgentEvent]:
     speaker = Speaker.ASSISTANT if line.role == "assistant" else Speaker.PROMPT
     if text := as_text(line.content):
         yield Text(text, speaker)
-
-
-def _todo(value: object) -> Todo:
-    """What was called off is no longer on the list."""
-    items = [item for item in as_list(value) if field(item, "status") != "cancelled"]
-    return Todo(
-        tuple(
-            TodoItem(as_text(field(item, "description")), todo_status(field(item, "status")))
-            for item in items
-        )
-    )
 
 
 def _usage(stats: object) -> Usage:

@@ -18,9 +18,6 @@ from ralph.core.events import (
     Speaker,
     Text,
     Thinking,
-    Todo,
-    TodoItem,
-    TodoStatus,
     ToolEnd,
     ToolStart,
     Usage,
@@ -36,13 +33,9 @@ from ralph.streams.ndjson import (
     telling,
     texts,
 )
+from ralph.streams.todo import todo_list
 
 _HOOK_FEEDBACK = "Stop hook feedback"
-_STATUSES = {
-    "in_progress": TodoStatus.ACTIVE,
-    "in-progress": TodoStatus.ACTIVE,
-    "completed": TodoStatus.DONE,
-}
 
 
 class Block(msgspec.Struct, gc=False):
@@ -173,7 +166,7 @@ class MessageParser(NdjsonParser[Line]):
     def called(self, call: Block) -> Iterator[AgentEvent]:
         """What a tool call of the agent itself says beyond its ToolStart."""
         if call.name == self.todo_tool:
-            yield Todo(tuple(map(todo_item, as_list(field(call.input, "todos")))))
+            yield todo_list(field(call.input, "todos"))
 
     def user(self, line: User) -> Iterator[AgentEvent]:
         """Tool results, and texts that nobody may take for the assistant's."""
@@ -223,17 +216,6 @@ class MessageParser(NdjsonParser[Line]):
         words = (as_text(line.result), errors, as_text(line.error), as_text(line.subtype))
         message = next(filter(None, words), "the agent reports an error")
         return Failure(clipped(message), as_count(line.api_error_status) or None)
-
-
-def todo_item(value: object) -> TodoItem:
-    """An item of a list as the tools write it."""
-    text = as_text(field(value, "content")) or as_text(field(value, "subject"))
-    return TodoItem(text, todo_status(field(value, "status")))
-
-
-def todo_status(value: object) -> TodoStatus:
-    """A status as the tools spell it; what is not known has not begun."""
-    return _STATUSES.get(as_text(value), TodoStatus.PENDING)
 
 
 def _blocks(message: Message) -> list[Block]:

@@ -18,18 +18,14 @@ from ralph.core.events import (
     Speaker,
     Text,
     Thinking,
-    Todo,
-    TodoItem,
     ToolEnd,
     ToolStart,
     Usage,
     Used,
 )
-from ralph.streams.messages import todo_status
 from ralph.streams.ndjson import (
     NdjsonParser,
     as_count,
-    as_list,
     as_number,
     as_text,
     clipped,
@@ -37,6 +33,7 @@ from ralph.streams.ndjson import (
     one_line,
     telling,
 )
+from ralph.streams.todo import todo_list
 
 _REJECTED = "The user rejected permission"  # how the error of a tool call begins
 _INVALID = "invalid"  # the tool that stands for a call to a tool that is not there
@@ -184,7 +181,7 @@ class OpencodeParser(NdjsonParser[Line]):
         summary = telling(arguments) or one_line(as_text(field(state, "title")))
         yield ToolStart(call, name, summary, subagent)
         if name == "todowrite" and not subagent:
-            yield _todo(field(arguments, "todos"))
+            yield todo_list(field(arguments, "todos"))
         yield ToolEnd(call, output, failed, subagent)
         if as_text(field(state, "error")).startswith(_REJECTED):
             self._denied[name] = None
@@ -217,17 +214,6 @@ def _thought(part: Part) -> Iterator[AgentEvent]:
 def _exit_code(state: object) -> int:
     """Of a shell command: one that fails is still a call that is completed."""
     return int(as_number(field(state, "metadata", "exit")) or 0)
-
-
-def _todo(value: object) -> Todo:
-    """What was called off is no longer on the list."""
-    items = [item for item in as_list(value) if field(item, "status") != "cancelled"]
-    return Todo(
-        tuple(
-            TodoItem(as_text(field(item, "content")), todo_status(field(item, "status")))
-            for item in items
-        )
-    )
 
 
 def _used(part: Part) -> Used:
