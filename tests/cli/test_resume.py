@@ -1,9 +1,11 @@
 """`ralph resume`: whatever killed a run, and whenever, it goes on to the end it would have had."""
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from run_support import Here, Running, assert_clear, facts, journals, prepare, program
 
 from ralph.adapters.journal import read_journal
+from ralph.cli import planning
 from ralph.core.facts import Ended
 from ralph.core.state import RunState, replay
 from ralph.testing.install import calls
@@ -173,10 +176,24 @@ def test_a_turn_that_was_finished_unseen_is_not_paid_twice(workspace: Path, here
     lines = journal.read_bytes().splitlines(keepends=True)
     launched = next(i for i, line in enumerate(lines) if b'"type":"launching"' in line)
     journal.write_bytes(b"".join(lines[: launched + 1]) + lines[launched + 1][:20])
+    hour_ago = time.time() - 3600
+    os.utime(journal.parent / "001.stream", (hour_ago, hour_ago))
     done = here("resume")
     assert_clear(done, 0, "Completed after 1 iteration", "$0.50")
     assert len(calls(agent)) == 1
     assert [fact.turn.cost_usd for fact in facts() if isinstance(fact, Ended)] == [0.5]
+    assert replay(facts()).spent.seconds < 3600, "the time since the crash does not count"
+
+
+def test_a_disk_that_is_full_before_the_plan_is_kept(
+    workspace: Path, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "plan.json")
+
+    monkeypatch.setattr(planning, "write_atomically", full)
+    prepare(workspace, {"response": "DONE"})
+    assert_clear(here("-p", "x"), 2, "cannot write the state directory", "No space left")
 
 
 def test_an_edited_journal_is_named(workspace: Path, here: Here) -> None:

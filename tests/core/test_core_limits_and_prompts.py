@@ -2,8 +2,8 @@
 
 import pytest
 
-from ralph.core.events import Usage
-from ralph.core.limits import Limits, Prices, Spent, cost_of, exceeded, least, left
+from ralph.core.events import Usage, Used
+from ralph.core.limits import Limits, Prices, Spent, cost_of, exceeded, least, left, priced
 from ralph.core.prompt import completion_sentence, count_line, cut_off, cut_off_notice, place
 from ralph.core.state import NEW, RunState
 from ralph.core.verdict import Feedback, Placement
@@ -94,3 +94,19 @@ def test_a_turn_taken_again_after_a_crash_is_told_so() -> None:
     [notice] = cut_off(RunState(iteration=7, cut_off=True))
     assert notice == Feedback(cut_off_notice(7), PREPEND)
     assert "Iteration 7 was cut off" in notice.text
+
+
+@pytest.mark.parametrize(
+    ("used", "prices", "cost"),
+    [
+        (Used(Usage(1_000_000), 0.5), Prices(input=2), 0.5),
+        (Used(Usage(1_000_000)), Prices(input=2), 2.0),
+        (Used(Usage(1_000_000)), None, None),
+        (Used(), Prices(input=2), None),
+    ],
+)
+def test_the_agents_own_account_goes_first(
+    used: Used, prices: Prices | None, cost: float | None
+) -> None:
+    """ADR 22: then its tokens; and where there are none, nobody knows."""
+    assert priced(used, prices) == cost

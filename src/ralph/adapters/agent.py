@@ -14,9 +14,9 @@ from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
-from ralph.core.events import AgentEvent, Failure, Progress, Usage
+from ralph.core.events import AgentEvent, Failure, Progress
 from ralph.core.facts import Launching
-from ralph.core.limits import Prices, cost_of
+from ralph.core.limits import Prices, priced
 from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
 from ralph.core.value import replace, value
@@ -250,11 +250,7 @@ class Reading:
         )
 
     def _cost(self) -> float | None:
-        """What the stream says it cost, else what its tokens cost; None where nobody knows."""
-        used = self._collector.used
-        if used.cost_usd is not None or self._prices is None or used.usage == Usage():
-            return used.cost_usd
-        return cost_of(used.usage, self._prices)
+        return priced(self._collector.used, self._prices)
 
     def _take(self, events: list[AgentEvent]) -> None:
         self._collector.add(events)

@@ -124,7 +124,7 @@ def ensure_state_root(root: str) -> None:
     try:
         os.makedirs(root, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise _unwritable_state(root, error) from error
+        raise unwritable_state(root, error) from error
 
 
 def make_run_dir(project: str, run: str) -> str:
@@ -138,11 +138,12 @@ def make_run_dir(project: str, run: str) -> str:
         if not os.path.exists(ignore):
             write_atomically(ignore, "*\n")
     except OSError as error:
-        raise _unwritable_state(project, error) from error
+        raise unwritable_state(project, error) from error
     return path
 
 
-def _unwritable_state(directory: str, error: OSError) -> StateError:
+def unwritable_state(directory: str, error: OSError) -> StateError:
+    """What to say when the state cannot be kept."""
     return StateError(
         f"cannot write the state directory {directory}: {error.strerror}",
         "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",

@@ -10,6 +10,7 @@ from ralph.core.facts import Decided, Fact
 from ralph.core.redact import redacted_json
 from ralph.errors import StateError
 
+JOURNAL = "journal.jsonl"  # in a run's directory
 SEED = "ralph"  # what the first line is chained to
 _SYNC_EVERY = 0.1  # seconds
 

@@ -3,18 +3,15 @@
 import os
 
 from ralph.adapters.journal import SEED, mend_journal, read_journal
+from ralph.adapters.runs import Growing
 from ralph.core.collect import Collector
-from ralph.core.events import Usage
 from ralph.core.facts import Began, Ended, Fact, Launching, Started
-from ralph.core.limits import Prices, cost_of
+from ralph.core.limits import Prices, priced
 from ralph.core.state import Phase, replay
 from ralph.core.turn import Role, Turn
 from ralph.core.value import replace, value
 from ralph.streams import parser_for
 from ralph.streams.framing import Framer
-
-JOURNAL = "journal.jsonl"  # in a run's directory
-_BLOCK = 128 * 1024
 
 
 @value
@@ -43,8 +40,11 @@ def recover(journal: str, prices: Prices | None) -> History:
     if state.phase is not Phase.TURN or launching is None:
         return History(tuple(facts), last_hash)
     turn = _finished(launching, prices)
-    recovered = () if turn is None else (Ended(os.path.getmtime(launching.stream), turn),)
-    return History(tuple(facts), last_hash, recovered)
+    if turn is None:
+        return History(tuple(facts), last_hash)
+    ended = os.path.getmtime(launching.stream)
+    turn = replace(turn, seconds=round(max(0.0, ended - launching.time), 3))
+    return History(tuple(facts), last_hash, (Ended(ended, turn),))
 
 
 def _last_launch(facts: list[Fact]) -> Launching | None:
@@ -60,17 +60,12 @@ def _last_launch(facts: list[Fact]) -> Launching | None:
 def _finished(launching: Launching, prices: Prices | None) -> Turn | None:
     """The turn that this stream tells of, if it tells all of it."""
     parser, framer, collector = parser_for(launching.dialect), Framer(), Collector()
-    try:
-        with open(launching.stream, "rb") as file:
-            while block := file.read(_BLOCK):
-                collector.add(parser.feed(framer.feed(block)))
-    except OSError:
-        return None
+    for block in Growing(launching.stream).blocks():
+        collector.add(parser.feed(framer.feed(block)))
     collector.add(parser.feed(framer.rest()))
     collector.add(parser.end())
     if not parser.has_result or not collector.finished:
         return None
     turn = collector.turn(has_result=True)
-    if turn.cost_usd is None and prices is not None and turn.usage != Usage():
-        turn = replace(turn, cost_usd=cost_of(turn.usage, prices))
-    return replace(turn, stream=launching.stream)
+    cost = priced(collector.used, prices)
+    return replace(turn, cost_usd=cost, stream=launching.stream)

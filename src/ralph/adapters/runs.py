@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ralph.adapters.files import project_dir
-from ralph.adapters.journal import Chain
+from ralph.adapters.journal import JOURNAL, Chain
 from ralph.adapters.lock import NAME, Owner, read_owner
 from ralph.adapters.signals import SignalFiles
 from ralph.core.facts import Checking, Fact, Launching, Started
@@ -42,7 +42,7 @@ class Run:
     @property
     def journal(self) -> str:
         """Where its facts are."""
-        return os.path.join(self.directory, "journal.jsonl")
+        return os.path.join(self.directory, JOURNAL)
 
     @property
     def live(self) -> bool:

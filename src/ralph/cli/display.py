@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ralph.adapters.agents import Launch
-from ralph.adapters.files import (
-    is_inside,
-    ralph_dir_problem,
-)
-from ralph.adapters.journal import FileJournal
+from ralph.adapters.files import is_inside, ralph_dir_problem
+from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.planning import Invocation, Plan
 from ralph.cli.terminal import style_of
@@ -157,7 +154,7 @@ def _briefing(plan: Plan, run_dir: str) -> Briefing:
     return Briefing(
         iterations=settings.maximum_iterations,
         guardrails=frozenset(g.command for g in settings.guardrails),
-        journal=os.path.join(run_dir, "journal.jsonl"),
+        journal=os.path.join(run_dir, JOURNAL),
         permission_hint=plan.module.PERMISSION_HINT,
         marker=marker,
         completion_sentence="" if settings.tell_completion else completion_sentence(marker),

@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING
 
 from ralph import __version__
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.files import (
-    ensure_state_root,
-    make_run_dir,
-    new_run_id,
-)
-from ralph.adapters.journal import FileJournal
+from ralph.adapters.files import ensure_state_root, make_run_dir, new_run_id
+from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock, Owner, read_owner
 from ralph.adapters.process import Starter, start
-from ralph.adapters.recovery import JOURNAL, History, recover
+from ralph.adapters.recovery import History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.display import Attention, Display, Recorder, merged
 from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
@@ -167,7 +163,8 @@ def _loop(
     policy = build_policy(plan, run_dir, protector, attention, start)
     first: tuple[Fact, ...] = (_started(plan, run_dir, policy.name),)
     if history.facts:
-        first = (Resumed(time.time(), os.getpid()), *history.recovered)
+        # What happened before the crash first: the time since then does not count.
+        first = (*history.recovered, Resumed(time.time(), os.getpid()))
     for fact in first:
         recorder.record(fact)
     return run(policy, ports, replay(first, replay(history.facts)))

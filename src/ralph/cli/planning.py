@@ -21,6 +21,7 @@ from ralph.adapters.files import (
     PromptText,
     project_dir,
     state_root,
+    unwritable_state,
     write_atomically,
 )
 from ralph.adapters.scm import task_words
@@ -130,7 +131,10 @@ def keep_plan(plan: Plan, run_dir: str) -> None:
         "prompt": None if file else plan.backlog().tasks[0].text,
         "prompt_file": file,
     }
-    write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
+    try:
+        write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
+    except OSError as error:
+        raise unwritable_state(run_dir, error) from error
 
 
 def _planned(invocation: Invocation, loaded: Loaded, backlog: Callable[[], Backlog]) -> Plan:

@@ -1,6 +1,6 @@
 """Limits, and what has been spent against them."""
 
-from ralph.core.events import Usage
+from ralph.core.events import Usage, Used
 from ralph.core.value import value
 from ralph.core.words import counted, duration
 
@@ -70,3 +70,10 @@ def cost_of(usage: Usage, prices: Prices) -> float:
         + usage.cache_read * prices.cache_read
         + usage.cache_write * prices.cache_write
     ) / 1_000_000
+
+
+def priced(used: Used, prices: Prices | None) -> float | None:
+    """What was used cost by its own account, else by its tokens; None where nobody knows."""
+    if used.cost_usd is not None or prices is None or used.usage == Usage():
+        return used.cost_usd
+    return cost_of(used.usage, prices)
