@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from ralph.adapters import keeper_process
 from ralph.adapters.keeper_process import Launched
-from ralph.adapters.process import Child, Command, Streams, memory_file
+from ralph.adapters.process import Child, Command, Streams, memory_file, pidfd_of, shell_code
 
 _ANSWER = 5.0  # seconds after which a keeper that should answer is taken for dead
 _TICK = 0.001
@@ -60,12 +60,16 @@ class Keeper:
         log: IO[bytes] | None = None,
     ) -> Child:
         """Start a child. A keeper that was lost since the last one is replaced."""
+
+        def streams() -> Streams:
+            return Streams(command, on_output, on_error, log)
+
         try:
-            return self._start(command, on_output, on_error, log)
+            return self._start(command, streams())
         except LostError:
             self.abandon()
         try:
-            return self._start(command, on_output, on_error, log)
+            return self._start(command, streams())
         except LostError as error:
             self.abandon()
             raise OSError(f"the keeper cannot be started: {error}") from error
@@ -127,24 +131,18 @@ class Keeper:
         assert self._link is not None
         return self._link.fileno()
 
-    def _start(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None,
-        on_error: Callable[[bytes], None] | None,
-        log: IO[bytes] | None,
-    ) -> Child:
-        specification = memory_file(self._specification(command))
-        try:
-            if self._link is None:
-                self.begin()
-            with Streams(command, on_output, on_error, log) as streams:
+    def _start(self, command: Command, streams: Streams) -> Child:
+        with streams:
+            specification = memory_file(self._specification(command))
+            try:
+                if self._link is None:
+                    self.begin()
                 given = (specification, streams.stdin, streams.stdout, streams.stderr)
                 self.tell("spawn", descriptors=given)
                 child = _Kept(self, self._spawned(command))
-                return Child(child, time.monotonic(), streams.taken())
-        finally:
-            os.close(specification)
+            finally:
+                os.close(specification)
+            return Child(child, time.monotonic(), streams.taken())
 
     def _specification(self, command: Command) -> bytes:
         """What to run, in bytes, as the system will see it."""
@@ -179,7 +177,7 @@ class _Kept:
         self._lost = False
         self.stubborn: tuple[int, ...] = ()  # who would not die
         self._late = float("inf")  # when a keeper that ends its child is taken for dead
-        self._pidfd = _pidfd(pid)
+        self._pidfd = pidfd_of(pid)
         self.descriptor: int | None = keeper.fileno()
 
     def is_gone(self) -> bool:
@@ -239,13 +237,6 @@ class _Kept:
             _, self._status, self._left = message
 
 
-def _pidfd(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (OSError, AttributeError):
-        return None  # it has ended already
-
-
 def _has_ended(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
@@ -257,8 +248,7 @@ def _exit_code(status: int | None) -> int:
     """As shells have it; a child whose end nobody saw was killed."""
     if status is None:
         return 128 + signal.SIGKILL
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+    return shell_code(os.waitstatus_to_exitcode(status))
 
 
 def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:

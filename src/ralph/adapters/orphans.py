@@ -4,30 +4,26 @@ import os
 import signal
 import time
 
+from ralph.adapters.keeper_process import signal_all
+from ralph.adapters.tree import Look, look
+
 _PATIENCE = 5.0
 _TICK = 0.02
 
 
-def end_orphans(run: str) -> int:
-    """Kill every process that says it belongs to this run; how many there were (ADR 10)."""
+def end_orphans(run: str) -> None:
+    """Kill every process that says it belongs to this run (ADR 10)."""
     mark = f"RALPH_RUN={run}\0".encode()
-    ended: set[int] = set()
     end = time.monotonic() + _PATIENCE
     while (left := _marked(mark)) and time.monotonic() < end:
-        ended.update(left)
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass  # it has ended by itself, or became someone else's
+        signal_all(left, signal.SIGKILL)
         time.sleep(_TICK)
-    return len(ended)
 
 
 def _marked(mark: bytes) -> list[int]:
-    ours = _line_of(os.getpid())
-    numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [pid for pid in numbers if pid not in ours and mark in _environment(pid)]
+    seen = look()
+    ours = _line_of(os.getpid(), seen)
+    return [pid for pid in seen if pid not in ours and mark in _environment(pid)]
 
 
 def _environment(pid: int) -> bytes:
@@ -39,14 +35,10 @@ def _environment(pid: int) -> bytes:
         return b""
 
 
-def _line_of(pid: int) -> set[int]:
+def _line_of(pid: int, seen: Look) -> set[int]:
     """A process and those above it: whoever goes on from within a run is not its orphan."""
     line: set[int] = set()
-    while pid > 0 and pid not in line:
+    while pid in seen and pid not in line:
         line.add(pid)
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError):
-            break
+        pid = seen[pid].parent
     return line

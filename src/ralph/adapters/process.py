@@ -185,12 +185,7 @@ class _Group:
         self.stubborn: tuple[int, ...] = ()
         self._taken = 0  # steps of the route
         self._grace = self._due = 0.0
-        self.descriptor: int | None = None
-        if hasattr(os, "pidfd_open"):
-            try:
-                self.descriptor = os.pidfd_open(process.pid)
-            except OSError:
-                pass  # an old kernel: ask instead
+        self.descriptor = pidfd_of(process.pid)  # None on an old kernel: ask instead
 
     def is_gone(self) -> bool:
         """Whether it has ended. It is not reaped: its group keeps its number till then."""
@@ -216,8 +211,20 @@ class _Group:
         if self.descriptor is not None:
             os.close(self.descriptor)
         _signal_group(self._process.pid, signal.SIGKILL)
-        code = self._process.wait()
-        return code if code >= 0 else 128 - code
+        return shell_code(self._process.wait())
+
+
+def pidfd_of(pid: int) -> int | None:
+    """A descriptor that is readable when the process has ended; None where there can be none."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def shell_code(code: int) -> int:
+    """Python's exit code as shells have it: 128 + n for signal n."""
+    return code if code >= 0 else 128 - code
 
 
 def start(

@@ -16,6 +16,7 @@ from ralph.adapters.files import state_root
 from ralph.adapters.runs import Run, account_of, find_run, look_again, runs_of
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.core.facts import Started
 from ralph.core.life import Account, Life, life_of
 from ralph.core.value import value
 from ralph.core.verdict import Reason
@@ -79,7 +80,7 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     target = _target(run, "stop")
     before = target.run.asked()
     _ask(target, SignalFiles.NOW if now else SignalFiles.STOP)
-    account, life = _look(target, "stop")
+    account, life = _look(target)
     asked = "stop-now" if now else "stop"
     if not wait:
         words = _stop_words(target, life, before, now=now)
@@ -117,7 +118,7 @@ def pause(run: str | None, *, in_json: bool) -> None:
     target = _target(run, "pause")
     before = target.run.asked()
     _ask(target, SignalFiles.PAUSE)
-    _, life = _look(target, "pause")
+    _, life = _look(target)
     if life is Life.PAUSED and before.paused:
         words = f"Run {target.run.id} is paused already. Go on: ralph resume{target.name}"
     elif before.cancels:
@@ -151,9 +152,9 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
     root, here = state_root(os.environ), current_directory()
     found = find_run(root, here, run, "resume")
     if found.owner is None:
-        return _go_on(_interrupted(found, run), verbose=verbose, in_json=in_json)
+        return _go_on(*_interrupted(found, run), verbose=verbose, in_json=in_json)
     target = Target(found, run)
-    _, life = _look(target, "resume")
+    _, life = _look(target)
     if not _take_back(target, SignalFiles.PAUSE):
         message = f"run {found.id} is going on (pid {found.owner.pid}) and is not paused"
         raise ConfigError(message, "See: ralph status")
@@ -166,21 +167,21 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
     return 0
 
 
-def _interrupted(run: Run, part: str | None) -> Run:
+def _interrupted(run: Run, part: str | None) -> tuple[Run, Account]:
     """The run itself if it was named; else the newest of its directory that can go on."""
     for candidate in [run] if part else runs_of(run.project):
         account = account_of(candidate)
         stop = account.state.stop
         if account.problem or stop is None or stop.reason is Reason.INTERRUPTED:
-            return candidate
-    raise _gone(run, account_of(run), "resume")
+            return candidate, account
+    raise _gone(run, account_of(run))
 
 
-def _go_on(run: Run, *, verbose: bool, in_json: bool) -> int:
+def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
     from ralph.cli.loop import go_on
     from ralph.cli.planning import Invocation
 
-    _go_where(run)
+    _go_where(run, account.started)
     flags = dict.fromkeys(("emoji", "color", "timestamps"))
     own = {"verbose": verbose, "in_json": in_json}
     streams = (sys.stdin, sys.stdout, sys.stderr)
@@ -188,9 +189,8 @@ def _go_on(run: Run, *, verbose: bool, in_json: bool) -> int:
     return go_on(here, run.directory)
 
 
-def _go_where(run: Run) -> None:
+def _go_where(run: Run, started: Started | None) -> None:
     """Into the run's own workspace, whatever the directory that it is called from."""
-    started = account_of(run).started
     if started is None:
         raise StateError(f"run {run.id} left nothing to go on with", "Start a new one: ralph run")
     try:
@@ -207,20 +207,20 @@ def _target(part: str | None, command: str) -> Target:
     """The live run that is meant, or words about why there is none."""
     run = find_run(state_root(os.environ), current_directory(), part, command)
     if not run.live:
-        raise _gone(run, account_of(run), command)
+        raise _gone(run, account_of(run))
     return Target(run, part)
 
 
-def _look(target: Target, command: str) -> tuple[Account, Life]:
+def _look(target: Target) -> tuple[Account, Life]:
     """How the run fares now; one that has said its last word cannot be steered any more."""
     account = account_of(target.run)
     if account.state.stop is not None:
-        raise _gone(target.run, account, command)
+        raise _gone(target.run, account)
     asked = target.run.asked()
     return account, life_of(account, asked, time.time(), live=target.run.live)
 
 
-def _gone(run: Run, account: Account, command: str) -> ConfigError:
+def _gone(run: Run, account: Account) -> ConfigError:
     stop = account.state.stop
     if stop is not None:
         ago = age(time.time() - account.state.time)
