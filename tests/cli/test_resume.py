@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -222,3 +223,17 @@ def test_beside_a_live_run_there_is_nothing_to_resume(workspace: Path, here: Her
     assert_clear(here("resume"), 2, f"(pid {running.process.pid})")
     here("stop", "--now")
     running.end()
+
+
+def test_a_prompt_file_that_is_gone_is_to_be_put_back(workspace: Path, here: Here) -> None:
+    prompt = workspace / "PROMPT.md"
+    prompt.write_text("x")
+    agent = prepare(workspace, {"hang": "before"})
+    running = Running(workspace, "-f", "PROMPT.md")
+    running.await_that(lambda: calls(agent))
+    running.send(signal.SIGKILL)
+    running.end()
+    prompt.unlink()
+    assert_clear(
+        here("resume"), 2, "cannot read the prompt file", "Put it back, then: ralph resume"
+    )

@@ -105,7 +105,8 @@ def plan_run(invocation: Invocation) -> Plan:
         setting: (invocation.flags[flag.removeprefix("--").replace("-", "_")], flag)
         for flag, setting in _FLAGS.items()
     }
-    return _planned(invocation, load(invocation.workspace, overrides), backlog)
+    loaded = load(invocation.workspace, overrides)
+    return _planned(invocation, loaded, backlog, "Give a prompt with -p TEXT or -f FILE.")
 
 
 def plan_again(invocation: Invocation, run_dir: str) -> Plan:
@@ -120,7 +121,7 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
         message = f"cannot read what run {os.path.basename(run_dir)} was to do: {path}: {error}"
         raise StateError(message, "Start a new one: ralph run") from error
     backlog = PromptText(text) if file_name is None else PromptFile(file_name)
-    return _planned(invocation, loaded, backlog)
+    return _planned(invocation, loaded, backlog, "Put it back, then: ralph resume")
 
 
 def keep_plan(plan: Plan, run_dir: str) -> None:
@@ -137,10 +138,13 @@ def keep_plan(plan: Plan, run_dir: str) -> None:
         raise unwritable_state(run_dir, error) from error
 
 
-def _planned(invocation: Invocation, loaded: Loaded, backlog: Callable[[], Backlog]) -> Plan:
+def _planned(
+    invocation: Invocation, loaded: Loaded, backlog: Callable[[], Backlog], remedy: str
+) -> Plan:
+    """The plan; `remedy` is what to do about a prompt that cannot be read."""
     tasks = backlog()
     if tasks.problem:
-        raise ConfigError(tasks.problem, "Give a prompt with -p TEXT or -f FILE.")
+        raise ConfigError(tasks.problem, remedy)
     agent = loaded.settings.agent
     command = find_command(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
