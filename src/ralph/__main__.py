@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # Python's own 700 has it look for garbage forty times while it imports, and finds none.
 _NEW_OBJECTS = 50_000
+_INTERRUPTED = 130
 _NO_RUN = frozenset({"-h", "--help", "-v", "--version", "--dry-run"})
 
 
@@ -28,6 +29,8 @@ def main() -> None:
     code = run_command_line(arguments, keeper)
     if keeper is not None:
         keeper.let_go()
+    if code == _INTERRUPTED:
+        _leave()
     sys.exit(code)
 
 
@@ -47,7 +50,9 @@ def _keeper_for(arguments: list[str]) -> "Launched | None":
 
 
 def _leave(*_: object) -> None:
-    os._exit(130)
+    """`python -m` would turn a Ctrl+C that came within an `exec` into a death by SIGINT, although
+    it was caught; so it is not asked. What is said is flushed when it is said."""
+    os._exit(_INTERRUPTED)
 
 
 def _print_version() -> int:
