@@ -54,9 +54,7 @@ def _compiled_init(cls: Any) -> Any:  # noqa: ANN401
         known |= {f"default_{f.name}": f.default, f"make_{f.name}": f.default_factory}
     parameters = ", ".join(["self", *map(_parameter, fields(cls))])
     lines = [f" self.{f.name} = {_argument(f)}" for f in fields(cls)] or [" pass"]
-    source = "\n".join([f"def __init__({parameters}):", *lines])
-    # Given a string, exec lets a Ctrl+C that comes just now decide the exit code, caught or not.
-    exec(compile(source, "<value>", "exec"), known)  # noqa: S102  names of ours
+    exec("\n".join([f"def __init__({parameters}):", *lines]), known)  # noqa: S102  names of ours
     made = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"  # it stands in a TypeError
     made.__annotations__ = {f.name: f.type for f in fields(cls)} | {"return": None}
