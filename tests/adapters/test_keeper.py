@@ -14,7 +14,7 @@ from adapter_support import await_that, is_alive, let_it_be, shell
 
 from ralph.adapters import keeper_process
 from ralph.adapters.keeper import Keeper
-from ralph.adapters.process import Command, start
+from ralph.adapters.process import Command
 from ralph.cli.loop import keeping
 from ralph.core.verdict import Cut
 
@@ -167,7 +167,7 @@ def test_where_a_keeper_cannot_work_none_is_tried(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "pidfd_open", forbidden)
     assert not keeper_process.is_possible()
     with keeping(None) as starter:
-        assert starter is start
+        assert not isinstance(starter, Keeper)
 
 
 def test_a_stopped_keeper_is_noticed_when_its_child_has_ended() -> None:

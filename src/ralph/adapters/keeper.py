@@ -14,7 +14,15 @@ from typing import IO, Any
 
 from ralph.adapters import keeper_process
 from ralph.adapters.keeper_process import Launched
-from ralph.adapters.process import Child, Command, Streams, memory_file, pidfd_of, shell_code
+from ralph.adapters.process import (
+    UNBOUND,
+    Child,
+    Command,
+    Streams,
+    memory_file,
+    pidfd_of,
+    shell_code,
+)
 
 _ANSWER = 5.0  # seconds after which a keeper that should answer is taken for dead
 _TICK = 0.001
@@ -34,12 +42,15 @@ class Keeper:
     it ends everything below it, and a library would end its host's children.
     """
 
-    def __init__(self, *, adopts: bool = False, begun: Launched | None = None) -> None:
+    def __init__(
+        self, *, adopts: bool = False, begun: Launched | None = None, most_grace: float = UNBOUND
+    ) -> None:
         # What we have inherited from whoever became us by exec is not ours to end.
         strangers = keeper_process.descendants(os.getpid()) if adopts else []
         self._spared = tuple(pid for pid in strangers if begun is None or pid != begun.pid)
         self._adopts = adopts and keeper_process.become_subreaper()
         self._begun = begun
+        self._most_grace = most_grace
         self._link: socket | None = None
         self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
         self.pid = 0
@@ -142,7 +153,7 @@ class Keeper:
                 child = _Kept(self, self._spawned(command))
             finally:
                 os.close(specification)
-            return Child(child, time.monotonic(), streams.taken())
+            return Child(child, time.monotonic(), streams.taken(), self._most_grace)
 
     def _specification(self, command: Command) -> bytes:
         """What to run, in bytes, as the system will see it."""

@@ -25,6 +25,7 @@ _CHUNK = 128 * 1024
 # What a child can have written before it ended. As much as Linux allows everybody: some CLIs exit
 # without waiting for a full pipe, and lose their last words.
 _MOST_IN_A_PIPE = 8 * _CHUNK
+UNBOUND = float("inf")  # seconds for each step of the route, unless someone says less
 _ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
@@ -83,6 +84,7 @@ class Child:
     handle: Handle
     started: float
     readers: dict[int, Callable[[bytes], None]] = field(default_factory=dict)
+    most_grace: float = UNBOUND
 
     def seconds(self) -> float:
         """How long it has been running."""
@@ -124,10 +126,14 @@ class Child:
 
     def _watched(self, answer: Cut | None, cut: Cut | None) -> Cut | None:
         """A cut begins the end; one with less grace only hastens it."""
-        if answer is None or (cut is not None and answer.grace >= cut.grace):
+        if answer is None:
             return cut
-        self.handle.end(answer.grace)
-        return answer if cut is None else Cut(cut.why, answer.grace, cut.finished)
+        grace = min(answer.grace, self.most_grace)
+        if cut is not None and grace >= cut.grace:
+            return cut
+        self.handle.end(grace)
+        begun = cut or answer
+        return Cut(begun.why, grace, begun.finished)
 
     def _patience(self, seconds: float) -> float:
         """How long to poll, in milliseconds."""
@@ -232,6 +238,8 @@ def start(
     on_output: Callable[[bytes], None] | None = None,
     on_error: Callable[[bytes], None] | None = None,
     log: IO[bytes] | None = None,
+    *,
+    most_grace: float = UNBOUND,
 ) -> Child:
     """A `Starter` that starts the child directly."""
     import subprocess  # the keeper needs none of it
@@ -246,7 +254,7 @@ def start(
             stderr=streams.stderr,
             start_new_session=True,
         )
-        return Child(_Group(process), time.monotonic(), streams.taken())
+        return Child(_Group(process), time.monotonic(), streams.taken(), most_grace)
 
 
 class Streams:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph import __version__
@@ -16,7 +17,7 @@ from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock, Owner, read_owner
-from ralph.adapters.process import Starter, start
+from ralph.adapters.process import UNBOUND, Starter, start
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.display import Attention, Display, Recorder, merged
@@ -96,7 +97,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
         with (
             SignalCounter() as counter,
             display.console.live(),
-            keeping(invocation.keeper) as start,
+            keeping(invocation.keeper, plan.settings.end_grace) as start,
         ):
             ledger = Ledger(plan.project, display.console.note, history.started, before.iteration)
             recorder = Recorder(journal, (*display.readers, ledger))
@@ -113,11 +114,11 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
 
 
 @contextmanager
-def keeping(begun: "Launched | None") -> Iterator[Starter]:
+def keeping(begun: "Launched | None", end_grace: float = UNBOUND) -> Iterator[Starter]:
     """What starts the run's children: a keeper, where the system can have one."""
-    keeper = _keeper(begun)
+    keeper = _keeper(begun, end_grace)
     if keeper is None:
-        yield start
+        yield partial(start, most_grace=end_grace)
         return
     try:
         keeper.begin()
@@ -131,13 +132,13 @@ def keeping(begun: "Launched | None") -> Iterator[Starter]:
         keeper.close()
 
 
-def _keeper(begun: "Launched | None") -> "Keeper | None":
+def _keeper(begun: "Launched | None", end_grace: float) -> "Keeper | None":
     if sys.platform != "linux":
         return None
     from ralph.adapters.keeper import Keeper
     from ralph.adapters.keeper_process import is_possible
 
-    return Keeper(adopts=True, begun=begun) if is_possible() else None
+    return Keeper(adopts=True, begun=begun, most_grace=end_grace) if is_possible() else None
 
 
 def _loop(

@@ -199,6 +199,10 @@ class Settings(Group, frozen=True):
         Seconds,
         Meta(description="Seconds for the agent to exit after it has said its result."),
     ] = 10
+    end_grace: Annotated[
+        Seconds,
+        Meta(description="Seconds between INT, TERM and KILL when something has to be ended."),
+    ] = 5
     protect: Annotated[
         tuple[Text, ...],
         Meta(description="Paths, directories or globs that the agent may not change."),
