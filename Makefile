@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 RUN := $(PYTHON) -m
 
 .NOTPARALLEL:
-.PHONY: help demo test check lint fmt build install all cover bench test-agents clean venv
+.PHONY: help demo test check lint fmt build install all cover bench faults test-agents clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -12,7 +12,7 @@ demo: venv ## run the main job on the scripted agent: no key, no network
 	@.venv/bin/ralph demo
 
 test: venv ## pass the tests, in parallel
-	@$(RUN) pytest -n auto -m "not agents"
+	@$(RUN) pytest -n auto -m "not agents and not faults"
 
 check: venv lint ## format, lint, types, layers and sizes; changes nothing
 	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
@@ -51,12 +51,16 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of core and streams; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto -m "not agents"
+	@$(RUN) pytest -q -n auto -m "not agents and not faults"
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include='*/ralph/core/*,*/ralph/streams/*'
 
 bench: venv ## what a run costs beside a bare bash loop; BENCH="--quick" passes options on
 	@$(RUN) bench $(BENCH)
+
+faults: venv ## kill runs by every route and look who is left; FAULTS="--kills 20" passes options on
+	@$(RUN) pytest -q -m faults tests/faults
+	@PYTHONPATH=tests $(RUN) faults $(FAULTS)
 
 test-agents: venv ## run the real claude, codex, gemini and opencode against a scripted model
 	@bin=$$(tools/agents) || exit; \

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import ralph
+
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "ralph"
 PURE = frozenset({"core", "streams"})
 # What reads a clock, a file, the environment, chance or the network.
@@ -44,9 +46,11 @@ ROOMS = {
     "hooks": room("core ports engine profiles"),
     "ui": room("core streams", "rich"),
     "cli": room(ALL, "click msgspec rich"),
+    "supervisor": room("core ports engine profiles adapters"),  # the library, beside cli
     "__main__": room(ALL),
-    "__init__": room(ALL),
+    "__init__": room(f"{ALL} supervisor"),
 }
+LIBRARY = frozenset(ralph.__all__) - {"__version__"}  # `from ralph import ...`
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def objection(here: str, module: str) -> str | None:
     top, _, rest = module.partition(".")
     allowed = ROOMS[here]
     if top == "ralph":
-        there = rest.partition(".")[0]
+        there = "supervisor" if rest in LIBRARY else rest.partition(".")[0]
         known = there in ROOMS and there != "__init__"
         wrong = known and there != here and there not in allowed.rooms
         return f"{here} must not import {there}" if wrong else None
@@ -136,6 +140,10 @@ def test_every_room_sees_only_the_rooms_below_it() -> None:
         ("hooks/stop.py", "import ralph.adapters.git", "hooks must not import adapters"),
         ("ui/console.py", "from ralph.engine import run", "ui must not import engine"),
         ("testing/fakes.py", "import pytest", "testing must not import pytest"),
+        ("cli/run.py", "import ralph.supervisor", "cli must not import supervisor"),
+        ("cli/run.py", "from ralph import Supervisor", "cli must not import supervisor"),
+        ("supervisor.py", "from ralph.cli import loop", "supervisor must not import cli"),
+        ("supervisor.py", "import msgspec", "supervisor must not import msgspec"),
         ("extra/thing.py", "", "extra is not a room of the design"),
     ],
 )
@@ -152,6 +160,8 @@ def test_a_wrong_import_is_named_with_its_line(module: str, source: str, why: st
         ("engine.py", "import time\nfrom ralph import __version__\nfrom ralph.ports import Ports"),
         ("adapters/git.py", "import os\nfrom ralph.errors import StateError\nimport msgspec"),
         ("ui/console.py", "from rich.table import Table\nfrom ralph.streams import claude"),
+        ("__init__.py", "from ralph import supervisor"),
+        ("supervisor.py", "from ralph.engine import run\nfrom ralph.adapters.bus import Bus"),
         ("cli/run.py", "import click\nfrom ralph.adapters import git\nfrom ralph import testing"),
     ],
 )

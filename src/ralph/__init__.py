@@ -1,3 +1,31 @@
 """Ralph runs AI coding agents in a loop until the work is done, and proves that it is done."""
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Cancelled",
+    "DoneIsDirectory",
+    "MaxRestartsExceeded",
+    "Supervisor",
+    "SupervisorError",
+    "__version__",
+]
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.supervisor import (
+        Cancelled,
+        DoneIsDirectory,
+        MaxRestartsExceeded,
+        Supervisor,
+        SupervisorError,
+    )
+else:
+
+    def __getattr__(name):  # noqa: ANN001, ANN202  the type checker knows the names above
+        """The library, which is imported when it is first asked for: `ralph` must start fast."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ralph import supervisor
+
+        return getattr(supervisor, name)

@@ -2,12 +2,17 @@
 
 import gc
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+
     from ralph.adapters.keeper_process import Launched
+    from ralph.adapters.registration import Registered
+else:
+    import _signal as signal  # the other makes enums of it all, which takes half of our start
 
 # Python's own 700 has it look for garbage forty times while it imports, and finds none.
 _NEW_OBJECTS = 50_000
@@ -20,26 +25,60 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
         sys.exit(_print_version())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)  # imports take a moment, and a signal may come in it
+    _on_signals(_leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
-    keeper = _keeper_for(arguments)
+    job = _registered(arguments)
+    keeper = _keeper_for(arguments, job)
     from ralph.cli.main import run_command_line
 
-    code = run_command_line(arguments, keeper)
+    code = run_command_line(arguments, keeper, job)
     if keeper is not None:
         keeper.let_go()
+    if job is not None:
+        job.end_anyhow(code)
     if code == _INTERRUPTED:
         _leave()
     sys.exit(code)
 
 
-def _keeper_for(arguments: list[str]) -> "Launched | None":
+def _on_signals(handler: "Callable[..., None]") -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
+def _registered(arguments: list[str]) -> "Registered | None":
+    """`ralph job` registers its run at once: whoever ends our caller spares only such as did."""
+    if arguments[:1] != ["job"]:
+        return None
+    from ralph.adapters.registration import leave_group, register, wanted
+
+    wish = wanted(arguments[1:], os.environ)
+    if wish is None:
+        return None
+    leave_group()
+    try:
+        job = register(wish, os.environ)
+    except OSError:
+        return None  # it is tried again when all is known, and told then
+
+    def leave(*_: object) -> None:
+        job.end_anyhow(_INTERRUPTED)
+        _leave()
+
+    _on_signals(leave)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup: the terminal may go
+        signal.signal(signal.SIGHUP, leave)
+    return job
+
+
+def _keeper_for(arguments: list[str], job: "Registered | None") -> "Launched | None":
     """A run needs a keeper, which gets ready while we import (ADR 23)."""
     first = arguments[0] if arguments else ""
-    if sys.platform != "linux" or not (first == "run" or first.startswith("-")):
+    runs = first in ("run", "supervise") or first.startswith("-")
+    if sys.platform != "linux" or not (runs or job is not None):
         return None
-    if not _NO_RUN.isdisjoint(arguments):
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if job is None and not _NO_RUN.isdisjoint(own):
         return None
     from ralph.adapters.keeper_process import launch
 

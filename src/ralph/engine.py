@@ -50,6 +50,8 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Have the agent work, watching it."""
+    if state.cut_off and (stop := _reconsidered(policy, ports, state)) is not None:
+        return _record(ports, state, stop)
     case = survey(ports, state, Boundary.WATCHING)
     if case.backlog.problem:
         turn = Turn(Ending.UNSTARTABLE, exit_code=None, why=case.backlog.problem)
@@ -57,6 +59,16 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
         order = Order(policy.compose(case), state.iteration, _role(state), policy.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, policy.watching, case))
     return _record(ports, state, Ended(ports.clock.now(), turn))
+
+
+def _reconsidered(policy: Policy, ports: Ports, state: RunState) -> Decided | None:
+    """What ends the run before a turn that a crash cut off is paid once more."""
+    case = survey(ports, replace(state, again=True), Boundary.OPENING)
+    answer = decide(case, policy.retaking)
+    if answer is None:
+        return None
+    assert isinstance(answer, Stop), "a turn that was cut off is taken again, or the run ends"
+    return Decided(ports.clock.now(), Boundary.OPENING, answer)
 
 
 def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
@@ -102,7 +114,8 @@ def _rest(ports: Ports, state: RunState) -> None:
 
 def _stirred(ports: Ports, *, paused: bool) -> bool:
     signals = ports.world.signals()
-    return bool(signals.cancels) or signals.paused is paused
+    marked = signals.done_at is not None or signals.wait is not None
+    return bool(signals.cancels) or signals.paused is paused or marked
 
 
 def _role(state: RunState) -> Role:

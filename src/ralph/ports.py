@@ -121,6 +121,7 @@ class Policy:
     watching: Ladder
     stopping: Ladder
     closing: Ladder
+    retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
     gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
     allowance: Callable[[Case], Allowance] = _no_allowance
     settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = _no_steps

@@ -15,6 +15,7 @@ from ralph.adapters import agent as agent_module
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import module_of
 from ralph.adapters.process import Child
+from ralph.adapters.turn_files import NumberedFiles
 from ralph.core.events import AgentEvent, Progress, Text, Usage
 from ralph.core.limits import Prices
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
@@ -49,7 +50,7 @@ class Stage:
             prices=None,
             workspace=str(self.root / "ws"),
             env=dict(os.environ),
-            run_dir=str(self.run_dir),
+            filing=NumberedFiles(str(self.run_dir)),
         )
 
     def play(self, kind: str, *turns: dict[str, Any], order: Order = Order("do it", 1)) -> Turn:
@@ -212,7 +213,7 @@ def test_a_full_disk_ends_the_saving_and_not_the_turn(
     def full(path: str, flags: int) -> int:
         return os.open("/dev/full" if path.endswith(".stream") else path, flags, 0o600)
 
-    monkeypatch.setattr(agent_module, "_private", full)
+    monkeypatch.setattr(agent_module, "private", full)
     turn = stage.play("text", {"text": "I work.", "response": "DONE"})
     assert (turn.failed, [c.content for c in turn.claims]) == (False, ["DONE"])
     said = [e.text for e in stage.events if isinstance(e, Progress)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.agent import SavedPrompts
+from ralph.adapters.turn_files import SavedPrompts
 
 
 def save(directory: Path, *prompts: bytes) -> list[Path]:

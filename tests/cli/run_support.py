@@ -171,3 +171,11 @@ def assert_clear(done: Done, code: int, *words: str) -> None:
     assert done.code == code, done.err
     missing = [word for word in words if word not in done.err]
     assert not missing, f"{missing} not in:\n{done.err}"
+
+
+def await_gone(*pids: int) -> None:
+    """Wait for processes that must end."""
+    deadline = time.monotonic() + 30
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < deadline, f"still there: {pids}"
+        time.sleep(0.01)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from crash_support import KILLED, PYTHON
 from run_support import Here, Running, assert_clear, facts, journals, prepare, program
 
 from ralph.adapters.journal import read_journal
@@ -30,24 +31,6 @@ elif [ ! -e b ]; then echo b > b; said='<response>DONE</response>'
 else said='<response>DONE</response>'; fi
 echo '{"type":"assistant","message":{"content":[{"type":"text","text":"'"$said"'"}]}}'
 echo '{"type":"result","subtype":"success","is_error":false,"total_cost_usd":0.25}'
-"""
-# Kills itself at the n-th record of its journal, before it is kept or after.
-KILLED = """
-import os, sys
-from ralph.adapters.journal import FileJournal
-from ralph.cli.main import run_command_line
-when, number, *arguments = sys.argv[1:]
-keep, count = FileJournal.record, 0
-def record(journal, fact):
-    global count
-    count += 1
-    if when == "before" and count == int(number):
-        os.kill(os.getpid(), 9)
-    keep(journal, fact)
-    if when == "after" and count == int(number):
-        os.kill(os.getpid(), 9)
-FileJournal.record = record
-sys.exit(run_command_line(arguments))
 """
 
 
@@ -119,7 +102,6 @@ class Stage:
 
 
 RUN = ("run", "-p", "Write a and b.", "-m", "5")
-PYTHON = (sys.executable, "-m", "ralph")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

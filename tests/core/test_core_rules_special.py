@@ -8,7 +8,7 @@ from core_cases import CRASHED, FINDING, NOW, UNDER_WORK, closing, opening, said
 from ralph.core.case import Case
 from ralph.core.claims import CompleteClaim, PromiseTag
 from ralph.core.limits import Limits, Spent
-from ralph.core.rules_marks import Waiting, marked_done
+from ralph.core.rules_marks import WaitCode, marked_done, waiting
 from ralph.core.rules_session import ULTRAWORK, Disbelieved, Remind
 from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SilentRetry
 from ralph.core.rules_tasks import TaskLimit, TasksLimit, proven
@@ -102,7 +102,8 @@ def test_only_the_done_file_completes() -> None:
 )
 def test_waiting_without_restart(code: int | None, signals: Signals, why: str | None) -> None:
     """S §Wait-Without-Restart: exit code, bus message or marker file."""
-    answer = Waiting()(closing(Turn(exit_code=code), signals=signals))
+    case = closing(Turn(exit_code=code), signals=signals)
+    answer = waiting(case) or WaitCode()(case)
     assert answer == (Stop(Reason.BLOCKED, why) if why else None)
 
 

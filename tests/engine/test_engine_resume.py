@@ -32,6 +32,7 @@ from ralph.profiles.tasks import tasks
 from ralph.testing.fakes import (
     FakeAgent,
     FakeClock,
+    FakeCompany,
     FakeGate,
     FakeScm,
     FakeWorkbench,
@@ -117,18 +118,14 @@ def backlog() -> Stage:
 
 
 def restarts() -> Stage:
-    """S: two restarts, then DONE; the children are waited for."""
-    world, waits = FakeWorld(), set[float]()
+    """S: two restarts, then someone writes DONE; the children are waited for."""
+    world, company, agent = FakeWorld(), FakeCompany(), FakeAgent([WORK, CRASH])
 
-    def mark(order: Order) -> None:
-        world.asked = Signals(done_at=1.0) if order.iteration == 3 else Signals()
+    def mark() -> None:
+        world.asked = Signals(done_at=1.0) if agent.orders[-1].iteration == 3 else Signals()
 
-    def wait_for_children(seconds: float) -> str:
-        waits.add(seconds)
-        return "no active children"
-
-    policy = supervise(wait_for_children=wait_for_children)
-    return Stage(policy, FakeAgent([WORK, CRASH], during=mark), world, lambda: waits)
+    clock = FakeClock(tick=0.5, during_rest=mark)
+    return Stage(supervise(company=company), agent, world, lambda: company.told, clock)
 
 
 def stories() -> Stage:

@@ -6,7 +6,7 @@ from histories import WORK, play
 from ralph.core.case import Ladder
 from ralph.core.limits import Limits
 from ralph.core.rules import Failing, RateLimit, ResultGrace, RunLimit, Stalled, Timeouts, rule_name
-from ralph.core.rules_marks import CarryOn, DoneGrace, Waiting
+from ralph.core.rules_marks import CarryOn, DoneGrace, MaxRestarts, WaitCode
 from ralph.core.rules_stories import HoldLimit, SilentRetry
 from ralph.core.rules_tasks import TaskLimit, TasksLimit, TaskTimeLeft
 from ralph.core.task import Backlog, Task
@@ -49,10 +49,13 @@ def names(ladder: Ladder) -> str:
         (TASKS.watching, f"{WATCH} TaskTimeLeft"),
         (TASKS.stopping, "release"),
         (TASKS.closing, f"{FAIL} proven Believed TaskLimit RunLimit {END}"),
-        (SUPERVISE.opening, "cancelled unreadable marked_done RunLimit carry_on"),
-        (SUPERVISE.watching, "SecondSignal Timeouts DoneGrace"),
+        (
+            SUPERVISE.opening,
+            "cancelled marked_done unreadable waiting paused MaxRestarts RunLimit carry_on",
+        ),
+        (SUPERVISE.watching, "SecondSignal Timeouts DoneGrace TimeLeft MoneyLeft"),
         (SUPERVISE.stopping, "release"),
-        (SUPERVISE.closing, f"{BEGIN} marked_done Waiting CarryOn"),
+        (SUPERVISE.closing, f"{BEGIN} marked_done unreadable waiting WaitCode CarryOn"),
         (REVIEWED.opening, "cancelled paused unreadable AllApproved Stuck RunLimit carry_on"),
         (REVIEWED.watching, WATCH),
         (REVIEWED.stopping, "HoldLimit Objections release"),
@@ -72,8 +75,8 @@ def test_the_order_of_the_rules(ladder: Ladder, order: str) -> None:
         (TASKS, [Failing(3), Stalled(3, park=True), TasksLimit(50)]),
         (TASKS, [TaskLimit(Limits(10, 1800.0, 5.0)), TaskTimeLeft(Limits(10, 1800.0, 5.0))]),
         (TASKS, [RunLimit(Limits(None, 14_400.0, 50.0))]),
-        (SUPERVISE, [RunLimit(Limits(iterations=100)), CarryOn(1.0), DoneGrace(300.0), Timeouts()]),
-        (SUPERVISE, [Waiting(42)]),
+        (SUPERVISE, [CarryOn(1.0), DoneGrace(300.0), Timeouts()]),
+        (SUPERVISE, [WaitCode(42), MaxRestarts(100)]),
         (REVIEWED, [RunLimit(Limits(iterations=15)), Failing(3), Stalled(3)]),
         (REVIEWED, [SilentRetry(3), HoldLimit(5)]),
         (session(), [RunLimit(Limits(iterations=50))]),

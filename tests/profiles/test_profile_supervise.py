@@ -7,13 +7,13 @@ from histories import BLOCKED, CRASH, CUT, DONE, MISSING, WORK, erred, limited, 
 
 from ralph.core.facts import Began, Decided, Fact, Resumed
 from ralph.core.state import replay
-from ralph.core.task import Assignment
+from ralph.core.task import Assignment, Backlog, Task
 from ralph.core.turn import Order, Pulse, Turn
 from ralph.core.verdict import Boundary, Continue, Reason, Stop
 from ralph.core.world import Signals
 from ralph.profiles.shared import Patience
 from ralph.profiles.supervise import AGAIN, supervise
-from ralph.testing.fakes import FakeAgent, FakeClock, FakeWorld
+from ralph.testing.fakes import FakeAgent, FakeClock, FakeCompany, FakeWorld
 
 MARKED = Signals(done_at=1000.0)
 
@@ -101,30 +101,107 @@ def test_a_run_cut_off_by_a_crash_is_told_so() -> None:
     assert prompt.endswith(f"{AGAIN}\n\ndo it")
 
 
+@pytest.mark.parametrize(
+    ("marks", "exit_code"),
+    [(MARKED, 0), (Signals(wait="a webhook"), 3), (Signals(problem="DONE is a directory"), 2)],
+)
+def test_a_run_cut_off_by_a_crash_may_have_left_its_mark(marks: Signals, exit_code: int) -> None:
+    """Then it is not paid twice."""
+    facts: list[Fact] = [Began(900.0, 2, Assignment("prompt")), Resumed(950.0, 8)]
+    result = play(supervise(2), [WORK], FakeWorld(asked=marks), state=replay(facts))
+    assert (result.turns, result.exit_code) == (0, exit_code)
+
+
+def test_a_cancel_before_it_is_taken_again_leaves_it_cut_off() -> None:
+    facts: list[Fact] = [Began(900.0, 2, Assignment("prompt")), Resumed(950.0, 8)]
+    world = FakeWorld(asked=Signals(1, 1000.0))
+    result = play(supervise(2), [WORK], world, state=replay(facts))
+    assert (result.turns, result.exit_code) == (0, 130)
+    world.asked = Signals()
+    state = replay([*facts, *result.facts, Resumed(990.0, 9)])
+    assert play(supervise(2), [WORK], world, state=state).agent.orders[0].iteration == 2
+
+
 def test_completed_waits_for_the_children_once() -> None:
     """S §DONE File Detection: "waits for any active child runs ... (up to `waitTimeout`)"."""
-    waits: list[float] = []
-
-    def wait_for_children(seconds: float) -> str:
-        waits.append(seconds)
-        return "2 children ended"
-
-    policy = supervise(wait_timeout=60.0, wait_for_children=wait_for_children)
+    company = FakeCompany("2 child runs ended")
+    policy = supervise(wait_timeout=60.0, company=company)
     result = play(policy, [WORK], FakeWorld(asked=MARKED))
-    assert (waits, result.steps) == ([60.0], [("children", True, "2 children ended")])
+    assert result.steps == [("children", True, "2 child runs ended"), ("bus", True, "")]
+    assert company.waits == [60.0]
+    assert company.told == [("DONE marker present", "2 child runs ended")]
     assert result.stop.evidence == ("DONE marker present",)
     unsettled = replay(result.facts[:-1])
     again = play(policy, [WORK], FakeWorld(asked=MARKED), state=unsettled)
-    assert (waits, again.exit_code) == ([60.0], 0)
+    assert (company.waits, again.exit_code) == ([60.0], 0)
 
 
-def test_nobody_waits_for_children_of_a_run_that_is_not_complete() -> None:
-    def wait_for_children(seconds: float) -> str:
-        raise AssertionError("nothing is complete")
+@pytest.mark.parametrize(
+    ("turn", "marks", "why"),
+    [
+        (WORK, Signals(), "max restarts (1) exceeded"),
+        (Turn(exit_code=42), Signals(), "waiting without restart: exit code 42"),
+        (MISSING, Signals(), MISSING.why),
+    ],
+)
+def test_nobody_waits_for_children_of_a_run_that_is_not_complete(
+    turn: Turn, marks: Signals, why: str
+) -> None:
+    """But its end is told."""
+    company = FakeCompany()
+    result = play(supervise(1, company=company), [turn])
+    assert (company.waits, company.told) == ([], [(why, "")])
+    assert result.steps == [("bus", True, "")]
 
-    result = play(supervise(1, wait_for_children=wait_for_children), [WORK])
-    assert (result.exit_code, result.steps) == (1, [])
-    assert play(supervise(1), [WORK], FakeWorld(asked=MARKED)).steps[0][2] == "no active children"
+
+def test_a_bus_that_cannot_be_written_fails_no_task() -> None:
+    company = FakeCompany(problem="cannot write it")
+    result = play(supervise(company=company), [WORK], FakeWorld(asked=MARKED))
+    assert (result.exit_code, result.steps[-1]) == (0, ("bus", False, "cannot write it"))
+
+
+def test_a_signal_while_it_waits_for_children_ends_the_run() -> None:
+    """ADR 7: "during a wait: stop at once"; and 130. `ralph resume` then waits again."""
+    world = FakeWorld(asked=MARKED)
+
+    def press() -> None:
+        world.asked = Signals(1, 1000.0, done_at=1000.0)
+
+    company = FakeCompany(during_wait=press)
+    result = play(supervise(company=company), [WORK], world)
+    assert (result.exit_code, result.steps, company.told) == (130, [], [])
+
+
+@pytest.mark.parametrize("mark", [MARKED, Signals(wait="a webhook")])
+def test_a_mark_ends_the_delay(mark: Signals) -> None:
+    """DONE "is noticed within 250 ms", however long the delay is."""
+    world = FakeWorld()
+
+    def leave() -> None:
+        world.asked = mark
+
+    clock = FakeClock(during_rest=leave)
+    result = play(supervise(restart_delay=3600.0), [WORK], world, clock)
+    assert (result.turns, clock.time < 1100.0) == (1, True)
+
+
+def test_a_pause_holds_before_the_next_attempt() -> None:
+    world = FakeWorld()
+
+    def pause(order: Order) -> None:
+        world.asked = Signals(paused=True)
+
+    def resume() -> None:
+        world.asked = Signals()
+
+    agent = FakeAgent([WORK], during=pause)
+    result = play(supervise(2), agent, world, FakeClock(during_rest=resume))
+    assert (result.turns, result.exit_code) == (2, 1)
+
+
+def test_a_command_without_a_prompt_is_told_nothing() -> None:
+    world = FakeWorld(Backlog((Task("prompt", text=""),)))
+    assert play(supervise(2), [WORK], world).agent.prompts() == ["", ""]
 
 
 def test_an_agent_that_goes_on_after_done_is_ended_and_all_is_well() -> None:

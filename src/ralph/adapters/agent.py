@@ -5,13 +5,13 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from io import FileIO
-from itertools import chain, count
 
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.adapters.turn_files import Filing, TurnFiles, private
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
 from ralph.core.events import AgentEvent, Failure, Progress
@@ -44,7 +44,7 @@ class Setup:
     prices: Prices | None
     workspace: str
     env: Mapping[str, str]
-    run_dir: str
+    filing: Filing
     secrets: tuple[bytes, ...] = ()
     start: Starter = start
 
@@ -63,25 +63,25 @@ class CliAgent:
         self._on_events = on_events
         self._on_launch = on_launch
         self._record = record
-        self._stem = ""  # of this turn's files
-        self._prompts = SavedPrompts()
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
         """Run the command once; everything that can happen to it is a Turn."""
-        self._stem = self._free_stem(order)
-        try:
-            self._save_prompt(order)
-            launch = self.launch(order)
-            file = open(self._path("stream"), "wb", 0, opener=_private)  # noqa: SIM115
-        except (RalphError, OSError, ValueError) as error:
-            return self._unstartable(error)
-        self._on_launch(launch, order)
-        with file:
+        with ExitStack() as open_files:
+            try:
+                files = self._setup.filing.begin(order)
+                self._write_prompt_file(order)
+                launch = self.launch(order, files)
+                output = open_files.enter_context(_opened(files.stream))
+                errors = open_files.enter_context(_opened(files.errors)) if files.errors else None
+            except (RalphError, OSError, ValueError) as error:
+                return self._unstartable(error)
+            self._on_launch(launch, order)
             # Before it starts: what goes wrong with the journal must not leave a process behind.
-            self._record(Launching(time.time(), order.role, launch.dialect, str(file.name)))
-            return self._run(launch, order, watch, file)
+            self._record(Launching(time.time(), order.role, launch.dialect, files.stream))
+            reading = self._reading(launch, order, output, errors)
+            return self._run(launch, files, reading, watch)
 
-    def launch(self, order: Order) -> Launch:
+    def launch(self, order: Order, files: TurnFiles | None = None) -> Launch:
         """The call for this turn; nothing is started."""
         setup = self._setup
         return setup.module.launch(
@@ -94,28 +94,39 @@ class CliAgent:
                 dollars=order.allowance.dollars,
                 prompt_via=setup.prompt_via,
                 prompt_file=self._prompt_file(order),
-                answer_file=self._path("answer"),
+                answer_file=files.answer if files else "",
                 help_text=setup.help_text,
             )
         )
 
-    def _run(self, launch: Launch, order: Order, watch: Watch, file: FileIO) -> Turn:
+    def _reading(
+        self, launch: Launch, order: Order, output: FileIO, errors: FileIO | None
+    ) -> "Reading":
+        secrets = self._setup.secrets
+        return Reading(
+            parser_for(launch.dialect, order.prompt),
+            SavedStream(output, secrets),
+            SavedStream(errors, secrets) if errors else None,
+            self._on_events if order.role is not Role.MESSAGE else _ignore,
+            self._setup.prices,
+        )
+
+    def _run(self, launch: Launch, files: TurnFiles, reading: "Reading", watch: Watch) -> Turn:
         setup = self._setup
-        show = self._on_events if order.role is not Role.MESSAGE else _ignore
-        saved = SavedStream(file, setup.secrets)
-        reading = Reading(parser_for(launch.dialect, order.prompt), saved, show, setup.prices)
-        command = Command(launch.argv, setup.workspace, setup.env, launch.stdin)
+        env = {**setup.env, **files.env} if files.env else setup.env
+        command = Command(launch.argv, setup.workspace, env, launch.stdin)
         try:
             child = setup.start(command, reading.output, reading.error)
         except (OSError, ValueError) as error:
             return self._unstartable(error)
+        setup.filing.started(child.handle.pid)
         ended = child.wait(lambda: watch(reading.pulse()))
         turn = reading.finish(ended)
         if launch.answer_file is not None:
             # Its standard output may show more than the agent's own words.
             answer = _take_file(launch.answer_file)
             turn = replace(turn, text=answer, claims=find_claims(answer))
-        return replace(turn, stream=str(file.name))
+        return replace(turn, stream=files.stream)
 
     def _unstartable(self, error: Exception) -> Turn:
         """A shortage of the machine may pass: such a turn has failed, and another may not."""
@@ -124,8 +135,7 @@ class CliAgent:
             return Turn(exit_code=None, failure=short)
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
-    def _save_prompt(self, order: Order) -> None:
-        self._prompts.save(self._path("prompt"), as_bytes(order.prompt))
+    def _write_prompt_file(self, order: Order) -> None:
         if self._setup.prompt_via == "file":
             ensure_ralph_dir(self._setup.workspace)
             with open(self._prompt_file(order), "wb") as file:
@@ -135,35 +145,6 @@ class CliAgent:
         """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""
         name = f"prompt_{order.iteration:03d}.txt"
         return os.path.join(self._setup.workspace, ".ralph", name)
-
-    def _free_stem(self, order: Order) -> str:
-        """`001`, and `001.2` where that iteration is taken again: what was said is kept."""
-        role = "" if order.role is Role.WORK else f".{order.role}"
-        first = os.path.join(self._setup.run_dir, f"{order.iteration:03d}{role}")
-        stems = chain([first], (f"{first}.{number}" for number in count(2)))
-        return next(stem for stem in stems if not os.path.exists(f"{stem}.stream"))
-
-    def _path(self, what: str) -> str:
-        return f"{self._stem}.{what}"
-
-
-class SavedPrompts:
-    """Prompts on disk. One that did not change is a link: a new file takes ten times as long."""
-
-    def __init__(self) -> None:
-        self._last: tuple[str, bytes] | None = None  # where a file of our own is, and what it holds
-
-    def save(self, path: str, data: bytes) -> None:
-        """Have this at this path. What stands there may be shared: it is not written into."""
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        if self._last is not None and self._last[1] == data:
-            with suppress(OSError):  # this file system has no links, or this file too many
-                os.link(self._last[0], path)
-                return
-        with open(path, "wb", opener=_private) as file:
-            file.write(data)
-        self._last = path, data
 
 
 class SavedStream:
@@ -196,11 +177,13 @@ class Reading:
         self,
         parser: Parser,
         saved: SavedStream,
+        saved_errors: SavedStream | None,
         show: Callable[[Sequence[AgentEvent]], None],
         prices: Prices | None,
     ) -> None:
         self._parser = parser
         self._saved = saved
+        self._saved_errors = saved_errors
         self._show = show
         self._prices = prices
         self._framer = Framer()
@@ -221,6 +204,8 @@ class Reading:
         """Bytes from standard error."""
         self._heard = time.monotonic()
         self._stderr.add(chunk.decode("utf-8", "replace"))
+        if self._saved_errors is not None:
+            self._saved_errors.write(chunk)
 
     def pulse(self) -> Pulse:
         """How the turn looks now."""
@@ -235,6 +220,8 @@ class Reading:
             self._take(self._parser.feed(rest))
         self._take(self._parser.end())
         self._saved.end()
+        if self._saved_errors is not None:
+            self._saved_errors.end()
         if ended.stubborn:
             numbers = ", ".join(map(str, ended.stubborn))
             self._show([Progress(f"these processes could not be ended: {numbers}")])
@@ -275,8 +262,8 @@ def _take_file(path: str) -> str:
     return text
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _opened(path: str) -> FileIO:
+    return open(path, "wb", 0, opener=private)
 
 
 def _why(error: Exception, setup: Setup) -> str:

@@ -142,6 +142,18 @@ def make_run_dir(project: str, run: str) -> str:
     return path
 
 
+def link_run(run_dir: str, project: str) -> None:
+    """Let a run be found from the workspace that it was started in, wherever it is kept."""
+    runs = os.path.join(project, "runs")
+    link = os.path.join(runs, os.path.basename(run_dir))
+    try:
+        os.makedirs(runs, mode=0o700, exist_ok=True)
+        if not os.path.exists(link):
+            os.symlink(run_dir, link)
+    except OSError as error:
+        raise unwritable_state(project, error) from error
+
+
 def unwritable_state(directory: str, error: OSError) -> StateError:
     """What to say when the state cannot be kept."""
     return StateError(

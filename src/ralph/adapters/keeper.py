@@ -37,20 +37,27 @@ class LostError(Exception):
 class Keeper:
     """A `Starter` whose children cannot leave: whatever becomes of Ralph, nothing stays behind.
 
-    The process starts with the first child, or before by `begin`. When something kills it, its
+    The process starts with the first child, or before by `begin`. `jobs` knows, of what is below
+    the keeper's pid, which processes may outlive the child that started them. When something kills it, its
     children come to us if we adopt them, and are ended here. Only a program of its own may adopt:
     it ends everything below it, and a library would end its host's children.
     """
 
     def __init__(
-        self, *, adopts: bool = False, begun: Launched | None = None, most_grace: float = UNBOUND
+        self,
+        *,
+        adopts: bool = False,
+        begun: Launched | None = None,
+        most_grace: float = UNBOUND,
+        jobs: "Callable[[int], tuple[int, ...]]" = lambda _: (),
     ) -> None:
         # What we have inherited from whoever became us by exec is not ours to end.
         strangers = keeper_process.descendants(os.getpid()) if adopts else []
-        self._spared = tuple(pid for pid in strangers if begun is None or pid != begun.pid)
+        self._strangers = tuple(pid for pid in strangers if begun is None or pid != begun.pid)
         self._adopts = adopts and keeper_process.become_subreaper()
         self._begun = begun
         self._most_grace = most_grace
+        self._jobs = jobs
         self._link: socket | None = None
         self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
         self.pid = 0
@@ -105,10 +112,14 @@ class Keeper:
             self._link = None
         keeper_process.signal_all([self.pid], signal.SIGKILL)
         if self._adopts:
-            return keeper_process.sweep(self._spared)
+            return keeper_process.sweep((*self._strangers, *self.jobs()))
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         return ()
+
+    def jobs(self) -> tuple[int, ...]:
+        """Whom to spare when a child is gone and what it left behind is ended."""
+        return self._jobs(self.pid)
 
     def tell(self, *message: object, descriptors: tuple[int, ...] = ()) -> None:
         """Send a message."""
@@ -227,7 +238,7 @@ class _Kept:
             if self._status is None and not self._lost:
                 self._hasten()
             if self._left and not self._lost:
-                self._keeper.tell("sweep", ())
+                self._keeper.tell("sweep", self._keeper.jobs())
                 answer = self._keeper.hear(wait=keeper_process.PATIENCE + _ANSWER)
                 self.stubborn = answer[1] if answer else ()
         except LostError:

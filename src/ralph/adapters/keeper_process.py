@@ -300,17 +300,16 @@ class Keeper:
         self._grace, self._due = grace, 0.0
 
     def _advance(self) -> None:
-        """Take the next step of the route, if one is due. The last is taken again and again: it
-        must reach whoever was born in between."""
+        """Take the next step of the route, if one is due. The last is taken again and again."""
         if not self._child or self._step is None or time.monotonic() < self._due:
             return
-        if self._step < len(ROUTE):
-            _signal_group(self._child, ROUTE[self._step])
+        # The leader of a session cannot leave its group; whoever else did is swept later.
+        _signal_group(self._child, ROUTE[self._step])
+        if self._step + 1 < len(ROUTE):
             self._step += 1
             self._due = time.monotonic() + self._grace
-            return
-        signal_all(descendants(os.getpid()), signal.SIGKILL)
-        self._due = time.monotonic() + _TICK
+        else:
+            self._due = time.monotonic() + _TICK
 
     def _ended(self, pid: int, status: int) -> None:
         if pid == self._child:

@@ -1,6 +1,7 @@
 """What a run left behind whose Ralph and keeper were both killed: found by its environment."""
 
 import os
+import re
 import signal
 import time
 
@@ -12,18 +13,19 @@ _TICK = 0.02
 
 
 def end_orphans(run: str) -> None:
-    """Kill every process that says it belongs to this run (ADR 10)."""
-    mark = f"RALPH_RUN={run}\0".encode()
+    """Kill every process that says it belongs to this run, to an attempt of it (`<run>-001`), or
+    to a job of such an attempt (ADR 10)."""
+    mark = re.compile(rb"(?:^|\0)RALPH_(?:PARENT_)?RUN=%b(?:-\d+)?\0" % re.escape(run.encode()))
     end = time.monotonic() + _PATIENCE
     while (left := _marked(mark)) and time.monotonic() < end:
         signal_all(left, signal.SIGKILL)
         time.sleep(_TICK)
 
 
-def _marked(mark: bytes) -> list[int]:
+def _marked(mark: re.Pattern[bytes]) -> list[int]:
     seen = look()
     ours = _line_of(os.getpid(), seen)
-    return [pid for pid in seen if pid not in ours and mark in _environment(pid)]
+    return [pid for pid in seen if pid not in ours and mark.search(_environment(pid))]
 
 
 def _environment(pid: int) -> bytes:

@@ -60,13 +60,20 @@ class Run:
 def runs_of(project: str) -> list[Run]:
     """A workspace's runs, newest first; also one that has taken the lock and nothing else yet."""
     owner = live_owner(project)
-    names = set(directories(os.path.join(project, "runs")))
+    runs = os.path.join(project, "runs")
+    names = set(directories(runs))
     if owner is not None:
         names.add(owner.run)
-    return [
-        Run(name, project, owner if owner is not None and owner.run == name else None)
-        for name in sorted(names, reverse=True)
-    ]
+    return [_run_at(os.path.join(runs, name), owner) for name in sorted(names, reverse=True)]
+
+
+def _run_at(path: str, owner: Owner | None) -> Run:
+    """The run of that directory. A link leads to a run that is kept with its task (ADR 10)."""
+    run = Run(os.path.basename(path), os.path.dirname(os.path.dirname(path)))
+    if os.path.islink(path):
+        kept = os.path.dirname(os.path.dirname(os.path.realpath(path)))
+        return look_again(Run(run.id, kept))
+    return Run(run.id, run.project, owner if owner is not None and owner.run == run.id else None)
 
 
 def live_owner(project: str) -> Owner | None:
@@ -93,8 +100,8 @@ def projects(root: str) -> list[str]:
 
 def all_runs(root: str) -> list[Run]:
     """Every run of every workspace, newest first."""
-    found = [run for project in projects(root) for run in runs_of(project)]
-    return sorted(found, key=lambda run: run.id, reverse=True)
+    found = {(run.project, run.id): run for project in projects(root) for run in runs_of(project)}
+    return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
 
 def find_run(root: str, workspace: str, part: str | None, command: str) -> Run:
@@ -230,7 +237,11 @@ def read_tail(path: str, most: int) -> bytes:
 
 def prompt_of(launch: Launching) -> str:
     """The prompt that was given to the agent, from the file beside its stream."""
-    path = f"{launch.stream.removesuffix('.stream')}.prompt"
+    directory, name = os.path.split(launch.stream)
+    if name.endswith(".stream"):
+        path = f"{launch.stream.removesuffix('.stream')}.prompt"
+    else:  # an attempt at a supervised task has a directory of its own
+        path = os.path.join(directory, "prompt.md")
     try:
         with open_regular(path) as file:
             return file.read().decode("utf-8", "surrogateescape")

@@ -4,11 +4,11 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from ralph.adapters.agents import Launch
-from ralph.adapters.files import is_inside, ralph_dir_problem
+from ralph.adapters.files import is_inside
 from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.planning import Invocation, Plan
@@ -33,7 +33,7 @@ from ralph.ui.style import Style, Wishes
 
 @value
 class Attention:
-    """What a run hears: its own signals, and what other terminals ask by files.
+    """What a run hears: its own signals, what other terminals ask by files, and its own marks.
 
     Whatever waits asks at least four times a second, so this is the display's heartbeat too.
     """
@@ -41,9 +41,10 @@ class Attention:
     counter: SignalCounter
     files: SignalFiles
     console: Console
+    marks: Callable[[], Signals] = Signals
 
     def __call__(self) -> Signals:
-        own, asked = self.counter.signals(), self.files.signals()
+        own, asked = self.counter.signals(), together(self.files.signals(), self.marks())
         self.console.beat(asked, own)
         return together(own, asked)
 
@@ -113,7 +114,7 @@ class Display:
         if self.json is not None:
             self.json.stop(stop, log=journal)
 
-    def introduce(self, plan: Plan) -> None:
+    def introduce(self, plan: Plan, notes: Sequence[str]) -> None:
         """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
         for name in plan.loaded.files:
@@ -130,10 +131,8 @@ class Display:
                 f"The state directory {plan.state_root} is in the workspace, where the agent can "
                 "change it; better: export RALPH_STATE_DIR=/some/where"
             )
-        if not plan.settings.guardrails:
-            console.note("No guardrail is configured: only the agent's word will count.")
-        elif problem := ralph_dir_problem(plan.workspace):
-            console.note(f"{problem}. The guardrails' logs go beside the journal instead.")
+        for note in notes:
+            console.note(note)
 
     def on_launch(self, launch: Launch, order: Order) -> None:
         """Say how the agent is called, without the prompt, and what it is asked."""
@@ -150,11 +149,17 @@ def merged(plan: Plan) -> str:
 
 
 def _briefing(plan: Plan, run_dir: str) -> Briefing:
+    journal = os.path.join(run_dir, JOURNAL)
+    if plan.supervision is not None:
+        hint = plan.module.PERMISSION_HINT
+        return Briefing(
+            plan.limits.iterations, journal=journal, permission_hint=hint, attempts=True
+        )
     settings, marker = plan.settings, wording_of(plan.settings).contract.marker
     return Briefing(
         iterations=settings.maximum_iterations,
         guardrails=frozenset(g.command for g in settings.guardrails),
-        journal=os.path.join(run_dir, JOURNAL),
+        journal=journal,
         permission_hint=plan.module.PERMISSION_HINT,
         marker=marker,
         completion_sentence="" if settings.tell_completion else completion_sentence(marker),

@@ -51,7 +51,8 @@ def explain(*, schema: bool, in_json: bool) -> None:
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     """All profiles; the harness with the settings in force, the others with their defaults."""
-    from ralph.cli.wiring import limits_of, patience_of, wording_of
+    from ralph.cli.planning import limits_of
+    from ralph.cli.wiring import patience_of, wording_of
     from ralph.profiles.harness import harness
     from ralph.profiles.reviewed import reviewed
     from ralph.profiles.session import session
@@ -69,7 +70,7 @@ def _policies(loaded: Loaded) -> tuple[Policy, ...]:
 
 
 def _ladders(policy: Policy) -> Iterator[tuple[str, Ladder]]:
-    for boundary in ("opening", "watching", "stopping", "closing"):
+    for boundary in ("opening", "retaking", "watching", "stopping", "closing"):
         ladder = getattr(policy, boundary)
         if ladder:
             yield boundary, ladder

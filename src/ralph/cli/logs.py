@@ -22,7 +22,13 @@ from ralph.adapters.runs import (
     look_again,
     prompt_of,
 )
-from ralph.cli.params import completed_by, current_directory, in_directory, whole_number
+from ralph.cli.params import (
+    completed_by,
+    current_directory,
+    in_directory,
+    not_negative,
+    whole_number,
+)
 from ralph.cli.terminal import encoding_of, style_of
 from ralph.core.facts import Launching, Settled
 from ralph.core.turn import Role
@@ -47,20 +53,15 @@ Exit codes: 0, 2 when there is no such run or its journal was changed,
 """
 
 
-def _lines(value: str) -> int:
-    number = whole_number(value)
-    if number < 0:
-        raise click.BadParameter(f"{value} is less than nothing.")
-    return number
-
-
 @click.command(epilog=_EPILOG)
 @click.argument("run", required=False, shell_complete=completed_by("run_ids"))
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
 @click.option("--events", is_flag=True, help="Also what the agent said and did.")
 @click.option("--raw", is_flag=True, help="The journal's own lines; with --events the streams'.")
 @click.option("--json", "in_json", is_flag=True, help="What `ralph run --json` prints.")
-@click.option("-n", "--lines", metavar="N", type=_lines, help="Only the last N lines.")
+@click.option(
+    "-n", "--lines", metavar="N", type=not_negative(whole_number), help="Only the last N lines."
+)
 @click.option("-V", "--verbose", is_flag=True, help="Say more about what happened.")
 @click.option("--emoji/--no-emoji", default=None, help="Emoji as markers.")
 @click.option("--color/--no-color", default=None, help="Colours.")

@@ -5,14 +5,20 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph import __version__
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.files import ensure_state_root, make_run_dir, new_run_id
+from ralph.adapters.files import (
+    ensure_state_root,
+    link_run,
+    make_run_dir,
+    new_run_id,
+    project_dir,
+)
 from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
@@ -22,17 +28,9 @@ from ralph.adapters.recovery import History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.cli.display import Attention, Display, Recorder, merged
 from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
-from ralph.cli.wiring import (
-    build_agent,
-    build_policy,
-    build_protector,
-    build_world,
-    limits_of,
-    patience_of,
-    wording_of,
-)
+from ralph.cli.wiring import AgentReaders, build_agent, patience_of, wiring_of, wording_of
 from ralph.core.facts import Fact, Resumed, Started
-from ralph.core.state import NEW, replay
+from ralph.core.state import NEW, RunState, replay
 from ralph.core.turn import Order
 from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
@@ -51,11 +49,17 @@ def execute(invocation: Invocation) -> int:
     plan = plan_run(invocation)
     if invocation.flags["dry_run"]:
         return show_plan(invocation, plan)
+    return begin(invocation, plan)
+
+
+def begin(invocation: Invocation, plan: Plan) -> int:
+    """Carry out a plan as a new run."""
     ensure_state_root(plan.state_root)
     run_id = new_run_id(time.time())
     with _locked(plan, run_id):
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
+        link_run(run_dir, project_dir(plan.state_root, plan.workspace))
         return _carry_out(invocation, plan, run_dir, History()).exit_code
 
 
@@ -91,18 +95,29 @@ def _take_over(dead: Owner | None) -> None:
 
 def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
     before = replay(history.facts)
+    wiring = wiring_of(plan, run_dir, before)
     display = Display.of(invocation, plan, run_dir, before)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     try:
         with (
             SignalCounter() as counter,
             display.console.live(),
-            keeping(invocation.keeper, plan.settings.end_grace) as start,
+            keeping(invocation.keeper, plan.settings.end_grace, wiring.jobs) as start,
         ):
             ledger = Ledger(plan.project, display.console.note, history.started, before.iteration)
-            recorder = Recorder(journal, (*display.readers, ledger))
-            attention = Attention(counter, SignalFiles(run_dir), display.console)
-            stop = _loop(plan, run_dir, recorder, display, attention, history=history, start=start)
+            recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers))
+            attention = Attention(counter, SignalFiles(run_dir), display.console, wiring.signals)
+            display.introduce(plan, wiring.notes())
+            ports = Ports(
+                agent=wiring.agent(
+                    AgentReaders(recorder.on_events, display.on_launch, recorder.record), start
+                ),
+                world=wiring.world(attention),
+                journal=recorder,
+                clock=SystemClock(),
+            )
+            policy = wiring.policy(attention, start, display.console.note)
+            stop = run(policy, ports, _first_state(plan, run_dir, policy.name, recorder, history))
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
@@ -114,9 +129,13 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
 
 
 @contextmanager
-def keeping(begun: "Launched | None", end_grace: float = UNBOUND) -> Iterator[Starter]:
+def keeping(
+    begun: "Launched | None",
+    end_grace: float = UNBOUND,
+    jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
+) -> Iterator[Starter]:
     """What starts the run's children: a keeper, where the system can have one."""
-    keeper = _keeper(begun, end_grace)
+    keeper = _keeper(begun, end_grace, jobs)
     if keeper is None:
         yield partial(start, most_grace=end_grace)
         return
@@ -132,43 +151,30 @@ def keeping(begun: "Launched | None", end_grace: float = UNBOUND) -> Iterator[St
         keeper.close()
 
 
-def _keeper(begun: "Launched | None", end_grace: float) -> "Keeper | None":
+def _keeper(
+    begun: "Launched | None", end_grace: float, jobs: Callable[[int], tuple[int, ...]]
+) -> "Keeper | None":
     if sys.platform != "linux":
         return None
     from ralph.adapters.keeper import Keeper
     from ralph.adapters.keeper_process import is_possible
 
-    return Keeper(adopts=True, begun=begun, most_grace=end_grace) if is_possible() else None
+    if not is_possible():
+        return None
+    return Keeper(adopts=True, begun=begun, most_grace=end_grace, jobs=jobs)
 
 
-def _loop(
-    plan: Plan,
-    run_dir: str,
-    recorder: Recorder,
-    display: Display,
-    attention: Attention,
-    *,
-    history: History,
-    start: Starter,
-) -> Stop:
-    protector = build_protector(plan, run_dir)
-    ports = Ports(
-        agent=build_agent(
-            plan, run_dir, recorder.on_events, display.on_launch, recorder.record, start=start
-        ),
-        world=build_world(plan, protector, attention),
-        journal=recorder,
-        clock=SystemClock(),
-    )
-    display.introduce(plan)
-    policy = build_policy(plan, run_dir, protector, attention, start)
-    first: tuple[Fact, ...] = (_started(plan, run_dir, policy.name),)
+def _first_state(
+    plan: Plan, run_dir: str, profile: str, recorder: Recorder, history: History
+) -> RunState:
+    """The state in which the engine begins; what leads there is recorded."""
+    first: tuple[Fact, ...] = (_started(plan, run_dir, profile),)
     if history.facts:
         # What happened before the crash first: the time since then does not count.
         first = (*history.recovered, Resumed(time.time(), os.getpid()))
     for fact in first:
         recorder.record(fact)
-    return run(policy, ports, replay(first, replay(history.facts)))
+    return replay(first, replay(history.facts))
 
 
 def _started(plan: Plan, run_dir: str, profile: str) -> Started:
@@ -180,7 +186,7 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
         pid=os.getpid(),
         version=__version__,
         settings=merged(plan),
-        limits=limits_of(plan.settings),
+        limits=plan.limits,
         agent=plan.kind,
         model=plan.model,
     )
@@ -196,9 +202,9 @@ def show_plan(invocation: Invocation, plan: Plan) -> int:
 
     state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
     case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
-    allow = allowance(limits_of(plan.settings), patience_of(plan.settings))
+    allow = allowance(plan.limits, patience_of(plan.settings))
     order = Order(Compose(wording_of(plan.settings))(case), 1, allowance=allow(case))
-    launch = build_agent(plan, plan.project, lambda _: None, may_probe=False).launch(order)
+    launch = build_agent(plan, plan.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}
         first = json.dumps({**shown, "command": launch.argv, "prompt": order.prompt})

@@ -17,10 +17,14 @@ from ralph.ui.channel import Channel, discard
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
+    from ralph.adapters.registration import Registered
 
 
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
+    "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
+    "job": ("ralph.cli.job", "Run a command as a child run of a task."),
+    "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),
     "status": ("ralph.cli.status", "Show what a run is doing and what it has spent."),
     "logs": ("ralph.cli.logs", "Tell what a run did, or follow it."),
     "stop": ("ralph.cli.steer", "End a run after its current operation, or at once."),
@@ -33,6 +37,7 @@ _COMMANDS = {
     "completion": ("ralph.cli.completion", "Print the script that makes a shell complete ralph."),
 }
 _SECTIONS = {  # of the help; what is named in none of them stands first
+    "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
     "Set up and understand": ("init", "doctor", "explain", "demo", "completion"),
 }
@@ -114,8 +119,11 @@ def ralph() -> None:
     """
 
 
-def run_command_line(arguments: list[str], keeper: "Launched | None" = None) -> int:
-    """Run one command; the exit code of README §Exit codes. A run takes the keeper."""
+def run_command_line(
+    arguments: list[str], keeper: "Launched | None" = None, job: "Registered | None" = None
+) -> int:
+    """Run one command; the exit code of README §Exit codes. A run takes the keeper, `ralph job`
+    also what was registered of it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
     _hold_standard_streams()
     _print_anything()
@@ -126,7 +134,7 @@ def run_command_line(arguments: list[str], keeper: "Launched | None" = None) -> 
     arguments = with_command(arguments)
     last = _last_word(arguments)
     try:
-        return _invoke(arguments, keeper)
+        return _invoke(arguments, keeper, job)
     except click.ClickException as error:
         return _usage_error(error, arguments, last=last)
     except (KeyboardInterrupt, click.Abort):
@@ -142,7 +150,8 @@ def run_command_line(arguments: list[str], keeper: "Launched | None" = None) -> 
 
 def _last_word(arguments: list[str]) -> str:
     """What a command with `--json` prints when it fails: a run's `stop`, or an `error`."""
-    if "--json" not in arguments:
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" not in own:
         return ""
     return "stop" if arguments[0] in ("run", "demo") else "error"
 
@@ -170,10 +179,11 @@ def _print_anything() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _invoke(arguments: list[str], keeper: "Launched | None") -> int:
+def _invoke(arguments: list[str], keeper: "Launched | None", job: "Registered | None") -> int:
     try:
         # Not `main`: it would exit by itself when a pipe is closed.
         with ralph.make_context("ralph", [*arguments] or ["--help"], obj=keeper) as context:
+            context.meta["job"] = job
             code = ralph.invoke(context)
     except click.exceptions.Exit as error:
         code = error.exit_code if arguments else Reason.CONFIG.exit_code

@@ -21,6 +21,18 @@ def whole_number(value: str) -> int:
     return int(value, 10)
 
 
+def not_negative(kind: Callable[[str], int]) -> Callable[[str], int]:
+    """A number from 0 on."""
+
+    def check(value: str) -> int:
+        number = kind(value)
+        if number < 0:
+            raise click.BadParameter(f"{value} is less than nothing.")
+        return number
+
+    return check
+
+
 def duration(value: str) -> float:
     """Seconds, or `90s`, `30m`, `2h`."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", value, re.ASCII)

@@ -25,9 +25,9 @@ from ralph.adapters.files import (
     write_atomically,
 )
 from ralph.adapters.scm import task_words
-from ralph.core.limits import Prices, per_million
+from ralph.core.limits import Limits, Prices, per_million
 from ralph.core.task import Backlog
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.errors import ConfigError, StateError
 from ralph.settings.load import Loaded, combine, load
 from ralph.settings.schema import Settings
@@ -35,6 +35,7 @@ from ralph.settings.source import Layer
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
+    from ralph.cli.supervised import Supervision
 
 PLAN = "plan.json"  # in a run's directory
 _FLAGS = {  # flag -> the setting it overrides
@@ -81,6 +82,7 @@ class Plan:
     state_root: str
     prices: Prices | None = None  # what tokens cost, where the agent does not tell
     price_words: str = ""  # where they come from, if not from the settings
+    supervision: "Supervision | None" = None  # of a task, by `ralph supervise`
 
     @property
     def model(self) -> str:
@@ -93,20 +95,29 @@ class Plan:
         return self.loaded.settings
 
     @property
+    def limits(self) -> Limits:
+        """What the run may use up."""
+        limits = limits_of(self.settings)
+        if self.supervision is None:
+            return limits
+        return replace(limits, iterations=self.supervision.max_restarts)
+
+    @property
+    def scope(self) -> str:
+        """The directory in which there may be one such run at a time (ADR 10)."""
+        return self.workspace if self.supervision is None else self.supervision.folder.path
+
+    @property
     def project(self) -> str:
-        """The workspace's directory in the state directory."""
-        return project_dir(self.state_root, self.workspace)
+        """That directory's place in the state directory."""
+        return project_dir(self.state_root, self.scope)
 
 
 def plan_run(invocation: Invocation) -> Plan:
     """Check everything that can be checked before a run begins."""
     backlog = _backlog(invocation)
-    overrides = {
-        setting: (invocation.flags[flag.removeprefix("--").replace("-", "_")], flag)
-        for flag, setting in _FLAGS.items()
-    }
-    loaded = load(invocation.workspace, overrides)
-    return _planned(invocation, loaded, backlog, "Give a prompt with -p TEXT or -f FILE.")
+    loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
+    return planned(invocation, loaded, backlog, "Give a prompt with -p TEXT or -f FILE.")
 
 
 def plan_again(invocation: Invocation, run_dir: str) -> Plan:
@@ -117,11 +128,31 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
             kept = json.load(file)
         loaded = combine([Layer(f"run {os.path.basename(run_dir)}", kept["settings"])])
         text, file_name = kept["prompt"], kept["prompt_file"]
+        supervision = _restored(kept.get("supervision"))
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"cannot read what run {os.path.basename(run_dir)} was to do: {path}: {error}"
         raise StateError(message, "Start a new one: ralph run") from error
-    backlog = PromptText(text) if file_name is None else PromptFile(file_name)
-    return _planned(invocation, loaded, backlog, "Put it back, then: ralph resume")
+    backlog = _kept_prompt(text, file_name)
+    plan = planned(invocation, loaded, backlog, "Put it back, then: ralph resume")
+    return replace(plan, supervision=supervision)
+
+
+def _kept_prompt(text: str | None, file: str | None) -> Callable[[], Backlog]:
+    if file is not None:
+        return PromptFile(file)
+    if text:
+        return PromptText(text)
+    from ralph.cli.supervised import no_prompt
+
+    return no_prompt
+
+
+def _restored(kept: "Mapping[str, Any] | None") -> "Supervision | None":
+    if kept is None:
+        return None
+    from ralph.cli.supervised import restored
+
+    return restored(kept)
 
 
 def keep_plan(plan: Plan, run_dir: str) -> None:
@@ -131,6 +162,7 @@ def keep_plan(plan: Plan, run_dir: str) -> None:
         "settings": plan.loaded.merged,
         "prompt": None if file else plan.backlog().tasks[0].text,
         "prompt_file": file,
+        "supervision": plan.supervision.kept() if plan.supervision else None,
     }
     try:
         write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
@@ -138,7 +170,22 @@ def keep_plan(plan: Plan, run_dir: str) -> None:
         raise unwritable_state(run_dir, error) from error
 
 
-def _planned(
+def flag_overrides(
+    flags: Mapping[str, Any], settings: Mapping[str, str]
+) -> dict[str, tuple[Any, str]]:
+    """What was given on the command line, by the setting that each flag overrides."""
+    return {
+        setting: (flags[flag.removeprefix("--").replace("-", "_")], flag)
+        for flag, setting in settings.items()
+    }
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What a run may use up."""
+    return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
+
+
+def planned(
     invocation: Invocation, loaded: Loaded, backlog: Callable[[], Backlog], remedy: str
 ) -> Plan:
     """The plan; `remedy` is what to do about a prompt that cannot be read."""

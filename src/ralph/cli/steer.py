@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ralph.adapters.files import state_root
+from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import Run, account_of, find_run, look_again, runs_of
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.params import completed_by, current_directory, in_directory
@@ -152,7 +152,8 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
     root, here = state_root(os.environ), current_directory()
     found = find_run(root, here, run, "resume")
     if found.owner is None:
-        return _go_on(*_interrupted(found, run), verbose=verbose, in_json=in_json)
+        here_first = [found] if run else runs_of(project_dir(root, here))
+        return _go_on(*_interrupted(here_first), verbose=verbose, in_json=in_json)
     target = Target(found, run)
     _, life = _look(target)
     if not _take_back(target, SignalFiles.PAUSE):
@@ -167,14 +168,14 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
     return 0
 
 
-def _interrupted(run: Run, part: str | None) -> tuple[Run, Account]:
-    """The run itself if it was named; else the newest of its directory that can go on."""
-    for candidate in [run] if part else runs_of(run.project):
-        account = account_of(candidate)
+def _interrupted(runs: list[Run]) -> tuple[Run, Account]:
+    """The first of them that can go on."""
+    for run in runs:
+        account = account_of(run)
         stop = account.state.stop
         if account.problem or stop is None or stop.reason is Reason.INTERRUPTED:
-            return candidate, account
-    raise _gone(run, account_of(run))
+            return run, account
+    raise _gone(runs[0], account_of(runs[0]))
 
 
 def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:

@@ -1,7 +1,8 @@
 """Wiring: from a plan to a policy and its ports."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import (
@@ -9,44 +10,147 @@ from ralph.adapters.agents import (
     split_flags,
     without,
 )
+from ralph.adapters.files import ralph_dir_problem
 from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.probe import Probe
 from ralph.adapters.process import Starter, start
 from ralph.adapters.protect import ProtectGate, Protector
 from ralph.adapters.scm import ScmCommand
+from ralph.adapters.turn_files import Filing, NumberedFiles
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Plan
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Launching
-from ralph.core.limits import Limits
 from ralph.core.redact import secrets_of
+from ralph.core.state import RunState
 from ralph.core.turn import Order
+from ralph.core.value import value
 from ralph.core.world import Signals
 from ralph.ports import Policy
 from ralph.profiles.harness import Wording, harness
 from ralph.profiles.shared import Patience
 from ralph.settings.schema import Settings
+from ralph.ui import Reader
+
+SignalSource = Callable[[], Signals]
 
 
-def build_policy(
-    plan: Plan, run_dir: str, protector: Protector, signals: "SignalSource", start: Starter
-) -> Policy:
-    """The harness profile as the settings want it."""
-    settings = plan.settings
-    protect = (ProtectGate(protector, plan.workspace, run_dir),) if settings.protect else ()
-    return harness(
-        limits_of(settings),
-        patience_of(settings),
-        wording_of(settings),
-        (*protect, *_guardrails(plan, run_dir, signals, start)),
-        _scm(plan, signals, start),
-    )
+@value
+class AgentReaders:
+    """Who hears of an agent's work."""
+
+    on_events: Callable[[Sequence[AgentEvent]], None] = lambda _: None
+    on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None
+    record: Callable[[Launching], None] = lambda _: None
 
 
-def limits_of(settings: Settings) -> Limits:
-    """What the run may use up."""
-    return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
+class Wiring(Protocol):
+    """A profile and what it needs of the world."""
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """Who reads along beside the display."""
+
+    def signals(self) -> Signals:
+        """What is asked for where only this profile looks."""
+
+    def jobs(self, keeper: int) -> tuple[int, ...]:
+        """Processes below the keeper that outlive a turn."""
+
+    def notes(self) -> list[str]:
+        """What people want to know before the first turn."""
+
+    def policy(
+        self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
+    ) -> Policy:
+        """The profile as settings and flags want it; `tell` is for what takes long."""
+
+    def agent(self, readers: AgentReaders, start: Starter) -> CliAgent:
+        """Who takes the turns."""
+
+    def world(self, attention: SignalSource) -> Workspace:
+        """What the engine surveys."""
+
+
+def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
+    """The wiring of the plan's profile; `state` is where a run goes on."""
+    if plan.supervision is None:
+        return HarnessWiring(plan, run_dir)
+    from ralph.cli.supervised import SuperviseWiring
+
+    return SuperviseWiring(plan, run_dir, state)
+
+
+class HarnessWiring:
+    """The prompt loop in its workspace."""
+
+    def __init__(self, plan: Plan, run_dir: str) -> None:
+        self._plan = plan
+        self._run_dir = run_dir
+        self._protector = _protector(plan, run_dir)
+        self.readers: tuple[Reader, ...] = ()
+
+    def signals(self) -> Signals:
+        """Nothing else is looked at."""
+        return Signals()
+
+    def jobs(self, keeper: int) -> tuple[int, ...]:
+        """Nothing outlives a turn."""
+        return ()
+
+    def notes(self) -> list[str]:
+        """Who checks, and where that is told."""
+        if not self._plan.settings.guardrails:
+            return ["No guardrail is configured: only the agent's word will count."]
+        problem = ralph_dir_problem(self._plan.workspace)
+        return [f"{problem}. The guardrails' logs go beside the journal instead."] * bool(problem)
+
+    def policy(
+        self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
+    ) -> Policy:
+        """The harness profile as the settings want it."""
+        plan, settings = self._plan, self._plan.settings
+        protect = ProtectGate(self._protector, plan.workspace, self._run_dir)
+        return harness(
+            plan.limits,
+            patience_of(settings),
+            wording_of(settings),
+            (*[protect] * bool(settings.protect), *self._guardrails(attention, start)),
+            _scm(plan, attention, start),
+        )
+
+    def agent(self, readers: AgentReaders, start: Starter) -> CliAgent:
+        """The agent that takes the turns."""
+        return build_agent(self._plan, self._run_dir, readers, start=start)
+
+    def world(self, attention: SignalSource) -> Workspace:
+        """What the engine surveys."""
+        plan = self._plan
+        if not plan.settings.stall_after:
+            return Workspace(attention, plan.backlog, self._protector)
+        from ralph.adapters.git import TreeDigest
+
+        digest = TreeDigest(plan.workspace, plan.environ)
+        return Workspace(attention, plan.backlog, self._protector, digest)
+
+    def _guardrails(self, attention: SignalSource, start: Starter) -> tuple[Guardrail, ...]:
+        settings = self._plan.settings
+        place = Place(
+            self._plan.workspace,
+            self._run_dir,
+            self._plan.environ,
+            settings.output_truncate_chars,
+            attention,
+            settings.stop_grace,
+            settings.max_time,
+            start,
+        )
+        names = slugs(tuple(g.command for g in settings.guardrails))
+        return tuple(
+            Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
+            for g, slug in zip(settings.guardrails, names, strict=True)
+        )
 
 
 def patience_of(settings: Settings) -> Patience:
@@ -71,16 +175,17 @@ def wording_of(settings: Settings) -> Wording:
 def build_agent(
     plan: Plan,
     run_dir: str,
-    on_events: Callable[[Sequence[AgentEvent]], None],
-    on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
-    record: Callable[[Launching], None] = lambda _: None,
+    readers: AgentReaders = AgentReaders(),
     *,
+    env: Mapping[str, str] | None = None,
+    filing: Filing | None = None,
     start: Starter = start,
     may_probe: bool = True,
 ) -> CliAgent:
     """The agent that takes the turns."""
     agent = plan.settings.agent
-    env = {**plan.environment.values, "RALPH_RUN": os.path.basename(run_dir)}
+    own = {"RALPH_RUN": os.path.basename(run_dir), **(env or {})}
+    env = {**plan.environment.values, **own}
     setup = Setup(
         module=plan.module,
         command=plan.command,
@@ -92,11 +197,11 @@ def build_agent(
         prices=plan.prices,
         workspace=plan.workspace,
         env=env,
-        run_dir=run_dir,
+        filing=filing or NumberedFiles(run_dir),
         secrets=secrets_of({**plan.environ, **env}),
         start=start,
     )
-    return CliAgent(setup, on_events, on_launch, record)
+    return CliAgent(setup, readers.on_events, readers.on_launch, readers.record)
 
 
 def _flags(plan: Plan) -> tuple[str, ...]:
@@ -105,16 +210,7 @@ def _flags(plan: Plan) -> tuple[str, ...]:
     return without(flags, plan.module.MODEL_FLAGS) if plan.settings.agent.model else flags
 
 
-def build_world(plan: Plan, protector: Protector, signals: "SignalSource") -> Workspace:
-    """What the engine surveys."""
-    if not plan.settings.stall_after:
-        return Workspace(signals, plan.backlog, protector)
-    from ralph.adapters.git import TreeDigest
-
-    return Workspace(signals, plan.backlog, protector, TreeDigest(plan.workspace, plan.environ))
-
-
-def build_protector(plan: Plan, run_dir: str) -> Protector:
+def _protector(plan: Plan, run_dir: str) -> Protector:
     """Who knows the protected paths."""
     store = os.path.join(run_dir, "protected")
     return Protector(plan.workspace, (*plan.settings.protect, *_hooks_elsewhere(plan)), store)
@@ -129,30 +225,6 @@ def _hooks_elsewhere(plan: Plan) -> tuple[str, ...]:
 
     directory = hooks_directory(plan.workspace, plan.environ)
     return (directory,) if directory else ()
-
-
-SignalSource = Callable[[], Signals]
-
-
-def _guardrails(
-    plan: Plan, run_dir: str, signals: SignalSource, start: Starter
-) -> tuple[Guardrail, ...]:
-    settings = plan.settings
-    place = Place(
-        plan.workspace,
-        run_dir,
-        plan.environ,
-        settings.output_truncate_chars,
-        signals,
-        settings.stop_grace,
-        settings.max_time,
-        start,
-    )
-    names = slugs(tuple(g.command for g in settings.guardrails))
-    return tuple(
-        Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
-        for g, slug in zip(settings.guardrails, names, strict=True)
-    )
 
 
 def _scm(plan: Plan, signals: SignalSource, start: Starter) -> ScmCommand | None:

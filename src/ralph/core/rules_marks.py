@@ -13,17 +13,34 @@ def marked_done(case: Case) -> Answer | None:
     return Stop(Reason.COMPLETED, "DONE marker present", ("DONE marker present",))
 
 
+def waiting(case: Case) -> Answer | None:
+    """S §Wait-Without-Restart: a marker file or a bus message asks for it."""
+    why = case.signals.wait
+    return None if why is None else Stop(Reason.BLOCKED, f"waiting without restart: {why}")
+
+
 @value
-class Waiting:
-    """S §Wait-Without-Restart: exit code 42, a bus message or a marker file."""
+class WaitCode:
+    """S §Wait-Without-Restart: the agent's exit code asks for it."""
 
     exit_code: int = 42
 
     def __call__(self, case: Case) -> Answer | None:
-        why = case.signals.wait
-        if why is None and case.turn.exit_code == self.exit_code:
-            why = f"exit code {self.exit_code}"
-        return None if why is None else Stop(Reason.BLOCKED, f"waiting without restart: {why}")
+        if case.turn.exit_code != self.exit_code:
+            return None
+        return Stop(Reason.BLOCKED, f"waiting without restart: exit code {self.exit_code}")
+
+
+@value
+class MaxRestarts:
+    """So many attempts were made (ADR 19)."""
+
+    runs: int = 100
+
+    def __call__(self, case: Case) -> Answer | None:
+        if case.spent.iterations - case.state.again < self.runs:  # one taken again is not spent
+            return None
+        return Stop(Reason.LIMIT, f"max restarts ({self.runs}) exceeded")
 
 
 @value

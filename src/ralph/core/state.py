@@ -150,6 +150,8 @@ def _resumed(state: RunState) -> RunState:
     """A turn that was cut off is taken again. Who asked the run to stop asks for it again."""
     verdict = state.verdict
     if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
+        if state.cut_off:  # and it was not taken again by then
+            return replace(state, phase=Phase.TURN, verdict=None, stop=None)
         # Its turn was never judged: nothing of it is settled any more.
         opening = replace(state, phase=Phase.OPENING, verdict=None, stop=None)
         return replace(opening, turn=None, checked=False)
@@ -181,6 +183,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         state,
         phase=Phase.CLOSING,
         turn=turn,
+        cut_off=False,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
         spent=replace(
             state.spent,

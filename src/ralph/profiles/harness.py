@@ -86,6 +86,7 @@ def harness(
         watching=watching(limits, patience),
         stopping=(release,),
         closing=closing(limits, patience, wording.contract),
+        retaking=(cancelled, RunLimit(limits)),
         gates={Boundary.CLOSING: gates},
         allowance=allowance(limits, patience),
         settle=Settle(

@@ -65,6 +65,7 @@ def reviewed(
         ),
         watching=watching(limits, patience),
         stopping=(HoldLimit(), Objections(), release),
+        retaking=(cancelled, RunLimit(limits)),
         closing=closing(limits, patience, approved),
         gates={Boundary.CLOSING: law, Boundary.STOPPING: courtesy},
         allowance=allowance(limits, patience),

@@ -1,69 +1,125 @@
 """S: restart an agent until it writes DONE. Words and exit codes complete nothing."""
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
+from ralph.core.attempts import NO_CHILDREN
 from ralph.core.case import Case
-from ralph.core.facts import Fact, Step
+from ralph.core.facts import Fact, Settled, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import cut_off, place
 from ralph.core.rules import (
+    MoneyLeft,
     RunLimit,
     SecondSignal,
+    TimeLeft,
     Timeouts,
     cancelled,
     carry_on,
     interrupted,
+    paused,
     refused,
     release,
     unreadable,
     unstartable,
 )
-from ralph.core.rules_marks import CarryOn, DoneGrace, Waiting, marked_done
+from ralph.core.rules_marks import (
+    CarryOn,
+    DoneGrace,
+    MaxRestarts,
+    WaitCode,
+    marked_done,
+    waiting,
+)
 from ralph.core.select import first_open
 from ralph.core.state import RunState
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Feedback, Placement, Reason, Stop, Verdict
 from ralph.ports import Policy, Ports
 from ralph.profiles.shared import Patience, allowance
 
 AGAIN = "Continue working on the following:"
+UNLIMITED = Limits()
+
+
+class Company(Protocol):
+    """Who else has to do with a task: its child runs, and those who read its bus."""
+
+    def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
+        """Wait for the child runs, so long at most, then end them; what came of it in words."""
+
+    def announce(self, stop: Stop, children: str) -> str:
+        """Tell how the task ended, once; why that cannot be told, or nothing."""
+
+
+class Alone:
+    """Nobody else."""
+
+    def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
+        """There are none."""
+        return NO_CHILDREN
+
+    def announce(self, stop: Stop, children: str) -> str:
+        """Nobody listens."""
+        return ""
 
 
 def supervise(
     max_restarts: int = 100,
     restart_delay: float = 1.0,
     wait_timeout: float = 300.0,
+    *,
     patience: Patience = Patience(fail_after=0),
-    wait_for_children: Callable[[float], str] = lambda _: "no active children",
+    limits: Limits = UNLIMITED,
+    company: Company = Alone(),
 ) -> Policy:
-    """The policy of `ralph supervise`; `max_restarts` is the number of runs (ADR 19)."""
-    limits = Limits(iterations=max_restarts)
+    """The policy of `ralph supervise`; `max_restarts` is the number of runs (ADR 19).
+
+    `limits` are the run's time and money.
+    """
+    limits = replace(limits, iterations=None)
     return Policy(
         name="supervise",
         select=first_open,
         compose=compose,
-        opening=(cancelled, unreadable, marked_done, RunLimit(limits), carry_on),
+        opening=(
+            cancelled,
+            marked_done,
+            unreadable,
+            waiting,
+            paused,
+            MaxRestarts(max_restarts),
+            RunLimit(limits),
+            carry_on,
+        ),
         watching=(
             SecondSignal(patience.stop_grace),
             Timeouts(patience.turn, patience.idle),
             DoneGrace(wait_timeout),
+            TimeLeft(limits.seconds),
+            MoneyLeft(limits.dollars),
         ),
         stopping=(release,),
+        retaking=(cancelled, marked_done, unreadable, waiting, RunLimit(limits)),
         closing=(
             interrupted,
             unstartable,
             refused,
             marked_done,
-            Waiting(),
+            unreadable,
+            waiting,
+            WaitCode(),
             CarryOn(restart_delay),
         ),
         allowance=allowance(limits, patience),
-        settle=Settle(wait_timeout, wait_for_children),
+        settle=Settle(wait_timeout, company),
     )
 
 
 def compose(case: Case) -> str:
-    """The task; from the second attempt on it says that work goes on."""
+    """The task; from the second attempt on it says that work goes on. No task: nothing."""
+    if not case.task.text:
+        return ""
     again = (Feedback(AGAIN, Placement.PREPEND),) if case.state.iteration > 1 else ()
     return place(case.task.text, (*again, *cut_off(case.state)))
 
@@ -73,10 +129,27 @@ class Settle:
     """Completed: wait for the children, then say so (S §DONE File Detection)."""
 
     wait_timeout: float
-    wait_for_children: Callable[[float], str]
+    company: Company
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-        done = isinstance(verdict, Stop) and verdict.reason is Reason.COMPLETED
-        if done and not state.step("children"):
-            said = self.wait_for_children(self.wait_timeout)
-            yield Step(ports.clock.now(), "children", detail=said)
+        if not isinstance(verdict, Stop):
+            return
+        waited = state.step("children")
+        if verdict.reason is Reason.COMPLETED and waited is None:
+            waited = self._wait(ports)
+            if waited is None:
+                yield Settled(ports.clock.now(), Stop(Reason.INTERRUPTED, "asked to stop"))
+                return
+            yield waited
+        if state.step("bus") is None:
+            problem = self.company.announce(verdict, waited.detail if waited else "")
+            yield Step(ports.clock.now(), "bus", ok=not problem, detail=problem)
+
+    def _wait(self, ports: Ports) -> Step | None:
+        """The step; None where a signal came first."""
+
+        def stirred() -> bool:
+            return bool(ports.world.signals().cancels)
+
+        said = self.company.wait_for_children(self.wait_timeout, stirred)
+        return None if stirred() else Step(ports.clock.now(), "children", detail=said)

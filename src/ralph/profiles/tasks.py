@@ -100,6 +100,7 @@ def tasks(
         ),
         watching=(*watching(run_limits, patience), TaskTimeLeft(task_limits)),
         stopping=(release,),
+        retaking=(cancelled, RunLimit(run_limits)),
         closing=closing(task_limits, run_limits, patience, contract),
         gates={Boundary.CLOSING: gates},
         allowance=_allowance(task_limits, run_limits, patience),

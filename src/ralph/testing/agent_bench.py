@@ -7,6 +7,7 @@ from typing import Any
 
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import AgentModule, Request, Tells, module_of
+from ralph.adapters.turn_files import NumberedFiles
 from ralph.core.events import AgentEvent, Speaker, Text
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.value import value
@@ -88,5 +89,5 @@ class Bench:
             prices=None,
             workspace=os.path.join(self._root, "workspace"),
             env=self._environ,
-            run_dir=os.path.join(self._root, "run"),
+            filing=NumberedFiles(os.path.join(self._root, "run")),
         )

@@ -9,7 +9,7 @@ from ralph.core.gates import Finding
 from ralph.core.state import RunState
 from ralph.core.task import Backlog, Status, Task
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
-from ralph.core.verdict import Accept, Cut, Park, Verdict
+from ralph.core.verdict import Accept, Cut, Park, Stop, Verdict
 from ralph.core.world import Signals, Snapshot
 from ralph.ports import Agent, Ports, Watch
 
@@ -214,3 +214,24 @@ def fake_ports(
 ) -> Ports:
     """Ports made of fakes, each replaceable."""
     return Ports(agent, world or FakeWorld(), journal or MemoryJournal(), clock or FakeClock())
+
+
+@dataclass
+class FakeCompany:
+    """Children that end when they are waited for, and a bus that remembers."""
+
+    children: str = "no active children"
+    problem: str = ""
+    during_wait: Callable[[], None] = lambda: None
+    waits: list[float] = field(default_factory=list)
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+    def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
+        self.waits.append(seconds)
+        self.during_wait()
+        return self.children
+
+    def announce(self, stop: Stop, children: str) -> str:
+        if (stop.why, children) not in self.told:  # as a real one looks first
+            self.told.append((stop.why, children))
+        return self.problem

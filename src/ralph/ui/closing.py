@@ -33,7 +33,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         yield Line(f"Agent's output: {state.turn.stream}")
     if briefing.journal:
         yield Line(f"Journal: {briefing.journal}")
-    yield Line(_ending(stop, state), _TONES.get(stop.reason, Tone.BAD))
+    yield Line(_ending(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
     if stop.reason in _REMEDIES:
         yield Line(_REMEDIES[stop.reason])
     if _nobody_was_told(stop, state, briefing):
@@ -44,22 +44,22 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         )
 
 
-def _ending(stop: Stop, state: RunState) -> str:
+def _ending(stop: Stop, state: RunState, turn: str) -> str:
     if stop.reason is Reason.COMPLETED:
-        return f"Completed after {_totals(state)}."
+        return f"Completed after {_totals(state, turn)}."
     why = stop.why.rstrip(".") or stop.reason.value
     named = "" if why == stop.reason.value else f" ({stop.reason.value})"
-    return f"Stopped: {why}{named}. {_totals(state)}."
+    return f"Stopped: {why}{named}. {_totals(state, turn)}."
 
 
-def _totals(state: RunState) -> str:
+def _totals(state: RunState, turn: str) -> str:
     """`2 iterations in 12s, $0.12`: time asleep is named apart, it is not spent."""
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
     cost = f", {money(spent.dollars)}" if spent.dollars else ""
     if spent.uncounted and (spent.dollars or spent.usage != Usage()):
         cost += f"{' and' if cost else ','} {counted(spent.uncounted, 'turn')} of unknown cost"
-    return f"{counted(spent.iterations, 'iteration')} in {duration(spent.seconds)}{waited}{cost}"
+    return f"{counted(spent.iterations, turn)} in {duration(spent.seconds)}{waited}{cost}"
 
 
 def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:

@@ -22,7 +22,13 @@ class Briefing:
     journal: str = ""  # where it is
     permission_hint: str = ""  # which flag to add when the agent was denied a tool
     marker: str = ""  # what completes the run: `<response>DONE</response>`
+    attempts: bool = False  # turns are attempts at one task, which are restarted (S)
     completion_sentence: str = ""  # what to add to the prompt; empty if it is there already
+
+    @property
+    def turn(self) -> str:
+        """What people call a turn."""
+        return "attempt" if self.attempts else "iteration"
 
     def announces(self, gate: str) -> bool:
         """Whether this gate is a command people wait for, and want to see start and end."""

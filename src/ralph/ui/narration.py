@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 
+from ralph.core.attempts import NO_CHILDREN, outcome
 from ralph.core.facts import (
     Began,
     Checked,
@@ -18,7 +19,17 @@ from ralph.core.facts import (
 from ralph.core.gates import Finding
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Turn
-from ralph.core.verdict import Accept, Boundary, Continue, Park, Placement, Stop, Verdict, Wait
+from ralph.core.verdict import (
+    Accept,
+    Boundary,
+    Continue,
+    Park,
+    Placement,
+    Reason,
+    Stop,
+    Verdict,
+    Wait,
+)
 from ralph.core.words import counted, duration
 from ralph.core.world import Signals
 from ralph.ui.clean import first_line, one_line, shorten
@@ -46,7 +57,8 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield _resumed(before, briefing)
         case Began():
             again = " again" if before.again else ""
-            yield Line(f"Iteration {briefing.which(fact.iteration)} starting{again}", Tone.HEAD)
+            turn = f"{briefing.turn.capitalize()} {briefing.which(fact.iteration)}"
+            yield Line(f"{turn} starting{again}", Tone.HEAD)
         case Ended():
             yield from _ended(fact.turn, briefing)
         case Checking():
@@ -54,7 +66,8 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
         case Checked():
             yield from _checked(fact, briefing)
         case Decided():
-            yield from _decided(fact, before)
+            decided = _attempted if briefing.attempts else _decided
+            yield from decided(fact, before, briefing)
         case Step():
             yield from _step(fact)
         case Settled():
@@ -62,7 +75,7 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
 
 
 def heard(before: Signals, now: Signals) -> Iterator[Line]:
-    """What to say when another terminal asks for something, or no longer does."""
+    """What to say when someone asks for something, or no longer does."""
     if now.cancels > before.cancels:
         how = "at once" if now.cancels > 1 else "after the current operation"
         yield Line(f"Asked to stop: the run ends {how}", Tone.NOTICE)
@@ -70,26 +83,30 @@ def heard(before: Signals, now: Signals) -> Iterator[Line]:
         yield Line("Asked to pause: the run pauses before its next turn", Tone.NOTICE)
     if now.paused < before.paused:
         yield Line("Asked to go on", Tone.NOTICE)
+    if now.done_at is not None and before.done_at is None:
+        yield Line("Found DONE: the task is done", Tone.GOOD)
 
 
 def _resumed(before: RunState, briefing: Briefing) -> Line:
     if before.phase is Phase.TURN:
         which = briefing.which(before.iteration)
-        return Line(f"Resumed: iteration {which} was cut off and starts again", Tone.HEAD)
-    return Line(f"Resumed after {counted(before.iteration, 'iteration')}", Tone.HEAD)
+        return Line(f"Resumed: {briefing.turn} {which} was cut off and starts again", Tone.HEAD)
+    return Line(f"Resumed after {counted(before.iteration, briefing.turn)}", Tone.HEAD)
 
 
 # ------------------------------------------------------------------ the agent's turn
 
 
 def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
-    if turn.failed:
+    if briefing.attempts:
+        yield Line(f"Agent ended ({_turn_statistics(turn)})", verbose=True)
+    elif turn.failed:
         yield Line(_failure_words(turn), Tone.BAD)
     elif turn.silent:
         yield Line(f"Agent said nothing ({duration(turn.seconds)})", Tone.NOTICE)
     else:
         yield Line(f"Agent finished ({_turn_statistics(turn)})", verbose=True)
-    if turn.failed or turn.silent:
+    if turn.failed or (turn.silent and not briefing.attempts):
         yield from (Line(f"  stderr: {line}", Tone.FAINT) for line in _last_lines(turn.stderr))
     if turn.denied:
         denied = ", ".join(dict.fromkeys(turn.denied))
@@ -159,7 +176,7 @@ def _objection(finding: Finding, took: str) -> str:
 # ------------------------------------------------------------------ verdicts
 
 
-def _decided(fact: Decided, before: RunState) -> Iterator[Line]:
+def _decided(fact: Decided, before: RunState, _: Briefing) -> Iterator[Line]:
     if fact.boundary is Boundary.CLOSING:
         yield _completion_attempt(fact, before)
     yield from (Line(f"Note: {note}", Tone.NOTICE) for note in fact.notes)
@@ -171,6 +188,19 @@ def _decided(fact: Decided, before: RunState) -> Iterator[Line]:
             yield Line(f"Not done yet: the agent is told what {gates} found")
         case _:
             return
+
+
+def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
+    """S §Restart Counter."""
+    match fact:
+        case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
+            words = outcome(before.iteration, before.turn, verdict, briefing.iterations)
+            yield Line(words, Tone.BAD if before.turn.failed else Tone.PLAIN)
+        case Decided(verdict=Stop(reason=Reason.LIMIT)) if before.iteration == briefing.iterations:
+            which = f"Attempt {before.iteration}: " if before.iteration else ""
+            yield Line(f"{which}Max restarts exceeded, stopping", Tone.NOTICE)
+        case Decided(verdict=Wait() as wait):
+            yield Line(_wait_words(wait, fact, before), Tone.NOTICE)
 
 
 def _completion_attempt(fact: Decided, before: RunState) -> Line:
@@ -203,6 +233,8 @@ def _was_limited(turn: Turn | None) -> bool:
 def _step(fact: Step) -> Iterator[Line]:
     if fact.key.startswith(_SCM):
         yield from _scm_step(fact, fact.key.removeprefix(_SCM))
+    elif fact.key == "children":
+        yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
     elif not fact.ok:
         yield from _failed_step(fact.key, fact.detail)
     elif fact.detail:

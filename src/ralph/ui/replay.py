@@ -207,6 +207,7 @@ def briefing_of(started: Started, journal: str) -> Briefing:
         iterations=started.limits.iterations,
         guardrails=frozenset(_guardrails(started.settings)),
         journal=journal,
+        attempts=started.profile == "supervise",
     )
 
 

@@ -13,7 +13,7 @@ from ralph.core.world import Signals
 from ralph.ui.clean import clean, columns, first_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.replay import tidy
+from ralph.ui.replay import briefing_of, tidy
 from ralph.ui.report import Report, age, doing_words
 from ralph.ui.style import Style, Tone
 from ralph.ui.words import money, number
@@ -58,7 +58,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
     if state.assignment:
         yield "Task", [Line(_task_words(report))]
     if started:
-        yield "Iteration", [Line(_iteration_words(report))]
+        yield _briefing(report).turn.capitalize(), [Line(_iteration_words(report))]
         yield "Spent", [Line(_spent_words(report))]
     yield "Found", [_finding_line(finding) for finding in state.findings]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
@@ -69,7 +69,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
 def _last_words(report: Report) -> Iterator[Line]:
     stop = report.state.stop
     if stop is not None:
-        yield from closing_lines(stop, report.state, Briefing(journal=report.journal))
+        yield from closing_lines(stop, report.state, _briefing(report))
         return
     yield Line(f"Journal: {report.journal}")
     if report.live:
@@ -96,6 +96,12 @@ def _tone(report: Report) -> Tone:
     if stop is None:
         return _TONES[report.life]
     return Tone.GOOD if stop.reason.exit_code == 0 else Tone.NOTICE
+
+
+def _briefing(report: Report) -> Briefing:
+    if report.started is None:
+        return Briefing(journal=report.journal)
+    return briefing_of(report.started, report.journal)
 
 
 def _task_words(report: Report) -> str:

@@ -1,0 +1,79 @@
+"""Where a turn's files are: its prompt, what the agent printed, its answer."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import field
+from itertools import chain, count
+from typing import Protocol
+
+from ralph.adapters.agents import as_bytes
+from ralph.core.turn import Order, Role
+from ralph.core.value import value
+
+
+@value
+class TurnFiles:
+    """The files of one turn, and what its agent's environment says beside the usual."""
+
+    stream: str  # what it prints
+    answer: str  # where a CLI may write its last message
+    errors: str | None = None  # its standard error, where that is kept
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+class Filing(Protocol):
+    """Gives every turn its files. Raises OSError where they cannot be made."""
+
+    def begin(self, order: Order) -> TurnFiles:
+        """The files of a turn that is about to start; its prompt is saved."""
+
+    def started(self, pid: int) -> None:
+        """Its process runs."""
+
+
+class NumberedFiles:
+    """`001.prompt` and `001.stream` in a run's directory; `001.2` where a turn is taken again."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._run_dir = run_dir
+        self._prompts = SavedPrompts()
+
+    def begin(self, order: Order) -> TurnFiles:
+        """Files that nobody has used yet: what was said is kept."""
+        stem = self._free_stem(order)
+        self._prompts.save(f"{stem}.prompt", as_bytes(order.prompt))
+        return TurnFiles(f"{stem}.stream", f"{stem}.answer")
+
+    def started(self, pid: int) -> None:
+        """The lock names the run's own process; that is enough."""
+
+    def _free_stem(self, order: Order) -> str:
+        role = "" if order.role is Role.WORK else f".{order.role}"
+        first = os.path.join(self._run_dir, f"{order.iteration:03d}{role}")
+        stems = chain([first], (f"{first}.{number}" for number in count(2)))
+        return next(stem for stem in stems if not os.path.exists(f"{stem}.stream"))
+
+
+class SavedPrompts:
+    """Prompts on disk. One that did not change is a link: a new file takes ten times as long."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, bytes] | None = None  # where a file of our own is, and what it holds
+
+    def save(self, path: str, data: bytes) -> None:
+        """Have this at this path. What stands there may be shared: it is not written into."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        if self._last is not None and self._last[1] == data:
+            with suppress(OSError):  # this file system has no links, or this file too many
+                os.link(self._last[0], path)
+                return
+        with open(path, "wb", opener=private) as file:
+            file.write(data)
+        self._last = path, data
+
+
+def private(path: str, flags: int) -> int:
+    """An opener of files for this user only."""
+    return os.open(path, flags, 0o600)

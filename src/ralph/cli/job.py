@@ -1,0 +1,345 @@
+"""`ralph job`: one child run of a task, which outlives the agent that started it (S).
+
+Most of the time its run is registered before this module is imported; see `ralph.__main__`.
+"""
+
+import json
+import os
+import select
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from io import FileIO
+from typing import TYPE_CHECKING
+
+import click
+
+from ralph.adapters.lock import NAME as LOCK_NAME
+from ralph.adapters.lock import Lock
+from ralph.adapters.registration import Registered, Wanted, leave_group, register
+from ralph.adapters.task_folder import TaskFolder, folder_at
+from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.core.redact import redact
+from ralph.core.value import value
+from ralph.core.verdict import Reason
+from ralph.core.world import hurried
+from ralph.errors import ConfigError, RalphError, StateError
+from ralph.ui.channel import Channel
+from ralph.ui.clean import clean
+
+if TYPE_CHECKING:
+    from ralph.adapters.keeper_process import Launched
+    from ralph.adapters.process import Exit, Starter
+    from ralph.adapters.signals import SignalCounter
+
+_LOOK_EVERY = 0.25
+_END_GRACE = 5.0  # seconds for each child run that has to end with us
+_PIECE = select.PIPE_BUF  # a pipe that can be written at all takes as much at once
+_KEPT = 8192  # bytes of stderr among which its last line is looked for
+_SUMMARY = 300  # characters
+_EPILOG = """\b
+Examples:
+  ralph job -- make test                   within a task: $TASK_FOLDER says which
+  ralph job --task-dir tasks/login -- ./agent.sh "Write the tests"
+  ralph job -- npm run build > build.log 2>&1 &
+\b
+Exit codes: the command's own, 128 + n where signal n ended it;
+2 it could not be started, 130 interrupted.
+"""
+
+
+@click.command(
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+)
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
+@click.option(
+    "--task-dir",
+    metavar="DIR",
+    shell_complete=completed_by("directories"),
+    help="The task's folder; without it $TASK_FOLDER.",
+)
+@click.option(
+    "--json", "in_json", is_flag=True, help="Only JSON objects on stdout; its output is in files."
+)
+@in_directory
+def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int:
+    """Run a command as a child run of a task.
+
+    It goes on when the agent that started it ends, and the task is not over before it is. What it
+    prints is shown, and kept with its exit code in runs/RUN of the task's folder.
+    """
+    from ralph.adapters.signals import SignalCounter
+
+    context = click.get_current_context()
+    registered = context.meta.get("job") or _register(task_dir, command)
+    with _told(registered), SignalCounter() as counter, ExitStack() as files:
+        here = current_directory()
+        this = Job(registered, _folder(registered), command, here, dict(os.environ), counter)
+        this.lock(files)
+        this.save_command()
+        tell = _teller(registered, to_stdout=in_json)
+        tell("started", command=command, task_dir=this.folder.path, pid=os.getpid())
+        full = Once(say)
+        output = Output(this.open(files, "agent-stdout.txt"), None if in_json else 1, this, full)
+        errors = Output(this.open(files, "agent-stderr.txt"), 2, this, full)
+        ended = this.carry_out(context.obj, output, errors)
+        code, status = this.end(ended, errors)
+        tell("ended", status=status, exit_code=ended.code)
+        return code
+
+
+def _register(task_dir: str | None, command: tuple[str, ...]) -> Registered:
+    """What could not be registered before, or could not be understood."""
+    given = task_dir if task_dir is not None else os.environ.get("TASK_FOLDER", "")
+    if not given:
+        raise ConfigError(
+            "there is no task" if task_dir is None else "--task-dir is empty",
+            "Name its folder: ralph job --task-dir DIR -- COMMAND, or export TASK_FOLDER=DIR",
+        )
+    leave_group()
+    try:
+        return register(Wanted(given, command), os.environ)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        message = f"{given} is not the folder of a task: {error.strerror}"
+        raise ConfigError(message, "Make it, or name another with --task-dir DIR.") from error
+    except (OSError, ValueError) as error:
+        raise _unwritable(given, error) from error
+
+
+def _unwritable(directory: str, error: OSError | ValueError) -> StateError:
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return StateError(
+        f"cannot write into the task's folder {directory}: {why}",
+        "Make room, make it writable, or name another with --task-dir DIR.",
+    )
+
+
+def _folder(registered: Registered) -> TaskFolder:
+    return folder_at(os.path.dirname(os.path.dirname(registered.directory)))
+
+
+@contextmanager
+def _told(registered: Registered) -> Iterator[None]:
+    """Whatever becomes of the run, its end is told."""
+    code, words = Reason.BUG.exit_code, ""
+    try:
+        yield
+    except RalphError as error:
+        code, words = Reason(error.reason).exit_code, redact(error.message)[:_SUMMARY]
+        raise
+    except KeyboardInterrupt:
+        code = Reason.INTERRUPTED.exit_code
+        raise
+    finally:
+        registered.end_anyhow(code, words)
+
+
+def _teller(registered: Registered, *, to_stdout: bool) -> Callable[..., None]:
+    channel = Channel(sys.stdout, lambda _: None)
+
+    def tell(kind: str, **fields: object) -> None:
+        if to_stdout:
+            first = {"type": kind, "time": time.time(), "run": registered.run_id}
+            line = json.dumps({**first, "directory": registered.directory, **fields})
+            channel.write([line])
+
+    return tell
+
+
+# ------------------------------------------------------------------ the run
+
+
+@value
+class Job:
+    """A registered run, and what it runs where."""
+
+    registered: Registered
+    folder: TaskFolder
+    command: tuple[str, ...]
+    cwd: str
+    environ: Mapping[str, str]
+    counter: "SignalCounter"
+
+    def lock(self, held: ExitStack) -> None:
+        """Name us as the run's owner, by which others see that it lives (ADR 10)."""
+        lock = Lock(os.path.join(self.registered.directory, LOCK_NAME))
+        try:
+            lock.acquire(self.registered.run_id, time.time())
+        except StateError as error:
+            cause = error.__cause__
+            assert isinstance(cause, OSError)
+            raise _unwritable(self.folder.path, cause) from error
+        held.callback(lock.release)
+
+    def save_command(self) -> None:
+        """`prompt.md`: what is run, as one would type it."""
+        try:
+            with open(os.path.join(self.registered.directory, "prompt.md"), "wb") as file:
+                file.write(os.fsencode(f"{shlex.join(self.command)}\n"))
+        except OSError as error:
+            raise _unwritable(self.folder.path, error) from error
+
+    def open(self, files: ExitStack, name: str) -> FileIO:
+        """A file for output; each write goes to it at once."""
+        try:
+            file = open(os.path.join(self.registered.directory, name), "wb", 0)  # noqa: SIM115
+        except OSError as error:
+            raise _unwritable(self.folder.path, error) from error
+        return files.enter_context(file)
+
+    def carry_out(self, keeper: "Launched | None", output: "Output", errors: "Output") -> "Exit":
+        """Run the command to its end, or as long as nobody asks us to stop."""
+        from ralph.cli.loop import keeping
+
+        with keeping(keeper, jobs=self._jobs) as start:
+            ended = self._run(start, output, errors)
+            self._stay()
+        if ended.stubborn:
+            say(f"these processes could not be ended: {', '.join(map(str, ended.stubborn))}")
+        return ended
+
+    def end(self, ended: "Exit", errors: "Output") -> tuple[int, str]:
+        """Tell how it ended; our own exit code, and the status."""
+        code, status, summary = ended.code, "completed", ""
+        if self.is_asked():
+            code, status = Reason.INTERRUPTED.exit_code, "stopped"
+        elif ended.code:
+            status, summary = "failed", errors.last_line() or f"exit code {ended.code}"
+        try:
+            self.registered.end(status, ended.code, summary)
+        except OSError as error:
+            say(f"the end of run {self.registered.run_id} is not saved: {error.strerror}")
+        return code, status
+
+    def is_asked(self) -> bool:
+        """Whether someone asked us to stop."""
+        return self.counter.signals().cancels > 0
+
+    def _run(self, start: "Starter", output: "Output", errors: "Output") -> "Exit":
+        from ralph.adapters.process import Command, Exit
+
+        if self.is_asked():
+            return Exit(Reason.INTERRUPTED.exit_code, 0.0)  # while we were getting ready
+        if not self.command[0]:
+            raise ConfigError("cannot run '': it has no name", "Name a command after the --.")
+        try:
+            child = start(Command(self.command, self.cwd, self._environment()), output, errors)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            what = (error.filename if isinstance(error, OSError) else "") or self.command[0]
+            raise ConfigError(
+                f"cannot run {what!r}: {why}", "Check its name, and that it may be executed."
+            ) from error
+        return child.wait(lambda: hurried(self.counter.signals(), time.time(), 0.0))
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **self.environ,
+            "TASK_FOLDER": self.folder.path,
+            "RALPH_TASK_DIR": self.folder.path,
+            "RALPH_BUS": self.folder.bus,
+            "RALPH_RUN": self.registered.run_id,
+            "RALPH_PARENT_RUN": self.registered.parent_run_id,
+        }
+
+    def _jobs(self, keeper: int) -> tuple[int, ...]:
+        """Jobs that our command started outlive it, as we outlive whoever started us."""
+        from ralph.adapters.children import job_pids
+        from ralph.adapters.keeper_process import descendants
+
+        return job_pids(self.folder, lambda: descendants(keeper), (self.registered.run_id,))
+
+    def _stay(self) -> None:
+        """Such jobs are below our keeper, which would not end without them."""
+        from ralph.adapters.children import active_children, end_children, is_below
+
+        while True:
+            children = active_children(self.folder, (self.registered.run_id,))
+            ours = [child for child in children if is_below(child.pid, os.getpid())]
+            if not ours:
+                return
+            if self.is_asked():
+                end_children(ours, _END_GRACE)
+                return
+            time.sleep(_LOOK_EVERY)
+
+
+# ------------------------------------------------------------------ its output
+
+
+class Output:
+    """One of the command's streams: saved, and shown where a descriptor is given. Neither a full
+    disk nor a closed pipe is a reason to end the command."""
+
+    def __init__(
+        self, file: FileIO, descriptor: int | None, job: Job, on_loss: Callable[[str], None]
+    ) -> None:
+        self._file: FileIO | None = file
+        self._on_loss = on_loss
+        self._descriptor = descriptor
+        self._job = job
+        self._poller = select.poll()
+        if descriptor is not None:
+            self._poller.register(descriptor, select.POLLOUT)
+        self._tail = b""
+
+    def __call__(self, chunk: bytes) -> None:
+        self._tail = (self._tail + chunk[-_KEPT:])[-_KEPT:]
+        self._save(chunk)
+        self._show(chunk)
+
+    def last_line(self) -> str:
+        """The last line that says something, for people."""
+        text = clean(self._tail.decode("utf-8", "replace"))
+        return redact(text.strip().rpartition("\n")[2])[:_SUMMARY]
+
+    def _save(self, chunk: bytes) -> None:
+        rest = memoryview(chunk)
+        try:
+            while rest and self._file is not None:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._file = None
+            self._on_loss(
+                f"the output is not saved from here on: {error.strerror}. The command goes on."
+            )
+
+    def _show(self, chunk: bytes) -> None:
+        """Whoever reads slowly is waited for, until someone asks us to stop."""
+        rest = memoryview(chunk)
+        try:
+            while rest and self._descriptor is not None:
+                if self._poller.poll(_LOOK_EVERY * 1000):
+                    rest = rest[_written(self._descriptor, rest[:_PIECE]) :]
+                elif self._job.is_asked():
+                    return
+        except OSError:
+            self._descriptor = None  # nobody reads it any more
+
+
+def _written(descriptor: int, data: memoryview) -> int:
+    try:
+        return os.write(descriptor, data)
+    except BlockingIOError:
+        return 0  # someone has made it so, for everybody who shares it
+
+
+class Once:
+    """Says one thing, and nothing after it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said = False
+
+    def __call__(self, words: str) -> None:
+        if not self._said:
+            self._said = True
+            self._say(words)
+
+
+def say(words: str) -> None:
+    """A line of our own, among the command's."""
+    Channel(sys.stderr, lambda _: None).write([f"[ralph] {redact(words)}"])

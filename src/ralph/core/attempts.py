@@ -1,0 +1,34 @@
+"""Attempts in words, as S §Restart Counter has them."""
+
+from ralph.core.rules import describe_failure
+from ralph.core.turn import Ending, Turn
+from ralph.core.verdict import Continue, Reason, Stop, Verdict
+
+NO_CHILDREN = "no active children"
+
+
+def outcome(attempt: int, turn: Turn, verdict: Verdict, runs: int | None = None) -> str:
+    """`Attempt 1: Agent failed (exit 1), restarting...`; of `runs` the last is not restarted."""
+    if isinstance(verdict, Stop) and verdict.reason is Reason.BLOCKED:
+        return f"Attempt {attempt}: Agent stopped, {verdict.why}"
+    return f"Attempt {attempt}: {_ended(turn)}{_then(attempt, turn, verdict, runs)}"
+
+
+def _ended(turn: Turn) -> str:
+    if not turn.failed:
+        return "Agent succeeded"
+    if turn.ending is Ending.UNSTARTABLE:
+        return f"Agent could not be started: {turn.why}"
+    if turn.exit_code and turn.ending is Ending.EXITED and turn.failure is None:
+        return f"Agent failed (exit {turn.exit_code})"
+    return f"Agent failed ({describe_failure(turn)})"
+
+
+def _then(attempt: int, turn: Turn, verdict: Verdict, runs: int | None) -> str:
+    match verdict:
+        case Continue() if attempt != runs:
+            return ", restarting..." if turn.failed else " without DONE, restarting..."
+        case Continue():
+            return "" if turn.failed else " without DONE"
+        case _:
+            return ""

@@ -1,0 +1,182 @@
+"""A supervised task goes on after any crash as if nothing had happened."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from crash_support import KILLED, PYTHON
+from run_support import Here, Running, assert_clear, await_gone, program
+
+from ralph.adapters.bus import Bus
+from ralph.adapters.journal import read_journal
+from ralph.adapters.run_info import read_run_info
+from ralph.core.state import RunState, replay
+
+# What it does follows from which attempt it is, so that one can be taken again.
+AGENT = """\
+echo >> "$CALLS"
+case "$RALPH_RUN" in
+*-001) touch "$TASK_FOLDER/a"; exit 1;;
+*-002) touch "$TASK_FOLDER/b";;
+*) touch "$TASK_FOLDER/DONE";;
+esac
+"""
+COMPLETED = "task completed (DONE marker present, no active children)"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A task, and an agent that counts its calls."""
+
+    root: Path
+
+    def prepare(self) -> "Stage":
+        (self.root / "work").mkdir(parents=True)
+        program(self.root / "agent", AGENT)
+        return self
+
+    @property
+    def task(self) -> Path:
+        return self.root / "work" / "shop" / "login"
+
+    def words(self) -> tuple[str, ...]:
+        agent = str(self.root / "agent")
+        return ("supervise", "--task-dir", str(self.task), "--restart-delay", "0", "--", agent)
+
+    def call(self, *words: str) -> int:
+        own = {"RALPH_STATE_DIR": str(self.root / "state"), "CALLS": str(self.root / "calls")}
+        done = subprocess.run(
+            words,
+            cwd=self.root / "work",
+            env={**os.environ, **own},
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode
+
+    def calls(self) -> int:
+        return len((self.root / "calls").read_text().splitlines())
+
+    def state(self) -> RunState:
+        (journal,) = self.journals()
+        return replay(read_journal(str(journal))[0])
+
+    def journals(self) -> list[Path]:
+        return list((self.root / "state").glob("login-*/runs/*/journal.jsonl"))
+
+    def outcome(self, code: int) -> object:
+        """What is left, times and the words about the attempt that was cut aside."""
+        state = self.state()
+        runs = sorted((self.task / "runs").iterdir())
+        infos = [read_run_info(str(run)) for run in runs]
+        told = [m.body for m in Bus(str(self.task / "TASK-MESSAGE-BUS.md")).read()]
+        facts = [m.type for m in Bus(str(self.task.parent / "PROJECT-MESSAGE-BUS.md")).read()]
+        return (
+            code,
+            state.iteration,
+            state.stop,
+            sorted(p.name for p in self.task.iterdir()),
+            [run.name[-4:] for run in runs],
+            all(info is not None and info.end_time for info in infos),
+            told.count(COMPLETED),
+            facts,
+        )
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
+    tmp_path: Path, when: str
+) -> None:
+    """Enumerated, not sampled. An attempt that the crash cut off is taken again and not counted;
+    one that has left its mark is not even taken again."""
+    whole = Stage(tmp_path / "whole").prepare()
+    expected = whole.outcome(whole.call(*PYTHON, *whole.words()))
+    points = len(whole.journals()[0].read_bytes().splitlines())
+    assert points > 15
+    for number in range(2 if when == "before" else 1, points + 1):
+        stage = Stage(tmp_path / f"{number}").prepare()
+        killed = (sys.executable, "-c", KILLED, when, str(number), *stage.words())
+        assert stage.call(*killed) == -9
+        code = stage.call(*PYTHON, "resume")
+        if number == points and when == "after":
+            assert code == 2, "it had ended, and only the process was killed"
+            code = 0
+        assert stage.outcome(code) == expected, number
+        assert stage.calls() - whole.calls() in (0, 1), number
+
+
+# ------------------------------------------------------------------ one case each
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str]) -> Here:
+    return Here(capsys)
+
+
+def cut_off(workspace: Path, script: str, *words: str) -> None:
+    """A supervised run that is killed while its agent sleeps."""
+    pid, agent = workspace / "pid", program(workspace.parent / "agent", script)
+    running = Running(workspace, "supervise", "--task-dir", "t", *words, "--", agent)
+    running.await_that(lambda: pid.exists() and pid.read_text())
+    (saved,) = workspace.glob("t/runs/*/agent-stdout.txt")
+    running.await_that(saved.read_text)
+    running.send(signal.SIGKILL)
+    running.end()
+    await_gone(int(pid.read_text()))
+
+
+SLEEPS_ONCE = """\
+if [ ! -e pid ]; then echo half; echo $$ > pid.new; mv pid.new pid; exec sleep 600; fi
+echo whole
+"""
+
+
+def test_the_original_flags_hold(workspace: Path, here: Here) -> None:
+    """ "with its original flags", and what the cut-off attempt said is kept."""
+    cut_off(workspace, SLEEPS_ONCE, "--max-restarts", "2", "--restart-delay", "0")
+    done = here("resume")
+    said = ["Resumed: attempt 1/2 was cut off and starts again", "max restarts (2) exceeded"]
+    assert_clear(done, 1, *said)
+    first, second = sorted((workspace / "t" / "runs").iterdir())
+    assert (first.name[-4:], second.name[-4:]) == ("-001", "-002")
+    assert (first / "agent-stdout.cut-1.txt").read_text() == "half\n"
+    assert (first / "agent-stdout.txt").read_text() == "whole\n"
+
+
+def test_it_is_found_from_its_workspace_and_from_its_task(workspace: Path, here: Here) -> None:
+    cut_off(workspace, SLEEPS_ONCE, "--max-restarts", "1", "--restart-delay", "0")
+    run = json.loads(here("status", "--json").out)["run"]
+    assert json.loads(here("status", "--json", "-C", "t").out)["run"] == run
+    os.chdir(workspace)
+    runs = [line for line in here("status", "--all").out.splitlines() if "supervise" in line]
+    assert len(runs) == 1
+    assert here("resume", "-C", "t").code == 1
+
+
+def test_a_wait_marker_that_stood_at_the_start_is_still_ignored(
+    workspace: Path, here: Here
+) -> None:
+    (workspace / "t").mkdir()
+    (workspace / "t" / "WAIT_WITHOUT_RESTART").touch()
+    cut_off(workspace, SLEEPS_ONCE, "--max-restarts", "1", "--restart-delay", "0")
+    assert_clear(here("resume"), 1, "max restarts (1) exceeded")
+
+
+def test_a_wait_marker_of_the_attempt_that_was_cut_off_counts(workspace: Path, here: Here) -> None:
+    marks = 'touch "$TASK_FOLDER/WAIT_WITHOUT_RESTART"; '
+    cut_off(workspace, marks + SLEEPS_ONCE)
+    assert_clear(here("resume"), 3, "waiting without restart")
+    assert len(list((workspace / "t" / "runs").iterdir())) == 1
+
+
+def test_without_its_folder_it_says_so(workspace: Path, here: Here) -> None:
+    cut_off(workspace, SLEEPS_ONCE)
+    shutil.rmtree(workspace / "t")
+    (workspace / "t").touch()
+    assert_clear(here("resume"), 2, "Not a directory")
