@@ -141,9 +141,12 @@ from ralph import Supervisor
 signal.signal(signal.SIGINT, signal.default_int_handler)
 may_end, ended = threading.Event(), threading.Event()
 
+def say(line):
+    sys.stdout.write(line + "\\n")  # in one piece: two threads speak
+
 def runner(attempt, cancelled):
     os.kill(os.getpid(), signal.SIGINT)
-    print("cancelled:", cancelled.wait(30))
+    say(f"cancelled: {cancelled.wait(30)}")
     may_end.wait(30)
     ended.set()
 
@@ -152,9 +155,9 @@ for _ in range(2):
     try:
         supervised.run()
     except (KeyboardInterrupt, RuntimeError) as error:
-        print(repr(error))
+        say(repr(error))
 may_end.set()
-print("ended:", ended.wait(30))
+say(f"ended: {ended.wait(30)}")
 """
 
 

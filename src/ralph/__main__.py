@@ -25,6 +25,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
         sys.exit(_print_version())
+    _hold_standard_streams()
     _on_signals(_leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
     job = _registered(arguments)
@@ -39,6 +40,13 @@ def main() -> None:
     if code == _INTERRUPTED:
         _leave()
     sys.exit(code)
+
+
+def _hold_standard_streams() -> None:
+    """A closed 0, 1 or 2 would go to the next file we open, and notices for people into it."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
 
 
 def _on_signals(handler: "Callable[..., None]") -> None:

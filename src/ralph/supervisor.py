@@ -6,8 +6,8 @@
     └── Cancelled               cancel() was called
 
 It is the supervise profile with a function in the agent's place. The state is in memory. It writes
-to the buses and to nothing else, prints nothing, takes no lock, handles no signal and starts no
-process.
+to the buses, and into the run-info of child runs that it has to end; it prints nothing, takes no
+lock, handles no signal and starts no process.
 """
 
 import errno
@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.company import BusReader, TaskCompany
+from ralph.adapters.company import BusReader, Patience, TaskCompany
 from ralph.adapters.files import new_run_id
-from ralph.adapters.marks import Marks, seen_in
 from ralph.adapters.task_folder import TaskFolder, folder_at
+from ralph.adapters.task_signals import TaskSignals, seen_in
 from ralph.core.events import Failure
 from ralph.core.facts import Fact
 from ralph.core.redact import redact
@@ -130,11 +130,11 @@ class Supervisor:
 
     def _supervise(self) -> Stop:
         folder, name = self._folder, new_run_id(time.time())
-        company = TaskCompany(folder, name, poll_interval=self._poll_interval)
+        company = TaskCompany(folder, name, Patience(self._poll_interval))
         policy = supervise(
             self._max_restarts, self._restart_delay, self._wait_timeout, company=company
         )
-        world = _World(Marks(folder, seen_in(folder)), lambda: self._cancelled)
+        world = _World(TaskSignals(folder, seen_in(folder)), lambda: self._cancelled)
         journal = _Journal(BusReader(folder, name, self._max_restarts))
         return run(policy, Ports(self._agent, world, journal, self._clock))
 

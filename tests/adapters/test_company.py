@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.bus import Bus
-from ralph.adapters.company import BusReader, TaskCompany
+from ralph.adapters.company import BusReader, Patience, TaskCompany
 from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.core.facts import Began, Decided, Ended, Fact
@@ -40,9 +40,11 @@ def child(folder: TaskFolder) -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def company(folder: TaskFolder, told: list[str] | None = None) -> TaskCompany:
+def company(
+    folder: TaskFolder, told: list[str] | None = None, *, resumed: bool = False
+) -> TaskCompany:
     tell = (told if told is not None else []).append
-    return TaskCompany(folder, RUN, poll_interval=0.02, end_grace=0.2, tell=tell)
+    return TaskCompany(folder, RUN, Patience(0.02, 0.2), tell=tell, resumed=resumed)
 
 
 def never() -> bool:
@@ -75,7 +77,7 @@ def test_after_the_timeout_it_is_ended(
     folder: TaskFolder, child: "subprocess.Popen[bytes]"
 ) -> None:
     said = company(folder).wait_for_children(0.05, never)
-    assert said == "1 child run ended after 0.1s: job"
+    assert said == "after 0.1s 1 child run ended: job"
     assert child.wait(5) != 0
     info = read_run_info(folder.run_dir("job"))
     assert info is not None
@@ -113,8 +115,9 @@ def test_the_end_is_told_once(
     task: tuple[str, str] | None,
     project: tuple[str, str] | None,
 ) -> None:
-    for _ in range(2):
-        assert company(folder).announce(stop, children) == ""
+    """A run that goes on after a crash looks first whether it told that before."""
+    for resumed in (False, True):
+        assert company(folder, resumed=resumed).announce(stop, children) == ""
     said = [(m.type, m.body) for m in Bus(folder.bus).read()]
     assert said == ([task] if task else [])
     said = [(m.type, m.body) for m in Bus(folder.project_bus).read()]

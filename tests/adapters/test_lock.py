@@ -3,15 +3,18 @@
 import json
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from ralph.adapters.lock import Lock, start_time
+from ralph.adapters.lock import Lock, read_owner
+from ralph.adapters.proc import start_time
 from ralph.errors import LockedError, StateError
 
 HOLDER = """
@@ -25,6 +28,19 @@ sys.stdin.read()
 
 
 FOREVER = '{"pid": Infinity, "start": "1", "run": "one", "since": 1}'
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file may grow, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
 
 
 @pytest.fixture
@@ -135,14 +151,50 @@ def test_a_state_directory_that_cannot_be_made_is_named_with_the_remedy(tmp_path
     assert "RALPH_STATE_DIR" in caught.value.remedy
 
 
+def test_a_lock_elsewhere_has_its_own_remedy(tmp_path: Path) -> None:
+    (tmp_path / "run.lock").mkdir()
+    with pytest.raises(StateError, match=r"cannot write the task's folder: .*direct") as caught:
+        Lock(str(tmp_path / "run.lock"), "the task's folder", "Choose another.").acquire("run", 1.0)
+    assert caught.value.remedy == "Choose another."
+
+
 def test_a_full_disk_is_named_and_nothing_stays_open(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.symlink_to("/dev/full")
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(StateError, match="cannot write the state directory"):
+    with no_room(), pytest.raises(StateError, match="cannot write the state directory"):
         Lock(str(path)).acquire("run", 1.0)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_process_that_is_not_there_has_no_start_time() -> None:
-    assert start_time(2**22 + 1) == ""
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("pipe", "not a regular file"),
+        ("device", "Too many levels of symbolic links"),
+        ("link", "Too many levels of symbolic links"),
+        ("directory", "Is a directory"),
+    ],
+)
+def test_what_stands_in_a_locks_place_is_named_and_not_waited_for(
+    path: Path, kind: str, why: str
+) -> None:
+    path.parent.mkdir(parents=True)
+    other = path.parent / "other"
+    other.write_text("precious")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/full" if kind == "device" else other)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(StateError, match=why):
+        Lock(str(path)).acquire("run", 1.0)
+    assert read_owner(str(path)) is None
+    assert other.read_text() == "precious"
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_huge_lock_names_nobody(tmp_path: Path) -> None:
+    with (tmp_path / "run.lock").open("wb") as file:
+        file.truncate(10**12)
+    assert read_owner(str(tmp_path / "run.lock")) is None

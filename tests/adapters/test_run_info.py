@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
 
 FULL = RunInfo(
-    run_id="20261115-142233-ab12",
+    run_id="r",
     parent_run_id="20261115-142200-0001-003",
     previous_run_id="20261115-142200-0001-002",
     agent="make",
@@ -23,6 +25,14 @@ FULL = RunInfo(
     status="failed",
     error_summary='it said: "no" # twice\nand left',
 )
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """The directory of a run."""
+    directory = tmp_path / "r"
+    directory.mkdir()
+    return directory
 
 
 def written(directory: Path, text: str | bytes) -> RunInfo | None:
@@ -88,8 +98,8 @@ def test_characters_are_written_as_people_read_them(tmp_path: Path) -> None:
         ("---\nrun_id:   r  # mine\n...\n", RunInfo("r")),
         ("run_id: r\r\npid: 12\r\nstatus: failed\r\n", RunInfo("r", pid=12, status="failed")),
         ("\ufeffrun_id: r", RunInfo("r")),
-        ("# a comment\n\nrun_id: 'it''s'\n", RunInfo("it's")),
-        ('run_id: "a # b" # c\n', RunInfo("a # b")),
+        ("# a comment\n\nrun_id: r\nagent: 'it''s'\n", RunInfo("r", agent="it's")),
+        ('run_id: r\nagent: "a # b" # c\n', RunInfo("r", agent="a # b")),
         ('run_id: "r"\npid: "12"\nexit_code: \'3\'', RunInfo("r", pid=12, exit_code=3)),
         ("run_id: r\nend_time: null\nexit_code: ~\npid:\n", RunInfo("r")),
         ("run_id: r\nend_time: NULL # not yet\nparent_run_id: ~\n", RunInfo("r")),
@@ -103,10 +113,10 @@ def test_characters_are_written_as_people_read_them(tmp_path: Path) -> None:
         ("run_id: r\npid: many\nexit_code: 1e3\n", RunInfo("r")),
         ("run_id: r\npid: 99999999999999999999\n", RunInfo("r")),
         ("run_id: r\nexit_code: -1\n", RunInfo("r", exit_code=-1)),
-        ("run_id: 20261115\n", RunInfo("20261115")),
-        ("run_id: a#b\nagent: x:y\n", RunInfo("a#b", agent="x:y")),
-        ('run_id: "\\x41"\n', RunInfo("\\x41")),
-        ("run_id: one\nrun_id: two\n", RunInfo("two")),
+        ("run_id: 20261115\nagent: 007\n", RunInfo("r", agent="007")),
+        ("run_id: a#b\nagent: x:y\n", RunInfo("r", agent="x:y")),
+        ('run_id: r\nagent: "\\x41"\n', RunInfo("r", agent="\\x41")),
+        ("run_id: r\nagent: one\nagent: two\n", RunInfo("r", agent="two")),
     ],
 )
 def test_what_others_write_is_understood(tmp_path: Path, text: str, expected: RunInfo) -> None:
@@ -151,14 +161,55 @@ def test_a_huge_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
     write_run_info(str(tmp_path), RunInfo("r"))
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("there is no /dev/full")
-    (tmp_path / f"run-info.yaml.{os.getpid()}.tmp").symlink_to(full)
-    with pytest.raises(OSError, match="No space left"):
-        write_run_info(str(tmp_path), FULL)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_run_info(str(tmp_path), FULL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
     assert os.listdir(tmp_path) == ["run-info.yaml"]
     assert read_run_info(str(tmp_path)) == RunInfo("r")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+def test_what_stands_in_the_way_is_neither_waited_for_nor_written_to(
+    tmp_path: Path, kind: str
+) -> None:
+    other = tmp_path.parent / "other"
+    other.write_text("precious")
+    for name in ("run-info.yaml", f"run-info.yaml.{os.getpid()}.tmp"):
+        if kind == "pipe":
+            os.mkfifo(tmp_path / name)
+        else:
+            (tmp_path / name).symlink_to("/dev/full" if kind == "device" else other)
+    write_run_info(str(tmp_path), FULL)
+    assert read_run_info(str(tmp_path)) == FULL
+    assert os.listdir(tmp_path) == ["run-info.yaml"]
+    assert other.read_text() == "precious"
+
+
+def test_a_directory_in_the_way_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / f"run-info.yaml.{os.getpid()}.tmp").mkdir()
+    with pytest.raises(OSError, match="Is a directory"):
+        write_run_info(str(tmp_path), FULL)
+
+
+def test_it_is_for_its_owner_only(tmp_path: Path) -> None:
+    write_run_info(str(tmp_path), FULL)
+    assert (tmp_path / "run-info.yaml").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_id_is_the_directorys_name_whatever_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that says that it is another would be taken for it."""
+    assert written(tmp_path, "run_id: ../../another\n") == RunInfo("r")
+    assert read_run_info(f"{tmp_path}/") == RunInfo("r")
+    monkeypatch.chdir(tmp_path)
+    assert read_run_info(".") == RunInfo("r")
 
 
 @pytest.mark.parametrize(

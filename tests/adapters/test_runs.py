@@ -13,7 +13,8 @@ import pytest
 
 from ralph.adapters.files import make_run_dir, project_dir
 from ralph.adapters.journal import FileJournal
-from ralph.adapters.lock import Lock, Owner, read_owner, start_time
+from ralph.adapters.lock import Lock, Owner, read_owner
+from ralph.adapters.proc import start_time
 from ralph.adapters.runs import (
     Facts,
     Growing,

@@ -64,13 +64,47 @@ def test_its_exit_code_is_the_commands_own(
 
 
 def test_the_command_knows_its_task_and_its_run(task: Path) -> None:
-    names = ("TASK_FOLDER", "RALPH_TASK_DIR", "RALPH_RUN", "RALPH_PARENT_RUN", "RALPH_BUS", "MINE")
+    names = (
+        *("TASK_FOLDER", "RALPH_TASK_DIR", "RALPH_RUN", "RALPH_PARENT_RUN", "RALPH_ROOT_RUN"),
+        *("RALPH_BUS", "MINE"),
+    )
     script = f"pwd; cat; {'; '.join(f'echo ${name}' for name in names)}"
     env = {"RALPH_RUN": "above", "RALPH_PARENT_RUN": "further-above", "MINE": "kept"}
+    env["RALPH_ROOT_RUN"] = "top"
     folder, run = str(task), job(task, "sh", "-c", script, env=env)
     bus = f"{folder}/TASK-MESSAGE-BUS.md"
-    expected = [os.getcwd(), folder, folder, only_run(task).name, "above", bus, "kept"]
+    expected = [os.getcwd(), folder, folder, only_run(task).name, "above", "top", bus, "kept"]
     assert run.out.splitlines() == expected
+
+
+def test_started_by_hand_it_is_below_no_run(task: Path) -> None:
+    done = job(task, "sh", "-c", 'echo "${RALPH_PARENT_RUN-unset},${RALPH_ROOT_RUN-unset}"')
+    assert done.out == ",\n"
+
+
+def test_what_it_keeps_is_for_its_owner_and_without_known_secrets(task: Path) -> None:
+    """ADR 13. Shown it is as the command printed it."""
+    secret = "correct-horse-battery"
+    script = 'printf correct-; sleep 0.1; echo "${MY_TOKEN#correct-}"; echo "no $MY_TOKEN" >&2'
+    done = job(task, "sh", "-c", f"{script}; exit 1", secret, env={"MY_TOKEN": secret})
+    assert (done.out, done.err) == (f"{secret}\n", f"no {secret}\n")
+    run = only_run(task)
+    assert (run / "agent-stdout.txt").read_text() == "[redacted]\n"
+    assert (run / "agent-stderr.txt").read_text() == "no [redacted]\n"
+    assert (run / "prompt.md").read_text().endswith(" [redacted]\n")
+    assert info_of(run).error_summary == "no [redacted]"
+    assert not [path for path in run.iterdir() if secret in path.read_text()]
+    assert {path.name: path.stat().st_mode & 0o777 for path in run.iterdir()} == dict.fromkeys(
+        ("agent-stdout.txt", "agent-stderr.txt", "prompt.md", "run-info.yaml", "run.lock"), 0o600
+    )
+
+
+def test_what_may_have_become_a_secret_is_kept_if_it_did_not(task: Path) -> None:
+    env = {"MY_TOKEN": "correct-horse-battery"}
+    done = job(task, "sh", "-c", "printf correct-; printf horse >&2; exit 1", env=env)
+    run = only_run(task)
+    assert (run / "agent-stdout.txt").read_text() == done.out == "correct-"
+    assert (run / "agent-stderr.txt").read_text() == info_of(run).error_summary == "horse"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +236,41 @@ def test_output_that_cannot_be_saved_does_not_end_the_command(task: Path) -> Non
     assert done.code == 7
     assert done.out == "\0" * 500_000
     assert done.err.count("\0") == 500_000
-    assert done.err.count("the output is not saved from here on: No space left on device") == 1
+    assert done.err.count("the stream is not saved from here on: No space left on device") == 1
+
+
+def put_pipes(task: Path, workspace: Path, *names: str) -> dict[str, str]:
+    """An environment in which pipes stand in a run's directory as soon as it has registered."""
+    code = f"""
+import glob, os, sys
+for directory in glob.glob({str(task)!r} + "/runs/*"):
+    for name in {names!r}:
+        os.mkfifo(os.path.join(directory, name.format(os.getpid())))
+sys.path[:] = [path for path in sys.path if path not in ("", {str(workspace)!r})]
+del sys.modules["click"]
+import click
+"""
+    (workspace / "click.py").write_text(code)
+    return {"PYTHONPATH": os.pathsep.join((str(workspace), os.environ.get("PYTHONPATH", "")))}
+
+
+def test_pipes_in_place_of_its_files_do_not_hold_it_up(task: Path, workspace: Path) -> None:
+    """The agent may write into the task's folder whenever it likes."""
+    names = ("prompt.md", "agent-stdout.txt", "agent-stderr.txt", "run-info.yaml.{}.tmp")
+    env = put_pipes(task, workspace, *names)
+    assert_clear(job(task, "echo", "out", env=env), 0)
+    run = only_run(task)
+    assert (run / "agent-stdout.txt").read_text() == "out\n"
+    assert (run / "prompt.md").read_text() == "echo out\n"
+    assert info_of(run).status == "completed"
+
+
+def test_a_pipe_in_place_of_its_lock_is_told(task: Path, workspace: Path) -> None:
+    done = job(task, "touch", "ran", env=put_pipes(task, workspace, "run.lock"))
+    assert_clear(done, 2, "cannot write the task's folder", "not a regular file", "--task-dir DIR")
+    assert "RALPH_STATE_DIR" not in done.err
+    assert not (workspace / "ran").exists()
+    assert info_of(only_run(task)).status == "failed"
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,15 @@ def test_whoever_stops_a_job_stops_the_jobs_below_it(task: Path, jobs: Jobs) -> 
     assert not is_alive(int(said(Path("pid"))))
 
 
+def test_a_job_does_not_wait_for_its_own_keeper(task: Path) -> None:
+    """The command may say that whoever started it is a child run."""
+    claim = 'mkdir "$TASK_FOLDER/runs/x"; cd "$TASK_FOLDER/runs/x"; '
+    claim += "{ echo run_id: x; echo pid: $PPID; } > run-info.yaml"
+    done = job(task, "sh", "-c", claim)
+    assert (done.code, done.err) == (0, "")
+    assert info_of(task / "runs" / "x").end_time is None
+
+
 def test_json_names_the_process_that_is_the_run(task: Path, jobs: Jobs) -> None:
     words = [*RALPH, "job", "--json", "--task-dir", str(task), "--", "true"]
     process = jobs.popen(words)

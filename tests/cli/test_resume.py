@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,3 +220,27 @@ def test_a_prompt_file_that_is_gone_is_to_be_put_back(workspace: Path, here: Her
     assert_clear(
         here("resume"), 2, "cannot read the prompt file", "Put it back, then: ralph resume"
     )
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda lines: [b"garbage\n", *lines], ":1: "),
+        (lambda lines: lines[1:], ":1: "),
+        (lambda lines: [b"\x00\xff\n"], ":1: "),
+        (lambda lines: [], "is empty or missing"),
+        (lambda lines: [lines[0], lines[1].replace(b"1", b"2"), *lines[2:]], ":2: "),
+    ],
+    ids=["a line before", "the first is gone", "nonsense", "emptied", "edited"],
+)
+def test_a_damaged_journal_is_named_with_its_line(
+    workspace: Path, here: Here, damage: Callable[[list[bytes]], list[bytes]], said: str
+) -> None:
+    """ "a clear error that names line and remedy, nothing lost"."""
+    prepare(workspace, {"text": "x"})
+    here("-p", "x", "-m", "1")
+    journal = journals()[0]
+    lines = damage(journal.read_bytes().splitlines(keepends=True)[:-1])
+    journal.write_bytes(b"".join(lines))
+    assert_clear(here("resume"), 2, f"{journal}", said, "Start a new one")
+    assert journal.read_bytes() == b"".join(lines)

@@ -159,6 +159,16 @@ def test_a_wait_marker_from_before_is_ignored_with_a_word(here: Here, task: Path
     assert_clear(here(*supervised(task, "--", "sh", "-c", again)), 3, "marker")
 
 
+def test_an_agent_that_would_not_end_after_done_is_told_of(here: Here, task: Path) -> None:
+    """Ralph's exit code is 0; the attempt's record says what happened."""
+    script = 'touch "$TASK_FOLDER/DONE"; sleep 60'
+    done = here(*supervised(task, "--wait-timeout", "0.1", "--", "sh", "-c", script))
+    assert_clear(done, 0, "Attempt 1: Agent was ended: still running 0.1s after DONE")
+    [info] = attempts(task)
+    assert (info.status, info.exit_code) == ("stopped", 130)
+    assert info.error_summary == "still running 0.1s after DONE"
+
+
 def test_done_stands_already(here: Here, task: Path) -> None:
     """S: DONE is checked before the first run, and before the limit."""
     task.mkdir(parents=True)

@@ -27,7 +27,6 @@ case "$RALPH_RUN" in
 *) touch "$TASK_FOLDER/DONE";;
 esac
 """
-COMPLETED = "task completed (DONE marker present, no active children)"
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,10 @@ class Stage:
     def journals(self) -> list[Path]:
         return list((self.root / "state").glob("login-*/runs/*/journal.jsonl"))
 
-    def outcome(self, code: int) -> object:
-        """What is left, times and the words about the attempt that was cut aside."""
+    def outcome(self, code: int) -> tuple[object, tuple[list[object], list[str]]]:
+        """What is left, times aside; and what is told of the attempts."""
         state = self.state()
         runs = sorted((self.task / "runs").iterdir())
-        infos = [read_run_info(str(run)) for run in runs]
         told = [m.body for m in Bus(str(self.task / "TASK-MESSAGE-BUS.md")).read()]
         facts = [m.type for m in Bus(str(self.task.parent / "PROJECT-MESSAGE-BUS.md")).read()]
         return (
@@ -83,10 +81,15 @@ class Stage:
             state.stop,
             sorted(p.name for p in self.task.iterdir()),
             [run.name[-4:] for run in runs],
-            all(info is not None and info.end_time for info in infos),
-            told.count(COMPLETED),
             facts,
-        )
+            told[-1],
+        ), ([_ending(run) for run in runs], told[:-1])
+
+
+def _ending(run: Path) -> object:
+    info = read_run_info(str(run))
+    assert info is not None
+    return info.status, info.exit_code, info.error_summary, info.end_time is not None
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -96,7 +99,7 @@ def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
     """Enumerated, not sampled. An attempt that the crash cut off is taken again and not counted;
     one that has left its mark is not even taken again."""
     whole = Stage(tmp_path / "whole").prepare()
-    expected = whole.outcome(whole.call(*PYTHON, *whole.words()))
+    expected, told = whole.outcome(whole.call(*PYTHON, *whole.words()))
     points = len(whole.journals()[0].read_bytes().splitlines())
     assert points > 15
     for number in range(2 if when == "before" else 1, points + 1):
@@ -107,8 +110,14 @@ def test_killed_at_every_record_it_ends_as_if_nothing_had_happened(
         if number == points and when == "after":
             assert code == 2, "it had ended, and only the process was killed"
             code = 0
-        assert stage.outcome(code) == expected, number
+        outcome, attempts = stage.outcome(code)
+        assert outcome == expected, number
         assert stage.calls() - whole.calls() in (0, 1), number
+        if attempts != told:
+            # The one that was cut off after it had left DONE: nobody saw its end.
+            assert stage.calls() == whole.calls()
+            assert attempts[0][:2] == told[0][:2]
+            assert attempts[0][2] == ("failed", None, "its process was gone without a word", True)
 
 
 # ------------------------------------------------------------------ one case each
@@ -141,7 +150,8 @@ def test_the_original_flags_hold(workspace: Path, here: Here) -> None:
     """ "with its original flags", and what the cut-off attempt said is kept."""
     cut_off(workspace, SLEEPS_ONCE, "--max-restarts", "2", "--restart-delay", "0")
     done = here("resume")
-    said = ["Resumed: attempt 1/2 was cut off and starts again", "max restarts (2) exceeded"]
+    said = ["Resumed: attempt 1/2 was cut off", "Attempt 1/2 starting again"]
+    said.append("max restarts (2) exceeded")
     assert_clear(done, 1, *said)
     first, second = sorted((workspace / "t" / "runs").iterdir())
     assert (first.name[-4:], second.name[-4:]) == ("-001", "-002")

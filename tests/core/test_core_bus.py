@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ralph.core import bus as bus_module
-from ralph.core.bus import Decoder, Message, encode
+from ralph.core.bus import HEADER, LARGEST, Decoder, Message, encode
 
 START = b"---\nmsg_id: "
 
@@ -26,8 +26,8 @@ def file_of(messages: Iterable[Message]) -> bytes:
     return b"".join(map(encode, messages))
 
 
-def decoded(data: bytes, *, at_a_time: int = 1 << 30) -> list[Message]:
-    decoder, found = Decoder(), []
+def decoded(data: bytes, *, at_a_time: int = 1 << 30, most: int = LARGEST) -> list[Message]:
+    decoder, found = Decoder(most), []
     for place in range(0, len(data), at_a_time):
         found += decoder.feed(data[place : place + at_a_time])
     return found + decoder.settle()
@@ -251,7 +251,10 @@ def test_entries_without_a_length_go_on_to_the_next_header(text: str, bodies: li
         ('"with a comment" # here', "with a comment"),
         ('"\\x41"', "\\x41"),
         ("'it''s'", "it's"),
-        ("'open", ""),
+        ("'open", "open"),
+        ("true", "true"),
+        ("007", "007"),
+        ("NULL # not known", ""),
         ("a#b # comment", "a#b"),
         ("~", ""),
         ("null", ""),
@@ -304,6 +307,82 @@ def test_a_header_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(bus_module, "_LONGEST_HEADER", 200)
     file = START + b"x" * 300 + b"\n" + encode(message(1))
     assert decoded(file) == decoded(file, at_a_time=7) == [message(1)]
+
+
+# ------------------------------------------------------------------ what is too large
+
+
+def by_hand(body: str) -> bytes:
+    return f"---\nmsg_id: hand\n---\n{body}\n".encode()
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 1 << 30])
+@pytest.mark.parametrize(
+    "large",
+    [
+        encode(message("large", "x" * 101)),
+        encode(message("large", "x" * 101))[:-50] + b"\n",
+        b"---\nmsg_id: a\nlength: 99999999999\n---\n" + bytes(500),
+        by_hand("x\n" * 60),
+    ],
+)
+def test_a_body_that_is_too_large_is_left_out_and_the_others_come_back(
+    large: bytes, at_a_time: int
+) -> None:
+    fits = message(1, "x" * 100)
+    file = encode(fits) + large + b"\n" + encode(fits) + by_hand("y" * 100)
+    found = decoded(file, at_a_time=at_a_time, most=100)
+    assert [m.body for m in found] == [fits.body, fits.body, "y" * 100]
+
+
+@given(st.lists(BODIES, max_size=4), st.integers(0, 300), st.integers(1, 40), st.booleans())
+def test_chunks_make_no_difference_to_what_is_too_large(
+    bodies: list[str], most: int, at_a_time: int, measured: bool
+) -> None:
+    entries = [encode(m) if measured else by_hand(m.body) for m in of_bodies(bodies)]
+    file = b"".join(entries)
+    found = decoded(file, most=most)
+    assert decoded(file, at_a_time=at_a_time, most=most) == found
+    assert all(len(m.body.encode()) <= most for m in found)
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"---\nmsg_id: a\n---\n", encode(message(1, "x" * 5000))[:150]]
+)
+def test_no_more_is_kept_than_is_asked_for(start: bytes) -> None:
+    """Whatever a header claims."""
+    decoder = Decoder(most=1000)
+    decoder.feed(start)
+    for _ in range(100):
+        assert decoder.feed(b"x" * 99 + b"\n") == []
+        assert len(decoder._data) < 1500
+    assert decoder.feed(encode(message(2))) == [message(2)]
+
+
+def test_bytes_that_begin_in_the_middle_of_a_line_begin_no_entry() -> None:
+    decoder = Decoder(at_start=False)
+    assert decoder.feed(encode(message(1))) == []
+    assert decoder.feed(encode(message(2))) == [message(2)]
+
+
+@pytest.mark.parametrize(
+    ("before", "bodies"),
+    [
+        (encode(message(1))[:-2], []),
+        (by_hand("not settled"), []),
+        (encode(message(1, "x" * 5000))[:500] + b"\n" + encode(message(2, "whole")), ["whole"]),
+    ],
+)
+def test_what_stands_before_bytes_that_are_left_out(before: bytes, bodies: list[str]) -> None:
+    decoder = Decoder()
+    assert decoder.feed(before) == []
+    assert [m.body for m in decoder.skip()] == bodies
+    assert decoder.feed(encode(message(3))) == [], "in the middle of a line"
+    assert decoder.feed(encode(message(4))) == [message(4)]
+
+
+def test_the_fields_of_a_message_are_its_header_and_its_body() -> None:
+    assert (*HEADER, "body") == tuple(Message.__dataclass_fields__)
 
 
 def test_text_without_entries_is_not_kept() -> None:

@@ -112,21 +112,27 @@ class Installation:
     def python_of(self, user: User) -> str:
         """An interpreter that this user can run ralph with: ours, else one of the system's."""
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        candidates = [sys.executable, shutil.which(name, path=os.defpath)]
-        for python in filter(None, candidates):
-            if self._works(python, user):
+        tried = []
+        for python in filter(None, (sys.executable, shutil.which(name, path=os.defpath))):
+            problem = self._problem(python, user)
+            if not problem:
                 return python
+            tried.append(f"{python}: {problem}")
         raise UnableError(
-            f"user {user.uid} can run neither {sys.executable} nor a {name} of the system's with "
-            f"ralph in {self.root}: make one of them readable to everybody, or set TMPDIR"
+            f"{user.name} cannot run ralph in {self.root} ({'; '.join(tried)}). Make one of them "
+            "readable to everybody, or TMPDIR a directory that everybody can enter"
         )
 
-    def _works(self, python: str, user: User) -> bool:
+    def _problem(self, python: str, user: User) -> str:
+        """Why this user cannot use this interpreter; or nothing."""
+        argv, env = (python, "-c", _TRY), self.environment(self.root)
         try:
-            child = user.start((python, "-c", _TRY), self.environment(self.root), self.root)
-        except OSError:
-            return False
-        return child.wait() == 0
+            with user.start(argv, env, self.root, err=subprocess.PIPE) as child:
+                _, said = child.communicate()
+        except OSError as error:
+            return str(error)
+        words = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return (words or "it fails") if child.returncode else ""
 
     def compile(self) -> None:
         """Compile the agent, and ralph once instead of in each of thousands of runs."""

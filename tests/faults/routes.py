@@ -28,6 +28,7 @@ class Route:
     settings: Mapping[str, object] = field(default_factory=dict)
     kind: str = "text"  # what the agent speaks
     says: str = "ready"  # what it says when it is at work
+    commands: tuple[str, ...] = ("run", "supervise")  # those that have it
 
 
 # ------------------------------------------------------------------ how to take them
@@ -125,6 +126,7 @@ ROUTES = (
         {"resultGrace": GRACE},
         kind="claude",
         says=RESULT,
+        commands=("run",),
     ),
     Route(
         "Ctrl+C",

@@ -13,10 +13,14 @@ from faults.processes import Watched, keeper_of
 from ralph.adapters.journal import JOURNAL, read_journal
 from ralph.core.facts import Fact
 
-RUN = ("run", "-p", "{says}")
+COMMANDS = {  # {says} is what the agent is told to say, which is its prompt
+    "run": ("run", "-p", "{says}"),
+    "supervise": ("supervise", "--task-dir", "task", "--max-restarts", "1", "-p", "{says}"),
+}
 PATIENCE = 40.0  # seconds for what must happen
 _LOOK_EVERY = 0.01
 _NOTICE = b"Received signal"
+_SAID = "agent-stdout.txt"  # where `ralph supervise` saves what an agent says
 
 
 class WrongError(Exception):
@@ -34,7 +38,7 @@ class Ralph:
     installation: Installation
     user: User
     python: str
-    command: tuple[str, ...] = RUN  # {says} and {program} are filled in
+    command: str = "run"
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
@@ -44,12 +48,11 @@ class Run:
     def __init__(self, ralph: Ralph, place: Place, says: str) -> None:
         self._ralph = ralph
         self._place = place
-        known = {"says": says, "program": str(place.program)}
         self._env = ralph.installation.environment(place.home)
         self._env["RALPH_STATE_DIR"] = str(place.state)
         self._out, self._err = (place.directory / name for name in ("stdout", "stderr"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            words = (word.format_map(known) for word in ralph.command)
+            words = (word.format(says=says) for word in COMMANDS[ralph.command])
             self.process = ralph.user.start(
                 self._argv(*words), self._env, place.workspace, out, err
             )
@@ -125,14 +128,16 @@ class Run:
 
     def facts(self) -> list[Fact]:
         """What the journal tells."""
-        journals = list(self._place.state.glob(f"*/runs/*/{JOURNAL}"))
+        # A supervised run is found by its workspace too, through a link.
+        journals = {path.resolve() for path in self._place.state.glob(f"*/runs/*/{JOURNAL}")}
         if len(journals) != 1:
             raise WrongError(f"there are {len(journals)} journals")
-        return read_journal(str(journals[0]))[0]
+        return read_journal(str(journals.pop()))[0]
 
     def stream(self) -> bytes:
         """What the agent said."""
-        return b"".join(path.read_bytes() for path in self._place.state.rglob("*.stream"))
+        saved = (*self._place.state.rglob("*.stream"), *self._place.workspace.rglob(_SAID))
+        return b"".join(path.read_bytes() for path in saved)
 
     def _argv(self, *words: str) -> tuple[str, ...]:
         return (self._ralph.python, "-m", "ralph", *words)

@@ -90,7 +90,7 @@ def start(scratch: Path, *words: str, **env: str) -> "subprocess.Popen[str]":
         (("--route", "nothing"), {}, "invalid choice"),
         (("--user", "nobody"), {}, "invalid choice"),
         ((), {"PATH": "/nowhere"}, "cc is missing"),
-        pytest.param(("--user", "ordinary"), {}, "can run neither", marks=needs_root),
+        pytest.param(("--user", "ordinary"), {}, "ordinary cannot run ralph in", marks=needs_root),
     ],
 )
 def test_bad_input_is_told(

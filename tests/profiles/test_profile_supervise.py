@@ -97,7 +97,7 @@ def test_a_run_cut_off_by_a_crash_is_told_so() -> None:
     facts: list[Fact] = [Began(900.0, 2, Assignment("prompt")), Resumed(950.0, 8)]
     result = play(supervise(2), [WORK], state=replay(facts))
     [prompt] = result.agent.prompts()
-    assert prompt.startswith("Iteration 2 was cut off")
+    assert prompt.startswith("Attempt 2 was cut off")
     assert prompt.endswith(f"{AGAIN}\n\ndo it")
 
 
@@ -147,11 +147,11 @@ def test_completed_waits_for_the_children_once() -> None:
 def test_nobody_waits_for_children_of_a_run_that_is_not_complete(
     turn: Turn, marks: Signals, why: str
 ) -> None:
-    """But its end is told."""
+    """They are ended, and its end is told."""
     company = FakeCompany()
     result = play(supervise(1, company=company), [turn])
-    assert (company.waits, company.told) == ([], [(why, "")])
-    assert result.steps == [("bus", True, "")]
+    assert (company.waits, company.ended, company.told) == ([], [False], [(why, "")])
+    assert result.steps == [("children", True, ""), ("bus", True, "")]
 
 
 def test_a_bus_that_cannot_be_written_fails_no_task() -> None:
@@ -161,7 +161,7 @@ def test_a_bus_that_cannot_be_written_fails_no_task() -> None:
 
 
 def test_a_signal_while_it_waits_for_children_ends_the_run() -> None:
-    """ADR 7: "during a wait: stop at once"; and 130. `ralph resume` then waits again."""
+    """ADR 7: "during a wait: stop at once"; and 130. `ralph resume` then tells that it is done."""
     world = FakeWorld(asked=MARKED)
 
     def press() -> None:
@@ -170,6 +170,11 @@ def test_a_signal_while_it_waits_for_children_ends_the_run() -> None:
     company = FakeCompany(during_wait=press)
     result = play(supervise(company=company), [WORK], world)
     assert (result.exit_code, result.steps, company.told) == (130, [], [])
+    assert company.ended == [False]
+    world.asked = MARKED
+    resumed = replay([*result.facts, Resumed(2000.0, 9)])
+    again = play(supervise(company=FakeCompany()), [WORK], world, state=resumed)
+    assert (again.exit_code, [step[0] for step in again.steps]) == (0, ["children", "bus"])
 
 
 @pytest.mark.parametrize("mark", [MARKED, Signals(wait="a webhook")])

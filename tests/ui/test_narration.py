@@ -95,7 +95,7 @@ def test_an_iteration_that_is_taken_again_says_so() -> None:
 
 def test_a_resumed_run_says_where_it_goes_on() -> None:
     resumed = Resumed(NOW, 8)
-    assert told(STARTED, BEGAN, resumed) == ["Resumed: iteration 1/10 was cut off and starts again"]
+    assert told(STARTED, BEGAN, resumed) == ["Resumed: iteration 1/10 was cut off"]
     assert told(STARTED, BEGAN, Ended(NOW, Turn()), resumed) == ["Resumed after 1 iteration"]
 
 

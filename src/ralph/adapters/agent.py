@@ -11,13 +11,12 @@ from io import FileIO
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, Starter, start
-from ralph.adapters.turn_files import Filing, TurnFiles, private
+from ralph.adapters.turn_files import Filing, SavedStream, TurnFiles, private
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
 from ralph.core.events import AgentEvent, Failure, Progress
 from ralph.core.facts import Launching
 from ralph.core.limits import Prices, priced
-from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
 from ralph.core.value import replace, value
 from ralph.errors import ConfigError, RalphError
@@ -145,29 +144,6 @@ class CliAgent:
         """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""
         name = f"prompt_{order.iteration:03d}.txt"
         return os.path.join(self._setup.workspace, ".ralph", name)
-
-
-class SavedStream:
-    """What the agent prints, on disk, without secrets. A full disk ends this, never the turn."""
-
-    def __init__(self, file: FileIO, secrets: tuple[bytes, ...]) -> None:
-        self._file = file
-        self._redactor = StreamRedactor(secrets)
-        self.problem = ""
-
-    def write(self, chunk: bytes) -> None:
-        self._write(self._redactor.feed(chunk))
-
-    def end(self) -> None:
-        self._write(self._redactor.end())
-
-    def _write(self, data: bytes) -> None:
-        rest = memoryview(data if not self.problem else b"")
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            self.problem = f"the stream is not saved from here on: {error.strerror}"
 
 
 class Reading:

@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 
-from ralph.adapters.children import active_children
+from ralph.adapters.agents import as_bytes
+from ralph.adapters.children import dead_runs
 from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
-from ralph.adapters.runs import directories
+from ralph.adapters.safe_open import create
 from ralph.adapters.task_folder import TaskFolder
 from ralph.adapters.turn_files import TurnFiles
+from ralph.core.attempts import was_ended
 from ralph.core.events import AgentEvent
-from ralph.core.facts import Decided, Ended, Fact, Resumed, Started
+from ralph.core.facts import Decided, Ended, Fact, Resumed, Settled, Started
 from ralph.core.redact import redact
 from ralph.core.rules import describe_failure
+from ralph.core.state import NEW, RunState, fold
 from ralph.core.turn import Order, Turn
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Reason, Stop
+from ralph.core.verdict import Boundary, Reason, Stop, Verdict
 
 PROMPT, OUTPUT, ERRORS = "prompt.md", "agent-stdout.txt", "agent-stderr.txt"
 _GONE = "its process was gone without a word"
@@ -36,23 +39,27 @@ class Origin:
 class Attempts:
     """Gives each attempt its directory, and writes into its run-info what becomes of it.
 
-    A full disk is not a reason to end an attempt: what cannot be written is left out.
+    What the agent has put in a file's place is no reason to end an attempt, nor is a full disk:
+    what cannot be written there is left out.
     """
 
-    def __init__(self, folder: TaskFolder, origin: Origin) -> None:
+    def __init__(self, folder: TaskFolder, origin: Origin, state: RunState = NEW) -> None:
         self._folder = folder
         self._origin = origin
+        self._state = state
         self._info: RunInfo | None = None  # of the attempt under way
 
     def begin(self, order: Order) -> TurnFiles:
         """A directory for this attempt. One that a crash cut off leaves its output beside."""
         info = self._new_info(order.iteration)
         directory = self._folder.run_dir(info.run_id)
+        if not os.path.isdir(directory):
+            _put_aside(directory)
         os.makedirs(directory, exist_ok=True)
-        for name in (OUTPUT, ERRORS):
+        for name in (PROMPT, OUTPUT, ERRORS):
             _put_aside(os.path.join(directory, name))
-        with open(os.path.join(directory, PROMPT), "wb") as file:
-            file.write(order.prompt.encode("utf-8", "surrogateescape"))
+        with os.fdopen(create(os.path.join(directory, PROMPT)), "wb") as file:
+            file.write(as_bytes(order.prompt))
         write_run_info(directory, info)
         self._info = info
         return TurnFiles(
@@ -69,21 +76,29 @@ class Attempts:
 
     def on_fact(self, fact: Fact) -> None:
         """How the attempt ended, and what that was."""
+        before, self._state = self._state, fold(self._state, fact)
         match fact:
-            case Ended(time=moment, turn=turn):
-                # After a crash the turn may have been recovered, and not begun by us.
-                if (info := self._info or self._last()) is not None:
-                    self._write(_ended(info, moment, turn))
-            case Started() | Resumed():
+            case Ended() | Decided(boundary=Boundary.CLOSING) | Settled():
+                self._tell_end(self._state)  # once more in the end: there may be room again
+            case Resumed():  # the crash may have come before that was told
+                self._tell_end(before)
                 bury(self._folder, fact.time)
-            case Decided(boundary=Boundary.CLOSING, verdict=Stop(reason=reason, why=why)):
-                if self._info is not None and reason in (Reason.BLOCKED, Reason.INTERRUPTED):
-                    self._write(replace(self._info, status="stopped", error_summary=why))
-            case _:
-                return
+            case Started():
+                bury(self._folder, fact.time)
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """What the agent says is in its own file."""
+
+    def _tell_end(self, state: RunState) -> None:
+        """Write how the last attempt ended, as far as it has."""
+        if state.turn is not None:
+            info = self._info or self._found(state.iteration)
+            self._write(_ended(info, state.time, state.turn, state.verdict))
+
+    def _found(self, attempt: int) -> RunInfo:
+        """What an earlier process wrote about an attempt."""
+        found = read_run_info(self._folder.run_dir(self._id(attempt)))
+        return found or self._new_info(attempt)
 
     def _new_info(self, attempt: int) -> RunInfo:
         before = self._id(attempt - 1) if attempt > 1 else ""
@@ -94,16 +109,6 @@ class Attempts:
     def _id(self, attempt: int) -> str:
         return f"{self._origin.run}-{attempt:03d}"
 
-    def _last(self) -> RunInfo | None:
-        """The last attempt of this run."""
-        last = None
-        for attempt in count(1):
-            info = read_run_info(self._folder.run_dir(self._id(attempt)))
-            if info is None:
-                return last
-            last = info
-        return last
-
     def _write(self, info: RunInfo) -> None:
         self._info = info
         with suppress(OSError):
@@ -112,13 +117,10 @@ class Attempts:
 
 def bury(folder: TaskFolder, now: float) -> None:
     """Write the end of runs whose process is gone without a word, killed or switched off."""
-    alive = {child.info.run_id for child in active_children(folder)}
-    for name in set(directories(folder.runs)) - alive:
-        info = read_run_info(folder.run_dir(name))
-        if info is not None and info.end_time is None:
-            told = replace(info, status="failed", end_time=timestamp(now), error_summary=_GONE)
-            with suppress(OSError):
-                write_run_info(folder.run_dir(name), told)
+    for run in dead_runs(folder):
+        told = replace(run.info, status="failed", end_time=timestamp(now), error_summary=_GONE)
+        with suppress(OSError):
+            write_run_info(run.directory, told)
 
 
 def attempt_env(folder: TaskFolder, origin: Origin) -> Mapping[str, str]:
@@ -128,22 +130,29 @@ def attempt_env(folder: TaskFolder, origin: Origin) -> Mapping[str, str]:
         "RALPH_TASK_DIR": folder.path,
         "RALPH_BUS": folder.bus,
         "RALPH_PARENT_RUN": origin.parent,
+        "RALPH_ROOT_RUN": origin.run,
     }
 
 
-def _ended(info: RunInfo, moment: float, turn: Turn) -> RunInfo:
+def _ended(info: RunInfo, moment: float, turn: Turn, verdict: Verdict | None) -> RunInfo:
+    summary = redact(describe_failure(turn))[:_SUMMARY] if turn.failed else ""
+    status = "failed" if turn.failed else "completed"
+    if isinstance(verdict, Stop) and verdict.reason in (Reason.BLOCKED, Reason.INTERRUPTED):
+        status, summary = "stopped", verdict.why
+    elif was_ended(turn, verdict):
+        status = "stopped"
     return replace(
         info,
-        end_time=timestamp(moment),
+        end_time=info.end_time or timestamp(moment),
         exit_code=turn.exit_code,
-        status="failed" if turn.failed else "completed",
-        error_summary=redact(describe_failure(turn))[:_SUMMARY] if turn.failed else "",
+        status=status,
+        error_summary=summary,
     )
 
 
 def _put_aside(path: str) -> None:
     """`agent-stdout.txt` becomes `agent-stdout.cut-1.txt`."""
-    if os.path.exists(path):
+    if os.path.lexists(path):
         stem, kind = os.path.splitext(path)
         names = (f"{stem}.cut-{number}{kind}" for number in count(1))
-        os.rename(path, next(name for name in names if not os.path.exists(name)))
+        os.rename(path, next(name for name in names if not os.path.lexists(name)))

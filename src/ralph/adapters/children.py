@@ -7,12 +7,13 @@ where nothing speaks against it, and gets a signal only where something proves t
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from ralph.adapters.lock import NAME, Owner, read_owner, start_time
+from ralph.adapters import proc
+from ralph.adapters.lock import NAME, Owner, read_owner
+from ralph.adapters.proc import line_of, start_time
 from ralph.adapters.process import pidfd_of
 from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
-from ralph.adapters.runs import directories
 from ralph.adapters.task_folder import TaskFolder
 from ralph.core.value import replace, value
 
@@ -21,12 +22,12 @@ _UNKNOWN = 0.1  # seconds that anything else has to become one
 _LATER = 5.0  # seconds after a run's beginning from which on a process cannot be its own
 _KILLED = 5.0  # seconds that a killed process may take to be gone
 _TICK = 0.02
-_LARGEST = 64 * 1024
+_MARKS = (b"RALPH_TASK_DIR", b"TASK_FOLDER")
 
 
 @value
 class ChildRun:
-    """A run that goes on; its `info.pid` is that of the process which lives."""
+    """A run without an end. If it goes on, `info.pid` is that of the process which lives."""
 
     info: RunInfo
     directory: str
@@ -40,27 +41,42 @@ class ChildRun:
 # ------------------------------------------------------------------ who is there
 
 
-def active_children(folder: TaskFolder, but: Collection[str] = ()) -> list[ChildRun]:
+def active_children(
+    folder: TaskFolder, but: Collection[str] = (), *, keeper: int = 0
+) -> list[ChildRun]:
     """The runs without an end whose process lives, but for those left out; oldest first.
 
-    A process above us is nobody's child, whoever says so.
+    Neither our keeper nor a process above us is anybody's child, whoever says so.
     """
-    above = _line(os.getpid())
-    names = (name for name in sorted(directories(folder.runs)) if name not in but)
-    found = (_living(folder.run_dir(name)) for name in names)
-    return [child for child in found if child is not None and child.pid not in above]
+    others = {keeper, *line_of(os.getpid())}
+    living = (_living(run) for run in _unended(folder) if run.info.run_id not in but)
+    return [child for child in living if child is not None and child.pid not in others]
 
 
-def _living(directory: str) -> ChildRun | None:
-    info = read_run_info(directory)
-    if info is None or info.end_time is not None:
-        return None
-    owner = _owner(directory)
+def dead_runs(folder: TaskFolder) -> list[ChildRun]:
+    """The runs without an end that nobody will tell any more: their process is gone."""
+    return [run for run in _unended(folder) if _living(run) is None]
+
+
+def _unended(folder: TaskFolder) -> Iterator[ChildRun]:
+    """Each is known by its directory's name. A link would lead to the run of another task."""
+    try:
+        with os.scandir(folder.runs) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in names:
+        info = read_run_info(folder.run_dir(name))
+        if info is not None and info.end_time is None:
+            yield ChildRun(info, folder.run_dir(name))
+
+
+def _living(run: ChildRun) -> ChildRun | None:
+    owner = _owner(run.directory)
     if owner is not None:  # it holds, or held, the run: its word is newer than the pid
-        return ChildRun(replace(info, pid=owner.pid), directory) if owner.is_alive() else None
-    if info.pid is None or info.pid <= 1 or not _is_the_one(info.pid, info.start_time):
-        return None
-    return ChildRun(info, directory)
+        alive = owner.is_alive()
+        return ChildRun(replace(run.info, pid=owner.pid), run.directory) if alive else None
+    return run if run.pid > 1 and _is_the_one(run.pid, run.info.start_time) else None
 
 
 def _owner(directory: str) -> Owner | None:
@@ -70,17 +86,13 @@ def _owner(directory: str) -> Owner | None:
 
 def _is_the_one(pid: int, begun: str) -> bool:
     """Whether a process lives that can have begun then; its number may be someone else's now."""
-    if not _has_proc():
+    if not proc.is_there():
         return _exists(pid)
     ticks = start_time(pid)
     if not ticks:
         return False
     since, run = _moment(ticks), _parsed(begun)
     return since is None or run is None or since <= run + _LATER
-
-
-def _has_proc() -> bool:
-    return os.path.exists("/proc/self/stat")
 
 
 def _exists(pid: int) -> bool:
@@ -117,7 +129,11 @@ def _parsed(moment: str) -> float | None:
 
 
 def job_pids(
-    folder: TaskFolder, below: Callable[[], list[int]], but: Collection[str]
+    folder: TaskFolder,
+    below: Callable[[], list[int]],
+    but: Collection[str] = (),
+    *,
+    keeper: int = 0,
 ) -> tuple[int, ...]:
     """The processes of active children, which outlive whoever started them.
 
@@ -129,7 +145,7 @@ def job_pids(
     begun = time.monotonic()
     while True:
         left = below()  # looked at first: who registers in between is in both
-        pids = tuple(child.pid for child in active_children(folder, but))
+        pids = tuple(child.pid for child in active_children(folder, but, keeper=keeper))
         known = {below_it for pid in pids for below_it in (pid, *descendants(pid))}
         others = [pid for pid in left if pid not in known and start_time(pid)]
         patience = _STARTING if any(map(_is_job, others)) else _UNKNOWN
@@ -140,7 +156,7 @@ def job_pids(
 
 def _is_job(pid: int) -> bool:
     """Whether it was called as `ralph job` or `python -m ralph job`."""
-    words = _file(f"/proc/{pid}/cmdline").decode("utf-8", "replace").split("\0")
+    words = proc.command_line(pid)
     return any(_calls_job(words[at:]) for at in range(len(words)))
 
 
@@ -158,28 +174,35 @@ def _calls_job(words: Sequence[str]) -> bool:
 # ------------------------------------------------------------------ ending them
 
 
-def end_children(children: Sequence[ChildRun], grace: float) -> None:
-    """End these runs: TERM, at most so many seconds, then KILL. Whoever cannot be proven to be
-    of the task is left alone. A run that did not tell its end is told to have stopped."""
+def end_children(children: Sequence[ChildRun], grace: float, *, keeper: int = 0) -> list[ChildRun]:
+    """End these runs: TERM, at most so many seconds, then KILL; those that are still alive.
+
+    Whoever cannot be proven to be of the task is left alone. A run that did not tell its end is
+    told to have stopped.
+    """
     lives = [(child, start_time(child.pid)) for child in children]
     told: set[ChildRun] = set()
+    moment = time.monotonic() + _UNKNOWN
 
-    def left() -> list[ChildRun]:
-        alive = [child for child, since in lives if _is_alive(child.pid, since)]
-        # A job that is just starting proves in a moment what it is.
-        return [child for child in alive if _is_proven(child) or _is_job(child.pid)]
+    def alive() -> list[ChildRun]:
+        return [child for child, since in lives if _is_alive(child.pid, since)]
 
     def ask() -> bool:
-        told.update(c for c in left() if c not in told and _signal(c, signal.SIGTERM))
-        return bool(left())
+        left = [child for child in alive() if child not in told]
+        told.update(child for child in left if _signal(child, signal.SIGTERM, keeper))
+        # A job that is just starting has yet to take its lock, and a program that is just being
+        # loaded shows no environment: they prove in a moment what they are.
+        early = time.monotonic() < moment
+        return any(child in told or early or _is_job(child.pid) for child in alive())
 
     _wait_while(ask, grace)
-    for child in left():
-        _signal(child, signal.SIGKILL)
-    _wait_while(lambda: bool(left()), _KILLED)
-    for child, since in lives:
-        if not _is_alive(child.pid, since):
+    killed = [child for child in alive() if _signal(child, signal.SIGKILL, keeper)]
+    _wait_while(lambda: not set(killed).isdisjoint(alive()), _KILLED)
+    left = alive()
+    for child in children:
+        if child not in left:
             _tell_end(child)
+    return left
 
 
 def _wait_while(going: Callable[[], bool], seconds: float) -> None:
@@ -190,14 +213,14 @@ def _wait_while(going: Callable[[], bool], seconds: float) -> None:
 
 def _is_alive(pid: int, since: str) -> bool:
     """Whether it is still the process that it was."""
-    return start_time(pid) == since != "" if _has_proc() else _exists(pid)
+    return start_time(pid) == since != "" if proc.is_there() else _exists(pid)
 
 
-def _signal(child: ChildRun, number: int) -> bool:
+def _signal(child: ChildRun, number: int, keeper: int) -> bool:
     """Send a signal to the very process that is proven; whether it was sent."""
     descriptor = pidfd_of(child.pid)  # from here on its number cannot become another's
     try:
-        if not _is_proven(child):
+        if not _is_proven(child, keeper):
             return False
         if descriptor is None:
             os.kill(child.pid, number)
@@ -211,56 +234,31 @@ def _signal(child: ChildRun, number: int) -> bool:
     return True
 
 
-def _is_proven(child: ChildRun) -> bool:
-    """Whether a process is of this task: it holds the run's lock, has the task in its
-    environment, or is below us. We, and whoever is above us, are not to be ended."""
-    if child.pid <= 1 or child.pid in _line(os.getpid()):
+def _is_proven(child: ChildRun, keeper: int) -> bool:
+    """Whether a process is of this task: it has the task in its environment, is below our keeper,
+    or holds the run's lock. The keeper, we, and whoever is above us are not to be ended."""
+    if child.pid <= 1 or child.pid in (keeper, *line_of(os.getpid())):
         return False
-    owner = _owner(child.directory)
-    if owner is not None and owner.pid == child.pid and owner.is_alive():
-        return True
     task = os.path.realpath(os.path.dirname(os.path.dirname(child.directory)))
-    return task in _tasks_of(child.pid) or is_below(child.pid, os.getpid())
+    if task in _tasks_of(child.pid) or (keeper > 1 and is_below(child.pid, keeper)):
+        return True
+    lock = os.path.join(child.directory, NAME)
+    # What stands in the lock is the agent's word as well. And a link on the way to it would lead
+    # to the lock of another task.
+    within = os.path.join(task, "runs", os.path.basename(child.directory), NAME)
+    return os.path.realpath(lock) == within and proc.holds_lock(child.pid, lock)
 
 
 def _tasks_of(pid: int) -> set[str]:
     """The task folders that stand in the environment with which a process was started."""
-    entries = _file(f"/proc/{pid}/environ", whole=True).split(b"\0")
-    marks = (b"RALPH_TASK_DIR=", b"TASK_FOLDER=")
-    found = (entry.partition(b"=")[2] for entry in entries if entry.startswith(marks))
-    return {os.path.realpath(os.fsdecode(path)) for path in found if path}
+    entries = (entry.partition(b"=") for entry in proc.environment(pid))
+    found = (path for name, _, path in entries if name in _MARKS and path)
+    return {os.path.realpath(os.fsdecode(path)) for path in found}
 
 
 def is_below(pid: int, other: int) -> bool:
-    """Whether a process descends from another, or is it."""
-    return other in _line(pid)
-
-
-def _line(pid: int) -> list[int]:
-    """A process and everybody above it."""
-    line: list[int] = []
-    while pid > 0 and pid not in line:
-        line.append(pid)
-        pid = _parent(pid)
-    return line
-
-
-def _parent(pid: int) -> int:
-    if pid == os.getpid():
-        return os.getppid()
-    try:
-        return int(_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
-    except (ValueError, IndexError):
-        return 0  # it is gone, or there is no /proc
-
-
-def _file(path: str, *, whole: bool = False) -> bytes:
-    """What /proc tells; nothing of a process that is gone, or of another user's."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(-1 if whole else _LARGEST)
-    except OSError:
-        return b""
+    """Whether a process descends from another."""
+    return other in line_of(pid)[1:]
 
 
 def _tell_end(child: ChildRun) -> None:

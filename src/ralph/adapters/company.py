@@ -8,32 +8,46 @@ from ralph.adapters.children import ChildRun, active_children, end_children
 from ralph.adapters.task_folder import TaskFolder
 from ralph.core.attempts import NO_CHILDREN, outcome
 from ralph.core.events import AgentEvent
-from ralph.core.facts import Decided, Fact
+from ralph.core.facts import Decided, Fact, Resumed
 from ralph.core.state import NEW, RunState, fold
-from ralph.core.verdict import Boundary, Reason, Stop
+from ralph.core.turn import Turn
+from ralph.core.value import value
+from ralph.core.verdict import Boundary, Reason, Stop, Verdict
 from ralph.core.words import counted, duration
 
 _STIR = 0.25  # seconds after which a signal is heard
 _LEAST_PAUSE = 0.01  # seconds between two looks
+_HURRY = 0.2  # seconds for children that have to end at once
+_INTERRUPTED = 2.0  # seconds for children at most, where nobody wants to wait
+_BUS_PATIENCE = 1.0  # seconds for whoever else writes to the bus; the run must go on
+
+
+@value
+class Patience:
+    """How child runs are waited for, and ended."""
+
+    poll_interval: float = 1.0
+    end_grace: float = 5.0
+    keeper: Callable[[], int] = lambda: 0  # its pid: whatever is below it is ours
 
 
 class TaskCompany:
-    """The child runs and the buses of a task folder."""
+    """The child runs and the buses of a task folder. `tell` is for what takes long."""
 
     def __init__(
         self,
         folder: TaskFolder,
         run: str,
+        patience: Patience = Patience(),
         *,
-        poll_interval: float = 1.0,
-        end_grace: float = 5.0,
         tell: Callable[[str], None] = lambda _: None,
+        resumed: bool = False,
     ) -> None:
         self._folder = folder
         self._run = run
-        self._poll_interval = poll_interval
-        self._end_grace = end_grace
+        self._patience = patience
         self._tell = tell
+        self._resumed = resumed
 
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
         """Wait for every child run to end, so long at most; then end those that are left."""
@@ -46,19 +60,22 @@ class TaskCompany:
         )
         give_up = time.monotonic() + seconds
         while children and time.monotonic() < give_up:
-            pause = max(_LEAST_PAUSE, self._poll_interval)
+            pause = max(_LEAST_PAUSE, self._patience.poll_interval)
             if _rest(min(pause, give_up - time.monotonic()), stirred):
                 return ""
             children = self._children()
         if not children:
             return NO_CHILDREN
-        end_children(children, self._end_grace)
-        ended = counted(len(children), "child run")
-        return f"{ended} ended after {duration(seconds)}: {_names(children)}"
+        return f"after {duration(seconds)} {self._end(children, self._patience.end_grace)}"
+
+    def end_children(self, *, at_once: bool) -> str:
+        """End the child runs of a task that is not done."""
+        children = self._children()
+        grace = _HURRY if at_once else min(_INTERRUPTED, self._patience.end_grace)
+        return self._end(children, grace) if children else ""
 
     def announce(self, stop: Stop, children: str) -> str:
-        """Tell the task's bus, and of a completed task its project's too. Told once: a run that
-        goes on after a crash looks first."""
+        """Tell the task's bus, and of a completed task its project's too."""
         if stop.reason is Reason.INTERRUPTED:
             return ""
         kind, body = _last_words(stop, children)
@@ -71,23 +88,21 @@ class TaskCompany:
     def _children(self) -> list[ChildRun]:
         """Attempts are runs too; none of ours is under way here, and those of others count."""
         mine = f"{self._run}-"
-        return [c for c in active_children(self._folder) if not c.info.run_id.startswith(mine)]
+        children = active_children(self._folder, keeper=self._patience.keeper())
+        return [child for child in children if not child.info.run_id.startswith(mine)]
+
+    def _end(self, children: list[ChildRun], grace: float) -> str:
+        left = end_children(children, grace, keeper=self._patience.keeper())
+        ended = [child for child in children if child not in left]
+        words = [f"{counted(len(ended), 'child run')} ended: {_names(ended)}"] if ended else []
+        words += [f"not ended, for it cannot be told whose they are: {_names(left)}"] * bool(left)
+        return "; ".join(words)
 
     def _post(self, path: str, kind: str, body: str) -> str:
-        bus, folder = Bus(path), self._folder
+        """Post it once: a run that goes on after a crash looks first."""
         try:
-            if any(m.run_id == self._run and m.body == body for m in bus.read()):
-                return ""
-            bus.post(
-                new_message(
-                    kind,
-                    body,
-                    project=folder.project,
-                    task=folder.task,
-                    run=self._run,
-                    now=time.time(),
-                )
-            )
+            if not (self._resumed and _is_told(path, self._run, kind, body)):
+                _post(path, self._folder, kind, body, run=self._run)
         except OSError as error:
             return f"cannot write {path}: {error.strerror}"
         return ""
@@ -103,27 +118,42 @@ class BusReader:
         self._state = state
 
     def on_fact(self, fact: Fact) -> None:
-        """Tell of an attempt that was judged."""
-        self._state = fold(self._state, fact)
-        turn = self._state.turn
-        if not isinstance(fact, Decided) or fact.boundary is not Boundary.CLOSING or turn is None:
-            return
-        attempt = self._state.iteration
-        message = new_message(
-            "WARNING" if turn.failed else "INFO",
-            outcome(attempt, turn, fact.verdict, self._runs),
-            project=self._folder.project,
-            task=self._folder.task,
-            run=f"{self._run}-{attempt:03d}",
-            now=fact.time,
-        )
-        try:
-            Bus(self._folder.bus).post(message)
-        except OSError:
-            pass  # settling will tell that the bus cannot be written
+        """Tell of an attempt that was judged, once."""
+        before, self._state = self._state, fold(self._state, fact)
+        match fact:
+            case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
+                self._tell(before.iteration, before.turn, verdict)
+            case Resumed() if before.turn is not None and before.verdict is not None:
+                self._tell(before.iteration, before.turn, before.verdict, unless_told=True)
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """The agent speaks for itself."""
+
+    def _tell(
+        self, attempt: int, turn: Turn, verdict: Verdict, *, unless_told: bool = False
+    ) -> None:
+        if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
+            return  # nobody is to wait for this
+        kind = "WARNING" if turn.failed else "INFO"
+        body = outcome(attempt, turn, verdict, self._runs)
+        run = f"{self._run}-{attempt:03d}"
+        try:
+            if not (unless_told and _is_told(self._folder.bus, run, kind, body)):
+                _post(self._folder.bus, self._folder, kind, body, run=run)
+        except OSError:
+            pass  # settling will tell that the bus cannot be written
+
+
+def _post(path: str, folder: TaskFolder, kind: str, body: str, *, run: str) -> None:
+    message = new_message(
+        kind, body, project=folder.project, task=folder.task, run=run, now=time.time()
+    )
+    Bus(path).post(message, _BUS_PATIENCE)
+
+
+def _is_told(path: str, run: str, kind: str, body: str) -> bool:
+    told = (run, kind, body)
+    return Bus(path).has(lambda m: (m.run_id, m.type, m.body) == told)
 
 
 def _rest(seconds: float, stirred: Callable[[], bool]) -> bool:

@@ -3,15 +3,16 @@
 import errno
 import os
 import stat
-import time
 from collections.abc import Mapping
 from typing import TextIO
 
+from ralph.adapters import registration
 from ralph.adapters.digest import digest_of
 from ralph.core.task import Backlog, Task
 from ralph.errors import ConfigError, StateError
 
 _READ_AGAIN = "the prompt is read again before each turn; use a file, or -f - to read stdin once"
+new_run_id = registration.new_run_id  # it stands where `ralph job` has it at once
 _GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
 
 
@@ -111,12 +112,6 @@ def project_dir(root: str, workspace: str) -> str:
     real = os.path.realpath(workspace)
     which = digest_of([os.fsencode(real)], size=4)
     return os.path.join(root, f"{os.path.basename(real) or 'root'}-{which}")
-
-
-def new_run_id(now: float) -> str:
-    """`<YYYYMMDD-HHMMSS-xxxx>`, in local time; later ones sort later, also within a second."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    return f"{stamp}-{int(now % 1 * 4096):03x}{os.urandom(1).hex()[0]}"
 
 
 def ensure_state_root(root: str) -> None:

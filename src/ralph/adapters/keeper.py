@@ -1,5 +1,6 @@
 """Ralph's side of the keeper: starting it, asking it, doing its work when it is gone (ADR 23)."""
 
+import errno
 import marshal
 import os
 import select
@@ -38,9 +39,9 @@ class Keeper:
     """A `Starter` whose children cannot leave: whatever becomes of Ralph, nothing stays behind.
 
     The process starts with the first child, or before by `begin`. `jobs` knows, of what is below
-    the keeper's pid, which processes may outlive the child that started them. When something kills it, its
-    children come to us if we adopt them, and are ended here. Only a program of its own may adopt:
-    it ends everything below it, and a library would end its host's children.
+    the keeper's pid, which processes may outlive the child that started them. When something kills
+    the keeper, its children come to us if we adopt them, and are ended here. Only a program of its
+    own may adopt: it ends everything below it, and a library would end its host's children.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Keeper:
         adopts: bool = False,
         begun: Launched | None = None,
         most_grace: float = UNBOUND,
-        jobs: "Callable[[int], tuple[int, ...]]" = lambda _: (),
+        jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
     ) -> None:
         # What we have inherited from whoever became us by exec is not ours to end.
         strangers = keeper_process.descendants(os.getpid()) if adopts else []
@@ -90,29 +91,26 @@ class Keeper:
             return self._start(command, streams())
         except LostError as error:
             self.abandon()
-            raise OSError(f"the keeper cannot be started: {error}") from error
+            raise OSError(errno.EAGAIN, f"the keeper was lost: {error}") from error
 
     def close(self) -> None:
-        """Let the keeper go; it ends what is left, and is waited for, unless something stops it."""
-        if self._link is None:
+        """Let the keeper go: it ends what is left. Something may have killed it before, or have
+        stopped it; then we end what has come to us, also what was spared till now."""
+        if not self.pid:
             return
-        self._link.close()
-        self._link = None
-        end = time.monotonic() + _ANSWER
-        while not _has_ended(self.pid):
-            if time.monotonic() > end:
-                self.abandon()
-                return
-            time.sleep(_TICK)
+        self._close_link()
+        if not _ends(self.pid):
+            keeper_process.signal_all([self.pid], signal.SIGKILL)
+            _ends(self.pid)
+        if self._adopts:
+            keeper_process.sweep(self._strangers)
 
     def abandon(self) -> tuple[int, ...]:
-        """End a keeper that is lost, and everything that was below it; who would not die."""
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        """End a keeper that is lost, and what was below it but for jobs; who would not die."""
+        self._close_link()
         keeper_process.signal_all([self.pid], signal.SIGKILL)
         if self._adopts:
-            return keeper_process.sweep((*self._strangers, *self.jobs()))
+            return keeper_process.sweep((*self._strangers, *self._jobs(os.getpid())))
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         return ()
@@ -120,6 +118,11 @@ class Keeper:
     def jobs(self) -> tuple[int, ...]:
         """Whom to spare when a child is gone and what it left behind is ended."""
         return self._jobs(self.pid)
+
+    def _close_link(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
 
     def tell(self, *message: object, descriptors: tuple[int, ...] = ()) -> None:
         """Send a message."""
@@ -259,11 +262,17 @@ class _Kept:
             _, self._status, self._left = message
 
 
-def _has_ended(pid: int) -> bool:
+def _ends(pid: int) -> bool:
+    """Wait for a child of ours, as long as an answer may take; whether it has ended."""
+    end = time.monotonic() + _ANSWER
     try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.monotonic() > end:
+                return False
+            time.sleep(_TICK)
     except ChildProcessError:
-        return True
+        pass
+    return True
 
 
 def _exit_code(status: int | None) -> int:

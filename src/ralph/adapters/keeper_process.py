@@ -43,6 +43,7 @@ _ORPHANS = 0.25  # seconds that an orphan which has ended may wait for us
 _DESCRIPTORS = 4
 _SIZE = 4  # bytes of a descriptor in a message
 _LARGEST = 65536
+_EINVAL = 22
 _PR_SET_CHILD_SUBREAPER = 36
 _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULTS = (*_NOT_FOR_US, signal.SIGPIPE, signal.SIGXFSZ)  # as children expect them
@@ -286,6 +287,8 @@ class Keeper:
             )
         except OSError as error:
             self._say("refused", error.errno, os.fsencode(error.filename or path))
+        except ValueError:  # a program without a name
+            self._say("refused", _EINVAL, path)
         else:
             self._say("spawned", self._child)
             self._step = None

@@ -4,12 +4,18 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from ralph.adapters.proc import start_time
+from ralph.adapters.safe_open import open_regular, regular
 from ralph.core.value import value
 from ralph.errors import LockedError, StateError
 
 NAME = "run.lock"  # in a project's state directory
-_GONE = ("Z", "X")  # a process that has ended and is not reaped yet
+_LARGEST = 64 * 1024  # bytes; whatever is longer was not written by us
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+_REMEDY = "Make room, make it writable, or choose another: export RALPH_STATE_DIR=/some/where"
 
 
 @value
@@ -36,8 +42,8 @@ def read_owner(path: str) -> Owner | None:
     """Who a lock file names; None where nobody does. The lock itself is not touched: taking it
     only to look would get in the way of a run that is just starting."""
     try:
-        with open(path, encoding="utf-8") as file:
-            named = json.load(file)
+        with open_regular(path) as file:
+            named = json.loads(file.read(_LARGEST))
         owner = Owner(
             int(named["pid"]), str(named["start"]), str(named["run"]), float(named["since"])
         )
@@ -47,10 +53,17 @@ def read_owner(path: str) -> Owner | None:
 
 
 class Lock:
-    """Held from `acquire` to `release`, or until the process is gone, however it went."""
+    """Held from `acquire` to `release`, or until the process is gone, however it went.
 
-    def __init__(self, path: str) -> None:
+    `place` and `remedy` are for whoever may not write there.
+    """
+
+    def __init__(
+        self, path: str, place: str = "the state directory", remedy: str = _REMEDY
+    ) -> None:
         self._path = path
+        self._place = place
+        self._remedy = remedy
         self._file: int | None = None
 
     def acquire(self, run: str, now: float) -> None:
@@ -58,7 +71,7 @@ class Lock:
         owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "run": run, "since": now}
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = regular(os.open(self._path, _OPEN, 0o600))
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(owner).encode(), 0)
@@ -68,9 +81,7 @@ class Lock:
         except OSError as error:
             self._close()
             raise StateError(
-                f"cannot write the state directory: {self._path}: {error.strerror}",
-                "Make room, make it writable, or choose another: "
-                "export RALPH_STATE_DIR=/some/where",
+                f"cannot write {self._place}: {self._path}: {error.strerror}", self._remedy
             ) from error
 
     def release(self) -> None:
@@ -94,18 +105,27 @@ class Lock:
         return LockedError(f"another ralph works in this directory ({who})", remedy)
 
 
+@contextmanager
+def claimed(directory: str) -> Iterator[None]:
+    """Hold a directory itself, against whoever keeps his locks elsewhere: another user, or one
+    with another state directory."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        message = f"another ralph works in {directory}, with another state directory"
+        raise LockedError(message, "Wait for it, or end it where it was started.") from error
+    except OSError:
+        pass  # this file system has no locks
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _since(moment: float) -> str:
     try:
         return time.strftime(", since %H:%M:%S", time.localtime(moment))
     except (OSError, ValueError, OverflowError):
         return ""  # no moment that a calendar knows
-
-
-def start_time(pid: int) -> str:
-    """When a process started, in the kernel's own ticks; empty where it, or /proc, is missing."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-            return "" if fields[0] in _GONE else fields[19]
-    except (OSError, IndexError):
-        return ""

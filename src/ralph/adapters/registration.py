@@ -9,6 +9,8 @@ import os
 import time
 from _json import encode_basestring  # what `json` has its strings from
 
+from ralph.adapters.safe_open import create
+
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 FILE = "run-info.yaml"
 _INTERRUPTED = 130
 _NAMES_TRIED = 100  # sixteen jobs may begin in the same fraction of a second
-# JSON lets these stand as they are; in YAML they are line breaks, or not allowed.
+# As `core.scalars.written` has it, which would take too long to import. JSON lets these stand as
+# they are; in YAML they are line breaks, or not allowed.
 _UNUSUAL = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 _ESCAPED = {code: f"\\u{code:04x}" for code in _UNUSUAL}
 
@@ -128,7 +131,7 @@ def _new_directory(runs: str, now: float) -> str:
         except FileExistsError:
             pass  # another job was quicker
     for _ in range(_NAMES_TRIED):
-        directory = os.path.join(runs, _run_id(now))
+        directory = os.path.join(runs, new_run_id(now))
         try:
             os.mkdir(directory)
         except FileExistsError:
@@ -138,8 +141,8 @@ def _new_directory(runs: str, now: float) -> str:
     raise FileExistsError(17, os.strerror(17), runs)
 
 
-def _run_id(now: float) -> str:
-    """As `files.new_run_id` has it, which would take too long to import."""
+def new_run_id(now: float) -> str:
+    """`<YYYYMMDD-HHMMSS-xxxx>`, in local time; later ones sort later, also within a second."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     return f"{stamp}-{int(now % 1 * 4096):03x}{os.urandom(1).hex()[0]}"
 
@@ -159,13 +162,13 @@ def write_fields(directory: str, fields: "Mapping[str, Scalar]") -> None:
         _write(temporary, _encoded(fields.items()))
         os.replace(temporary, path)
     except OSError:
-        if os.path.lexists(temporary):
+        if os.path.lexists(temporary) and not os.path.isdir(temporary):
             os.unlink(temporary)
         raise
 
 
 def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    descriptor = create(path)
     try:
         while data:
             data = data[os.write(descriptor, data) :]

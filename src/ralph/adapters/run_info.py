@@ -1,13 +1,13 @@
 """`run-info.yaml`: who runs, since when, and how it ended (S). We write JSON scalars, and read
 what people and other programs write too: each line a key and a scalar."""
 
-import json
 import os
 import re
-import stat
 from typing import Any
 
 from ralph.adapters.registration import FILE, timestamp, write_fields
+from ralph.adapters.safe_open import open_regular
+from ralph.core.scalars import text_of
 from ralph.core.value import value
 
 __all__ = ["RunInfo", "read_run_info", "timestamp", "write_run_info"]
@@ -15,8 +15,6 @@ __all__ = ["RunInfo", "read_run_info", "timestamp", "write_run_info"]
 _LARGEST = 64 * 1024  # bytes; whatever is longer was not written by us
 _LINE = re.compile(r"([A-Za-z_]\w*)\s*:(?:\s+(.*))?$")
 _NOT_YET = "0001-01-01T"  # what Go writes for a time that is not known
-_NOTHING = ("", "~", "null", "Null", "NULL")
-_DECODER = json.JSONDecoder(strict=False)
 
 
 @value
@@ -48,50 +46,33 @@ def write_run_info(directory: str, info: RunInfo) -> None:
 
 
 def read_run_info(directory: str) -> RunInfo | None:
-    """What a run's directory says; None where it says nothing, or nothing that makes sense."""
+    """What a run's directory says; None where it says nothing, or nothing that makes sense.
+
+    The run's id is the directory's name: the one that stands in the file may be anybody's.
+    """
     found: dict[str, Any] = {}
     for line in _text(os.path.join(directory, FILE)).split("\n"):
         fits = _LINE.match(line)
         if fits is not None and fits[1] in _NAMES:
-            known = _number(fits[2]) if fits[1] in _NUMBERS else _scalar(fits[2])
+            text = text_of(fits[2] or "")
+            known = _number(text) if fits[1] in _NUMBERS else text
             if known not in (None, ""):
                 found[fits[1]] = known
     if found.get("end_time", "").startswith(_NOT_YET):
         del found["end_time"]
-    return RunInfo(**found) if found.get("run_id") else None
+    if "run_id" not in found:
+        return None
+    return RunInfo(**{**found, "run_id": os.path.basename(os.path.abspath(directory))})
 
 
 def _text(path: str) -> str:
-    """A file's beginning; nothing where there is none, and no wait for whoever fills a pipe."""
+    """A file's beginning; nothing where there is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with open_regular(path) as file:
+            return file.read(_LARGEST).decode("utf-8-sig", "replace")
     except OSError:
         return ""
-    try:
-        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        data = os.read(descriptor, _LARGEST) if regular else b""
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-    return data.decode("utf-8-sig", "replace")
 
 
-def _number(written: str | None) -> int | None:
-    text = _scalar(written)
+def _number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,10}", text) else None
-
-
-def _scalar(written: str | None) -> str | None:
-    """A scalar's text, whether JSON, quoted as YAML has it, or bare; None for null."""
-    text = (written or "").strip()
-    if text.startswith('"'):
-        try:
-            return str(_DECODER.raw_decode(text)[0])
-        except ValueError:
-            return text.rpartition('"')[0][1:]  # YAML knows more escapes than JSON
-    if text.startswith("'"):
-        quoted = re.match(r"'((?:[^']|'')*)'", text)
-        return quoted[1].replace("''", "'") if quoted else text[1:]
-    bare = re.split(r"(?:^|\s+)#", text, maxsplit=1)[0]
-    return None if bare in _NOTHING else bare

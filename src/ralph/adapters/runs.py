@@ -5,13 +5,12 @@ Looking never takes a lock and never writes, so it cannot disturb a run.
 
 import os
 import shlex
-import stat
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from ralph.adapters.files import project_dir
 from ralph.adapters.journal import JOURNAL, Chain
 from ralph.adapters.lock import NAME, Owner, read_owner
+from ralph.adapters.safe_open import open_regular
 from ralph.adapters.signals import SignalFiles
 from ralph.core.facts import Checking, Fact, Launching, Started
 from ralph.core.life import Account
@@ -212,15 +211,6 @@ class Facts:
         """The facts since the last call. StateError names a line that was changed."""
         for line in self._lines.lines():
             yield self._chain.take(line[:-1].decode("utf-8", "surrogateescape"))
-
-
-def open_regular(path: str) -> BinaryIO:
-    """A file to read; a pipe or a device in its place is an error, not a wait."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(0, "not a regular file")
-    return os.fdopen(descriptor, "rb")
 
 
 def read_tail(path: str, most: int) -> bytes:

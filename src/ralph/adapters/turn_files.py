@@ -4,10 +4,12 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
+from io import FileIO
 from itertools import chain, count
 from typing import Protocol
 
 from ralph.adapters.agents import as_bytes
+from ralph.core.redact import StreamRedactor
 from ralph.core.turn import Order, Role
 from ralph.core.value import value
 
@@ -72,6 +74,32 @@ class SavedPrompts:
         with open(path, "wb", opener=private) as file:
             file.write(data)
         self._last = path, data
+
+
+class SavedStream:
+    """What a process prints, on disk, without secrets. A full disk ends this, never the process."""
+
+    def __init__(self, file: FileIO, secrets: tuple[bytes, ...]) -> None:
+        self._file = file
+        self._redactor = StreamRedactor(secrets)
+        self.problem = ""
+
+    def write(self, chunk: bytes) -> bytes:
+        """Save what may be saved by now; that is the answer, too."""
+        return self._write(self._redactor.feed(chunk))
+
+    def end(self) -> bytes:
+        """Save what was held back; that is the answer, too."""
+        return self._write(self._redactor.end())
+
+    def _write(self, data: bytes) -> bytes:
+        rest = memoryview(data if not self.problem else b"")
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.problem = f"the stream is not saved from here on: {error.strerror}"
+        return data
 
 
 def private(path: str, flags: int) -> int:

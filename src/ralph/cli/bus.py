@@ -25,7 +25,7 @@ from ralph.cli.params import (
     whole_number,
 )
 from ralph.cli.terminal import is_terminal, style_of
-from ralph.core.bus import Message
+from ralph.core.bus import HEADER, LARGEST, Message
 from ralph.core.redact import redact
 from ralph.core.verdict import Reason
 from ralph.errors import ConfigError, StateError
@@ -34,7 +34,6 @@ from ralph.ui.style import Style, Tone
 
 _LOOK_EVERY = 0.25
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-_FIELDS = ("msg_id", "ts", "type", "project_id", "task_id", "run_id", "body")
 _WHICH = """\b
 The task is --task-dir, else $TASK_FOLDER, which `ralph supervise` sets for
 its agent."""
@@ -280,7 +279,7 @@ class _Reader:
 
     def __init__(self, path: str, since: str | None, kinds: Iterable[str]) -> None:
         self._path = path
-        self._follower = Follower(path)
+        self._follower = Follower(path, most=LARGEST)
         self._since = since  # the message behind which to begin, until it is found
         self._kinds = frozenset(kinds)
 
@@ -331,7 +330,7 @@ def _show(*, in_json: bool) -> Show:
 
 
 def _as_json(message: Message) -> str:
-    return json.dumps({name: getattr(message, name) for name in _FIELDS})
+    return json.dumps({name: getattr(message, name) for name in (*HEADER, "body")})
 
 
 def _for_people(message: Message, style: Style) -> str:

@@ -19,9 +19,11 @@ import click
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock
 from ralph.adapters.registration import Registered, Wanted, leave_group, register
+from ralph.adapters.safe_open import create
 from ralph.adapters.task_folder import TaskFolder, folder_at
+from ralph.adapters.turn_files import SavedStream
 from ralph.cli.params import completed_by, current_directory, in_directory
-from ralph.core.redact import redact
+from ralph.core.redact import StreamRedactor, redact, secrets_of
 from ralph.core.value import value
 from ralph.core.verdict import Reason
 from ralph.core.world import hurried
@@ -39,6 +41,7 @@ _END_GRACE = 5.0  # seconds for each child run that has to end with us
 _PIECE = select.PIPE_BUF  # a pipe that can be written at all takes as much at once
 _KEPT = 8192  # bytes of stderr among which its last line is looked for
 _SUMMARY = 300  # characters
+_REMEDY = "Make room, make it writable, or name another with --task-dir DIR."
 _EPILOG = """\b
 Examples:
   ralph job -- make test                   within a task: $TASK_FOLDER says which
@@ -69,7 +72,8 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
     """Run a command as a child run of a task.
 
     It goes on when the agent that started it ends, and the task is not over before it is. What it
-    prints is shown, and kept with its exit code in runs/RUN of the task's folder.
+    prints is shown, and kept with its exit code in runs/RUN of the task's folder, where the
+    environment's keys and tokens are left out.
     """
     from ralph.adapters.signals import SignalCounter
 
@@ -111,10 +115,7 @@ def _register(task_dir: str | None, command: tuple[str, ...]) -> Registered:
 
 def _unwritable(directory: str, error: OSError | ValueError) -> StateError:
     why = error.strerror if isinstance(error, OSError) else str(error)
-    return StateError(
-        f"cannot write into the task's folder {directory}: {why}",
-        "Make room, make it writable, or name another with --task-dir DIR.",
-    )
+    return StateError(f"cannot write into the task's folder {directory}: {why}", _REMEDY)
 
 
 def _folder(registered: Registered) -> TaskFolder:
@@ -165,30 +166,27 @@ class Job:
 
     def lock(self, held: ExitStack) -> None:
         """Name us as the run's owner, by which others see that it lives (ADR 10)."""
-        lock = Lock(os.path.join(self.registered.directory, LOCK_NAME))
-        try:
-            lock.acquire(self.registered.run_id, time.time())
-        except StateError as error:
-            cause = error.__cause__
-            assert isinstance(cause, OSError)
-            raise _unwritable(self.folder.path, cause) from error
+        lock = Lock(self._path(LOCK_NAME), "the task's folder", _REMEDY)
+        lock.acquire(self.registered.run_id, time.time())
         held.callback(lock.release)
 
     def save_command(self) -> None:
         """`prompt.md`: what is run, as one would type it."""
+        redactor = StreamRedactor(secrets_of(self.environ))
+        data = redactor.feed(os.fsencode(f"{shlex.join(self.command)}\n")) + redactor.end()
         try:
-            with open(os.path.join(self.registered.directory, "prompt.md"), "wb") as file:
-                file.write(os.fsencode(f"{shlex.join(self.command)}\n"))
+            with os.fdopen(create(self._path("prompt.md")), "wb") as file:
+                file.write(data)
         except OSError as error:
             raise _unwritable(self.folder.path, error) from error
 
-    def open(self, files: ExitStack, name: str) -> FileIO:
-        """A file for output; each write goes to it at once."""
+    def open(self, files: ExitStack, name: str) -> SavedStream:
+        """A file for output, for this user only; each write goes to it at once."""
         try:
-            file = open(os.path.join(self.registered.directory, name), "wb", 0)  # noqa: SIM115
+            file = FileIO(create(self._path(name)), "wb")
         except OSError as error:
             raise _unwritable(self.folder.path, error) from error
-        return files.enter_context(file)
+        return SavedStream(files.enter_context(file), secrets_of(self.environ))
 
     def carry_out(self, keeper: "Launched | None", output: "Output", errors: "Output") -> "Exit":
         """Run the command to its end, or as long as nobody asks us to stop."""
@@ -196,7 +194,9 @@ class Job:
 
         with keeping(keeper, jobs=self._jobs) as start:
             ended = self._run(start, output, errors)
-            self._stay()
+            output.end()
+            errors.end()
+            self._stay(getattr(start, "pid", 0))
         if ended.stubborn:
             say(f"these processes could not be ended: {', '.join(map(str, ended.stubborn))}")
         return ended
@@ -217,6 +217,9 @@ class Job:
     def is_asked(self) -> bool:
         """Whether someone asked us to stop."""
         return self.counter.signals().cancels > 0
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.registered.directory, name)
 
     def _run(self, start: "Starter", output: "Output", errors: "Output") -> "Exit":
         from ralph.adapters.process import Command, Exit
@@ -243,6 +246,7 @@ class Job:
             "RALPH_BUS": self.folder.bus,
             "RALPH_RUN": self.registered.run_id,
             "RALPH_PARENT_RUN": self.registered.parent_run_id,
+            "RALPH_ROOT_RUN": self.environ.get("RALPH_ROOT_RUN", ""),
         }
 
     def _jobs(self, keeper: int) -> tuple[int, ...]:
@@ -250,19 +254,20 @@ class Job:
         from ralph.adapters.children import job_pids
         from ralph.adapters.keeper_process import descendants
 
-        return job_pids(self.folder, lambda: descendants(keeper), (self.registered.run_id,))
+        but = (self.registered.run_id,)
+        return job_pids(self.folder, lambda: descendants(keeper), but, keeper=keeper)
 
-    def _stay(self) -> None:
+    def _stay(self, keeper: int) -> None:
         """Such jobs are below our keeper, which would not end without them."""
         from ralph.adapters.children import active_children, end_children, is_below
 
         while True:
-            children = active_children(self.folder, (self.registered.run_id,))
+            children = active_children(self.folder, (self.registered.run_id,), keeper=keeper)
             ours = [child for child in children if is_below(child.pid, os.getpid())]
             if not ours:
                 return
             if self.is_asked():
-                end_children(ours, _END_GRACE)
+                end_children(ours, _END_GRACE, keeper=keeper)
                 return
             time.sleep(_LOOK_EVERY)
 
@@ -275,9 +280,9 @@ class Output:
     disk nor a closed pipe is a reason to end the command."""
 
     def __init__(
-        self, file: FileIO, descriptor: int | None, job: Job, on_loss: Callable[[str], None]
+        self, saved: SavedStream, descriptor: int | None, job: Job, on_loss: Callable[[str], None]
     ) -> None:
-        self._file: FileIO | None = file
+        self._saved = saved
         self._on_loss = on_loss
         self._descriptor = descriptor
         self._job = job
@@ -287,25 +292,22 @@ class Output:
         self._tail = b""
 
     def __call__(self, chunk: bytes) -> None:
-        self._tail = (self._tail + chunk[-_KEPT:])[-_KEPT:]
-        self._save(chunk)
+        self._keep(self._saved.write(chunk))
         self._show(chunk)
+
+    def end(self) -> None:
+        """No more will come; what may have been the beginning of a secret is none."""
+        self._keep(self._saved.end())
 
     def last_line(self) -> str:
         """The last line that says something, for people."""
         text = clean(self._tail.decode("utf-8", "replace"))
         return redact(text.strip().rpartition("\n")[2])[:_SUMMARY]
 
-    def _save(self, chunk: bytes) -> None:
-        rest = memoryview(chunk)
-        try:
-            while rest and self._file is not None:
-                rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            self._file = None
-            self._on_loss(
-                f"the output is not saved from here on: {error.strerror}. The command goes on."
-            )
+    def _keep(self, saved: bytes) -> None:
+        self._tail = (self._tail + saved[-_KEPT:])[-_KEPT:]
+        if self._saved.problem:
+            self._on_loss(f"{self._saved.problem}. The command goes on.")
 
     def _show(self, chunk: bytes) -> None:
         """Whoever reads slowly is waited for, until someone asks us to stop."""

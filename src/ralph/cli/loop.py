@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from ralph.adapters.files import (
 from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
-from ralph.adapters.lock import Lock, Owner, read_owner
+from ralph.adapters.lock import Lock, Owner, claimed, read_owner
 from ralph.adapters.process import UNBOUND, Starter, start
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
@@ -52,15 +52,17 @@ def execute(invocation: Invocation) -> int:
     return begin(invocation, plan)
 
 
-def begin(invocation: Invocation, plan: Plan) -> int:
-    """Carry out a plan as a new run."""
+def begin(invocation: Invocation, plan: Plan, make_place: Callable[[], None] = lambda: None) -> int:
+    """Carry out a plan as a new run. `make_place` makes what it needs, once it has the lock."""
     ensure_state_root(plan.state_root)
     run_id = new_run_id(time.time())
     with _locked(plan, run_id):
+        make_place()
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
-        return _carry_out(invocation, plan, run_dir, History()).exit_code
+        with _claimed(plan):
+            return _carry_out(invocation, plan, run_dir, History()).exit_code
 
 
 def go_on(invocation: Invocation, run_dir: str) -> int:
@@ -69,7 +71,13 @@ def go_on(invocation: Invocation, run_dir: str) -> int:
     with _locked(plan, os.path.basename(run_dir)):
         history = recover(os.path.join(run_dir, JOURNAL), plan.prices)
         SignalFiles(run_dir).forget()
-        return _carry_out(invocation, plan, run_dir, history).exit_code
+        with _claimed(plan):
+            return _carry_out(invocation, plan, run_dir, history).exit_code
+
+
+def _claimed(plan: Plan) -> AbstractContextManager[None]:
+    """A task's folder may be shared by people who do not share a state directory."""
+    return nullcontext() if plan.supervision is None else claimed(plan.scope)
 
 
 @contextmanager

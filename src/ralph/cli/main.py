@@ -125,7 +125,6 @@ def run_command_line(
     """Run one command; the exit code of README §Exit codes. A run takes the keeper, `ralph job`
     also what was registered of it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
-    _hold_standard_streams()
     _print_anything()
     if not arguments and (asked := os.environ.get("_RALPH_COMPLETE")):
         from ralph.cli.completion import answer
@@ -153,7 +152,7 @@ def _last_word(arguments: list[str]) -> str:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in own:
         return ""
-    return "stop" if arguments[0] in ("run", "demo") else "error"
+    return "stop" if arguments[0] in ("run", "supervise", "demo") else "error"
 
 
 def with_command(arguments: list[str]) -> list[str]:
@@ -163,13 +162,6 @@ def with_command(arguments: list[str]) -> list[str]:
     if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
         return ["run", *arguments]
     return arguments
-
-
-def _hold_standard_streams() -> None:
-    """A closed 0, 1 or 2 would go to the next file we open, and notices for people into it."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(descriptor)
 
 
 def _print_anything() -> None:

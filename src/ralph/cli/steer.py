@@ -16,7 +16,6 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import Run, account_of, find_run, look_again, runs_of
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.params import completed_by, current_directory, in_directory
-from ralph.core.facts import Started
 from ralph.core.life import Account, Life, life_of
 from ralph.core.value import value
 from ralph.core.verdict import Reason
@@ -26,6 +25,7 @@ from ralph.ui.report import age
 
 _LOOK_EVERY = 0.1
 _PATIENCE = 3.0  # seconds for a run that has only just taken its lock
+_COMMANDS = {"harness": "run", "supervise": "supervise"}  # by profile
 _EXIT_CODES = "Exit codes: 0, or 2 when there is no such run or it does not run."
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -182,7 +182,7 @@ def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
     from ralph.cli.loop import go_on
     from ralph.cli.planning import Invocation
 
-    _go_where(run, account.started)
+    _go_where(run, account)
     flags = dict.fromkeys(("emoji", "color", "timestamps"))
     own = {"verbose": verbose, "in_json": in_json}
     streams = (sys.stdin, sys.stdout, sys.stderr)
@@ -190,15 +190,25 @@ def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
     return go_on(here, run.directory)
 
 
-def _go_where(run: Run, started: Started | None) -> None:
+def _go_where(run: Run, account: Account) -> None:
     """Into the run's own workspace, whatever the directory that it is called from."""
+    started = account.started
+    if account.problem:
+        raise StateError(f"run {run.id} cannot go on: {account.problem}", _new_one(account))
     if started is None:
-        raise StateError(f"run {run.id} left nothing to go on with", "Start a new one: ralph run")
+        message = f"run {run.id} left nothing to go on with: {run.journal} is empty or missing"
+        raise StateError(message, _new_one(account))
     try:
         os.chdir(started.workspace)
     except OSError as error:
         message = f"the workspace of run {run.id} is gone: {started.workspace}: {error.strerror}"
-        raise StateError(message, "Start a new one: ralph run") from error
+        raise StateError(message, _new_one(account)) from error
+
+
+def _new_one(account: Account) -> str:
+    """What to type when a run is over for good."""
+    command = _COMMANDS.get(account.started.profile if account.started else "")
+    return f"Start a new one: ralph {command}" if command else "Start a new one."
 
 
 # ------------------------------------------------------------------ whom to ask
@@ -226,10 +236,10 @@ def _gone(run: Run, account: Account) -> ConfigError:
     if stop is not None:
         ago = age(time.time() - account.state.time)
         message = f"run {run.id} does not run: it has ended ({stop.reason.value}, {ago} ago)"
-        remedy = "Start a new one: ralph run. What it did: ralph logs"
+        remedy = f"{_new_one(account).removesuffix('.')}. What it did: ralph logs"
     elif account.problem:
         message = f"run {run.id} does not run, and its journal cannot be read: {account.problem}"
-        remedy = "Start a new one: ralph run"
+        remedy = _new_one(account)
     else:
         message = f"run {run.id} does not run: its process is gone without a last word"
         remedy = "What it did: ralph logs"

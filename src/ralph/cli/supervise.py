@@ -118,5 +118,4 @@ def supervise(**flags: object) -> int:
     keeper = click.get_current_context().obj
     invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
     plan = plan_supervised(invocation)
-    make_folder(plan)
-    return begin(invocation, plan)
+    return begin(invocation, plan, lambda: make_folder(plan))

@@ -8,16 +8,17 @@ from typing import Any
 from ralph.adapters.agent import CliAgent
 from ralph.adapters.attempts import Attempts, Origin, attempt_env
 from ralph.adapters.children import job_pids
-from ralph.adapters.company import BusReader, TaskCompany
+from ralph.adapters.company import BusReader, Patience, TaskCompany
 from ralph.adapters.files import PromptFile, PromptInput, PromptText
-from ralph.adapters.marks import Marks, Seen, seen_in
 from ralph.adapters.process import Starter
 from ralph.adapters.protect import Protector
+from ralph.adapters.runs import directories
 from ralph.adapters.task_folder import Marker, TaskFolder, folder_at, folder_of
+from ralph.adapters.task_signals import Seen, TaskSignals, seen_in
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Invocation, Plan, flag_overrides, planned
 from ralph.cli.wiring import AgentReaders, SignalSource, build_agent, patience_of
-from ralph.core.state import RunState
+from ralph.core.state import NEW, RunState
 from ralph.core.task import Backlog, Task
 from ralph.core.value import replace, value
 from ralph.core.world import Signals
@@ -47,6 +48,7 @@ class Supervision:
     restart_delay: float
     wait_timeout: float
     poll_interval: float
+    parent: str = ""  # the run in which it was started
     seen: Seen = Seen()
 
     def kept(self) -> dict[str, Any]:
@@ -58,6 +60,7 @@ class Supervision:
             "restart_delay": self.restart_delay,
             "wait_timeout": self.wait_timeout,
             "poll_interval": self.poll_interval,
+            "parent": self.parent,
             "seen": [[wait.inode, wait.mtime_ns] if wait else None, self.seen.bus],
         }
 
@@ -66,16 +69,19 @@ def restored(kept: Mapping[str, Any]) -> Supervision:
     """What `kept` gave. ValueError, KeyError or TypeError where it did not."""
     wait, bus = kept["seen"]
     seen = Seen(Marker(*wait) if wait else None, int(bus))
-    return _supervision(TaskFolder(*kept["folder"]), kept, seen)
+    return _supervision(TaskFolder(*kept["folder"]), kept, seen, str(kept["parent"]))
 
 
-def _supervision(folder: TaskFolder, given: Mapping[str, Any], seen: Seen) -> Supervision:
+def _supervision(
+    folder: TaskFolder, given: Mapping[str, Any], seen: Seen, parent: str
+) -> Supervision:
     return Supervision(
         folder,
         max_restarts=int(given["max_restarts"]),
         restart_delay=float(given["restart_delay"]),
         wait_timeout=float(given["wait_timeout"]),
         poll_interval=float(given["poll_interval"]),
+        parent=parent,
         seen=seen,
     )
 
@@ -94,7 +100,9 @@ def plan_supervised(invocation: Invocation) -> Plan:
     backlog = _backlog(invocation, folder)
     remedy = f"Give a prompt with -p TEXT or -f FILE, or write {folder.task_file}."
     plan = planned(invocation, loaded, backlog, remedy)
-    return replace(plan, supervision=_supervision(folder, flags, seen_in(folder)))
+    parent = invocation.environ.get("RALPH_RUN", "")
+    supervision = _supervision(folder, flags, seen_in(folder), parent)
+    return replace(plan, supervision=supervision)
 
 
 def _given_command(flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
@@ -158,11 +166,9 @@ def make_folder(plan: Plan) -> None:
     folder, text = plan.supervision.folder, plan.backlog().tasks[0].text
     try:
         os.makedirs(folder.path, exist_ok=True)
-        if text:
+        if text and not os.path.lexists(folder.task_file):
             with open(folder.task_file, "x", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(text)
-    except FileExistsError:
-        return
     except OSError as error:
         raise StateError(
             f"cannot write the task's folder {folder.path}: {error.strerror}",
@@ -183,10 +189,11 @@ class SuperviseWiring:
         self._supervision = plan.supervision
         self._folder = plan.supervision.folder
         self._run = os.path.basename(run_dir)
-        parent = plan.environ.get("RALPH_RUN", "")
-        self._origin = Origin(self._run, parent, os.path.basename(plan.command[0]))
-        self._attempts = Attempts(self._folder, self._origin)
-        self._marks = Marks(self._folder, plan.supervision.seen)
+        agent = os.path.basename(plan.command[0])
+        self._origin = Origin(self._run, plan.supervision.parent, agent)
+        self._attempts = Attempts(self._folder, self._origin, state)
+        self._resumed = state is not NEW
+        self._marks = TaskSignals(self._folder, plan.supervision.seen)
         self._bus = BusReader(self._folder, self._run, self._supervision.max_restarts, state)
 
     @property
@@ -199,10 +206,11 @@ class SuperviseWiring:
         return self._marks()
 
     def jobs(self, keeper: int) -> tuple[int, ...]:
-        """Child runs outlive the agent that started them."""
+        """Child runs outlive the agent that started them; an attempt is no child run."""
         from ralph.adapters.keeper_process import descendants
 
-        return job_pids(self._folder, lambda: descendants(keeper), but=())
+        mine = [name for name in directories(self._folder.runs) if name.startswith(f"{self._run}-")]
+        return job_pids(self._folder, lambda: descendants(keeper), mine, keeper=keeper)
 
     def notes(self) -> list[str]:
         """What people want to know before the first attempt."""
@@ -228,9 +236,11 @@ class SuperviseWiring:
             company=TaskCompany(
                 self._folder,
                 self._run,
-                poll_interval=wanted.poll_interval,
-                end_grace=settings.end_grace,
+                Patience(
+                    wanted.poll_interval, settings.end_grace, lambda: getattr(start, "pid", 0)
+                ),
                 tell=tell,
+                resumed=self._resumed,
             ),
         )
 
@@ -244,4 +254,10 @@ class SuperviseWiring:
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys: nothing is protected, for there are no gates."""
         nothing = Protector(self._plan.workspace, (), os.path.join(self._run_dir, "protected"))
-        return Workspace(attention, self._plan.backlog, nothing)
+        return Workspace(attention, self._backlog, nothing)
+
+    def _backlog(self) -> Backlog:
+        """What is to be done, by the task's own name."""
+        backlog = self._plan.backlog()
+        named = (replace(task, id=self._folder.task) for task in backlog.tasks)
+        return replace(backlog, tasks=tuple(named))

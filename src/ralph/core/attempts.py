@@ -11,7 +11,15 @@ def outcome(attempt: int, turn: Turn, verdict: Verdict, runs: int | None = None)
     """`Attempt 1: Agent failed (exit 1), restarting...`; of `runs` the last is not restarted."""
     if isinstance(verdict, Stop) and verdict.reason is Reason.BLOCKED:
         return f"Attempt {attempt}: Agent stopped, {verdict.why}"
+    if was_ended(turn, verdict):
+        return f"Attempt {attempt}: Agent was ended: {turn.why}"
     return f"Attempt {attempt}: {_ended(turn)}{_then(attempt, turn, verdict, runs)}"
+
+
+def was_ended(turn: Turn, verdict: Verdict | None) -> bool:
+    """The task is done, and the agent would not end by itself."""
+    done = isinstance(verdict, Stop) and verdict.reason is Reason.COMPLETED
+    return done and turn.ending is Ending.CUT
 
 
 def _ended(turn: Turn) -> str:

@@ -13,10 +13,10 @@ A writer that is killed leaves a torn entry, and others append behind it. People
 write entries without `length`: the body of such a one goes on to the next header.
 """
 
-import json
 import re
 from collections.abc import Iterator
 
+from ralph.core.scalars import text_of, written
 from ralph.core.value import value
 
 _OPENING = b"\n---\nmsg_id: "  # no entry begins in another way
@@ -28,9 +28,10 @@ _SCRAPS = tuple(_START[:size] for size in range(1, len(_START)))
 _NEXT = (_START, *(scrap.removesuffix(b"\n") + _OPENING for scrap in _SCRAPS))
 _LONGEST_NEXT = max(map(len, _NEXT))
 _LONGEST_HEADER = 1024 * 1024
-_FIELDS = ("msg_id", "ts", "type", "project_id", "task_id", "run_id")
 _LENGTH = re.compile(r"length: ([0-9]{1,18})")  # the last line, or the header was torn
-_JSON = json.JSONDecoder(strict=False)
+
+LARGEST = 1024 * 1024 * 1024  # bytes of a body: no writer may post a larger one
+HEADER = ("msg_id", "ts", "type", "project_id", "task_id", "run_id")  # what stands above a body
 
 
 @value
@@ -49,14 +50,10 @@ class Message:
 def encode(message: Message) -> bytes:
     """One whole entry of the bus file."""
     body = message.body.encode("utf-8", "replace")
-    header = "".join(f"{name}: {_written(getattr(message, name))}\n" for name in _FIELDS)
+    header = "".join(f"{name}: {written(getattr(message, name))}\n" for name in HEADER)
     # A name that is not UTF-8 on disk holds lone surrogates; JSON has an escape for these.
     start = header.encode("utf-8", "backslashreplace")
     return b"---\n%blength: %d\n---\n%b\n" % (start, len(body), body)
-
-
-def _written(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 @value
@@ -82,13 +79,18 @@ _TORN = _End(1, whole=False)  # right behind where it began: its end may be anot
 class Decoder:
     """Messages from the bytes of a bus, the same however these are cut into chunks.
 
-    Every whole entry comes back, whatever its body holds and wherever others were torn.
+    Every whole entry comes back, whatever its body holds and wherever others were torn. Only one
+    whose body has more than `most` bytes is left out, whether these are there or not: it counts as
+    torn, and no more than that is ever kept. Bytes that do not begin `at_start` of a line may be
+    the rest of an entry.
     """
 
-    def __init__(self) -> None:
-        self._data = bytearray(b"\n")  # from the newline before the entry that is looked at
+    def __init__(self, most: int = LARGEST, *, at_start: bool = True) -> None:
+        self._most = most
+        # From the newline before the entry that is looked at.
+        self._data = bytearray(b"\n" if at_start else b"")
         self._header: _Header | None = None  # of that entry, once it is known
-        self._searched = 0  # up to where it has no end
+        self._searched = 0  # before this no other one begins
 
     def feed(self, chunk: bytes) -> list[Message]:
         """The messages that are known to be whole. The last entry waits for more where it may yet
@@ -100,6 +102,13 @@ class Decoder:
         """Those that are whole if nobody is writing just now: an entry without a length ends here,
         and one that lacks bytes although others stand behind it is torn."""
         return list(self._messages(settled=True))
+
+    def skip(self) -> list[Message]:
+        """Those that are whole before bytes that are left out. It goes on behind these, in the
+        middle of a line."""
+        found = [*self.feed(b"\0"), *self.settle()]
+        self._go_on_at(len(self._data))
+        return found
 
     def _messages(self, *, settled: bool) -> Iterator[Message]:
         while (header := self._header or self._next_header()) is not None:
@@ -127,14 +136,18 @@ class Decoder:
 
     def _end_of(self, header: _Header, *, settled: bool) -> _End | None:
         """How the entry ends; None while that is not known."""
-        if header.length is None:
-            return self._open_end(header, settled=settled)
-        return self._measured_end(header.body + header.length, settled=settled)
+        if header.length is not None:
+            too_large = header.length > self._most
+            end = header.body + header.length
+            return _TORN if too_large else self._measured_end(end, settled=settled)
+        found = self._open_end(header, settled=settled)
+        least = found.at if found else len(self._data) + 1 - len(_OPENING)
+        return _TORN if least - header.body > self._most else found
 
     def _measured_end(self, end: int, *, settled: bool) -> _End | None:
         data = self._data
         if len(data) <= end:
-            return _TORN if settled and data.find(_OPENING, 1) >= 0 else None
+            return _TORN if settled and self._opening_behind(1) >= 0 else None
         if data[end : end + 1] != b"\n":
             return _TORN
         behind = bytes(data[end + 1 : end + 1 + _LONGEST_NEXT])
@@ -148,13 +161,19 @@ class Decoder:
         data, start = self._data, header.body
         if data.startswith(_FIRST_KEY, start):
             return _TORN  # within its header: what seems to close it opens the next one
-        end = data.find(_OPENING, max(start - 1, self._searched))
+        end = self._opening_behind(start - 1)
         if end >= 0:
             return _End(end)
-        self._searched = len(data) - len(_OPENING)
         if settled and data.endswith(b"\n"):
             return _End(self._cut_off_opening(start - len(_CLOSING)))
         return None
+
+    def _opening_behind(self, first: int) -> int:
+        """Where another entry begins, or -1; no byte is searched twice for this one."""
+        found = self._data.find(_OPENING, max(first, self._searched))
+        if found < 0:
+            self._searched = len(self._data) + 1 - len(_OPENING)
+        return found
 
     def _another_begins_before(self, end: int) -> bool:
         """Whether another entry may begin inside this one."""
@@ -170,7 +189,7 @@ class Decoder:
         return len(data)
 
     def _message(self, header: _Header, end: int) -> Message:
-        named = {name: header.fields.get(name, "") for name in _FIELDS}
+        named = {name: header.fields.get(name, "") for name in HEADER}
         # A body may be large: it is not copied more often than it must be.
         with memoryview(self._data) as view, view[header.body : end] as body:
             return Message(**named, body=str(body, "utf-8", "replace"))
@@ -187,23 +206,10 @@ def _parsed(header: bytes) -> _Header | None:
     fields = {}
     for line in lines:
         key, _, written = line.partition(":")
-        if key.isidentifier() and not written[:1].strip():
-            fields[key] = _scalar(written.strip())
+        if key in HEADER and not written[:1].strip():
+            fields[key] = text_of(written) or ""
     if not fields.get("msg_id"):
         return None
     length = _LENGTH.fullmatch(lines[-1])
     start = 2 * len(_CLOSING) + len(header)
     return _Header(fields, int(length[1]) if length else None, start)
-
-
-def _scalar(text: str) -> str:
-    """A scalar as JSON, as YAML quotes it, or bare."""
-    if text.startswith('"'):
-        try:
-            return str(_JSON.raw_decode(text)[0])
-        except ValueError:
-            return text.strip('"')  # YAML knows more escapes than JSON
-    if text.startswith("'"):
-        return text[1:].rpartition("'")[0].replace("''", "'")
-    bare = text.partition(" #")[0].rstrip()
-    return "" if bare in ("~", "null") else bare

@@ -37,17 +37,17 @@ def completion_sentence(marker: str) -> str:
     return f"When everything is done, and only then, end your answer with {marker}."
 
 
-def cut_off_notice(iteration: int) -> str:
+def cut_off_notice(iteration: int, turn: str = "Iteration") -> str:
     """What the agent is told when a crash cut its turn off and the turn is taken again."""
     return (
-        f"Iteration {iteration} was cut off before it ended and is taken again. "
+        f"{turn} {iteration} was cut off before it ended and is taken again. "
         "Look at what is already there before you go on."
     )
 
 
-def cut_off(state: RunState) -> tuple[Feedback, ...]:
+def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
     """The notice in front of the prompt, if there is anything to notice."""
-    notice = Feedback(cut_off_notice(state.iteration), Placement.PREPEND)
+    notice = Feedback(cut_off_notice(state.iteration, turn), Placement.PREPEND)
     return (notice,) if state.cut_off else ()
 
 

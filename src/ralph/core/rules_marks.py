@@ -63,4 +63,4 @@ class DoneGrace:
         done_at = case.signals.done_at
         if done_at is None or case.now - done_at < self.seconds:
             return None
-        return Cut(f"still running {duration(self.seconds)} after DONE", finished=True)
+        return Cut(f"still running {duration(self.seconds)} after DONE")

@@ -48,6 +48,9 @@ class Company(Protocol):
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
         """Wait for the child runs, so long at most, then end them; what came of it in words."""
 
+    def end_children(self, *, at_once: bool) -> str:
+        """End the child runs; who they were in words, or nothing."""
+
     def announce(self, stop: Stop, children: str) -> str:
         """Tell how the task ended, once; why that cannot be told, or nothing."""
 
@@ -58,6 +61,10 @@ class Alone:
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
         """There are none."""
         return NO_CHILDREN
+
+    def end_children(self, *, at_once: bool) -> str:
+        """There are none."""
+        return ""
 
     def announce(self, stop: Stop, children: str) -> str:
         """Nobody listens."""
@@ -121,7 +128,7 @@ def compose(case: Case) -> str:
     if not case.task.text:
         return ""
     again = (Feedback(AGAIN, Placement.PREPEND),) if case.state.iteration > 1 else ()
-    return place(case.task.text, (*again, *cut_off(case.state)))
+    return place(case.task.text, (*again, *cut_off(case.state, "Attempt")))
 
 
 @value
@@ -135,21 +142,28 @@ class Settle:
         if not isinstance(verdict, Stop):
             return
         waited = state.step("children")
-        if verdict.reason is Reason.COMPLETED and waited is None:
-            waited = self._wait(ports)
-            if waited is None:
-                yield Settled(ports.clock.now(), Stop(Reason.INTERRUPTED, "asked to stop"))
+        if waited is None:
+            waited, verdict = self._end_children(ports, verdict)
+            if verdict.reason is Reason.INTERRUPTED:  # no step of it is to be skipped later
+                yield Settled(ports.clock.now(), verdict)
                 return
             yield waited
         if state.step("bus") is None:
-            problem = self.company.announce(verdict, waited.detail if waited else "")
+            problem = self.company.announce(verdict, waited.detail)
             yield Step(ports.clock.now(), "bus", ok=not problem, detail=problem)
 
-    def _wait(self, ports: Ports) -> Step | None:
-        """The step; None where a signal came first."""
+    def _end_children(self, ports: Ports, stop: Stop) -> tuple[Step, Stop]:
+        """When the task is done its child runs may end by themselves, unless a signal comes; else
+        they are ended. What stands is that the run was interrupted, then."""
 
-        def stirred() -> bool:
-            return bool(ports.world.signals().cancels)
+        def cancels() -> int:
+            return ports.world.signals().cancels
 
-        said = self.company.wait_for_children(self.wait_timeout, stirred)
-        return None if stirred() else Step(ports.clock.now(), "children", detail=said)
+        said = ""
+        if stop.reason is Reason.COMPLETED:
+            said = self.company.wait_for_children(self.wait_timeout, lambda: bool(cancels()))
+            if cancels():
+                stop = Stop(Reason.INTERRUPTED, "asked to stop")
+        if stop.reason is not Reason.COMPLETED:
+            said = self.company.end_children(at_once=cancels() > 1)
+        return Step(ports.clock.now(), "children", detail=said), stop

@@ -224,12 +224,17 @@ class FakeCompany:
     problem: str = ""
     during_wait: Callable[[], None] = lambda: None
     waits: list[float] = field(default_factory=list)
+    ended: list[bool] = field(default_factory=list)
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
         self.waits.append(seconds)
         self.during_wait()
         return self.children
+
+    def end_children(self, *, at_once: bool) -> str:
+        self.ended.append(at_once)
+        return ""
 
     def announce(self, stop: Stop, children: str) -> str:
         if (stop.why, children) not in self.told:  # as a real one looks first

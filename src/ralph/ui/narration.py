@@ -11,6 +11,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Launching,
     Resumed,
     Settled,
     Started,
@@ -18,7 +19,7 @@ from ralph.core.facts import (
 )
 from ralph.core.gates import Finding
 from ralph.core.state import Phase, RunState
-from ralph.core.turn import Ending, Turn
+from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
     Accept,
     Boundary,
@@ -55,10 +56,8 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield Line(f"Run {fact.run} ({fact.profile}) in {fact.workspace}", verbose=True)
         case Resumed():
             yield _resumed(before, briefing)
-        case Began():
-            again = " again" if before.again else ""
-            turn = f"{briefing.turn.capitalize()} {briefing.which(fact.iteration)}"
-            yield Line(f"{turn} starting{again}", Tone.HEAD)
+        case Began() | Launching():
+            yield from _starting(fact, before, briefing)
         case Ended():
             yield from _ended(fact.turn, briefing)
         case Checking():
@@ -87,10 +86,22 @@ def heard(before: Signals, now: Signals) -> Iterator[Line]:
         yield Line("Found DONE: the task is done", Tone.GOOD)
 
 
+def _starting(fact: Began | Launching, before: RunState, briefing: Briefing) -> Iterator[Line]:
+    """A turn that was cut off by a crash is not begun again, only launched."""
+    if isinstance(fact, Began):
+        iteration, again = fact.iteration, before.again
+    elif before.cut_off and fact.role is not Role.MESSAGE:
+        iteration, again = before.iteration, True
+    else:
+        return
+    turn = f"{briefing.turn.capitalize()} {briefing.which(iteration)}"
+    yield Line(f"{turn} starting{' again' if again else ''}", Tone.HEAD)
+
+
 def _resumed(before: RunState, briefing: Briefing) -> Line:
     if before.phase is Phase.TURN:
         which = briefing.which(before.iteration)
-        return Line(f"Resumed: {briefing.turn} {which} was cut off and starts again", Tone.HEAD)
+        return Line(f"Resumed: {briefing.turn} {which} was cut off", Tone.HEAD)
     return Line(f"Resumed after {counted(before.iteration, briefing.turn)}", Tone.HEAD)
 
 
@@ -234,7 +245,8 @@ def _step(fact: Step) -> Iterator[Line]:
     if fact.key.startswith(_SCM):
         yield from _scm_step(fact, fact.key.removeprefix(_SCM))
     elif fact.key == "children":
-        yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
+        if fact.detail:
+            yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
     elif not fact.ok:
         yield from _failed_step(fact.key, fact.detail)
     elif fact.detail:

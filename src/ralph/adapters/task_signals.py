@@ -30,7 +30,7 @@ def seen_in(folder: TaskFolder) -> Seen:
     return Seen(marker_at(folder.wait), Bus(folder.bus).end())
 
 
-class Marks:
+class TaskSignals:
     """The signals of a task's folder."""
 
     def __init__(self, folder: TaskFolder, seen: Seen) -> None:

@@ -1,4 +1,4 @@
-"""Marks in a task's folder: what stands there now, and what stood there before (S)."""
+"""TaskSignals in a task's folder: what stands there now, and what stood there before (S)."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.bus import Bus, new_message
-from ralph.adapters.marks import Marks, Seen, seen_in
 from ralph.adapters.task_folder import TaskFolder, folder_at
+from ralph.adapters.task_signals import Seen, TaskSignals, seen_in
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def post(folder: TaskFolder, kind: str, body: str) -> None:
 
 
 def test_done_is_seen_once_and_stands_as_long_as_the_file(folder: TaskFolder) -> None:
-    marks = Marks(folder, Seen())
+    marks = TaskSignals(folder, Seen())
     assert marks().done_at is None
     Path(folder.done).touch()
     first = marks().done_at
@@ -34,18 +34,18 @@ def test_done_is_seen_once_and_stands_as_long_as_the_file(folder: TaskFolder) ->
 
 def test_a_done_directory_is_a_problem(folder: TaskFolder) -> None:
     os.mkdir(folder.done)
-    signals = Marks(folder, Seen())()
+    signals = TaskSignals(folder, Seen())()
     assert (signals.done_at, "is a directory" in (signals.problem or "")) == (None, True)
 
 
 def test_a_done_that_cannot_be_looked_at_is_a_problem(folder: TaskFolder) -> None:
     os.symlink(folder.done, folder.done)
-    assert "cannot look at" in (Marks(folder, Seen())().problem or "")
+    assert "cannot look at" in (TaskSignals(folder, Seen())().problem or "")
 
 
 def test_a_folder_that_is_gone_asks_for_nothing(folder: TaskFolder) -> None:
     os.rmdir(folder.path)
-    signals = Marks(folder, Seen())()
+    signals = TaskSignals(folder, Seen())()
     assert (signals.done_at, signals.wait, signals.problem) == (None, None, None)
 
 
@@ -53,15 +53,15 @@ def test_a_marker_counts_unless_it_stood_there_before(folder: TaskFolder) -> Non
     marker = Path(folder.wait)
     marker.touch()
     seen = seen_in(folder)
-    assert Marks(folder, seen)().wait is None
-    assert Marks(folder, Seen())().wait == "WAIT_WITHOUT_RESTART marker"
+    assert TaskSignals(folder, seen)().wait is None
+    assert TaskSignals(folder, Seen())().wait == "WAIT_WITHOUT_RESTART marker"
     os.utime(marker, ns=(1, 1))
-    assert Marks(folder, seen)().wait is not None, "also when it says that it is older"
+    assert TaskSignals(folder, seen)().wait is not None, "also when it says that it is older"
 
 
 def test_a_message_counts_unless_it_stood_there_before(folder: TaskFolder) -> None:
     post(folder, "wait_without_restart", "an old one")
-    marks = Marks(folder, seen_in(folder))
+    marks = TaskSignals(folder, seen_in(folder))
     assert marks().wait is None
     post(folder, "INFO", "wait_without_restart")
     assert marks().wait is None
@@ -71,11 +71,11 @@ def test_a_message_counts_unless_it_stood_there_before(folder: TaskFolder) -> No
 
 
 def test_a_message_without_words(folder: TaskFolder) -> None:
-    marks = Marks(folder, seen_in(folder))
+    marks = TaskSignals(folder, seen_in(folder))
     post(folder, "wait_without_restart", "")
     assert marks().wait == "bus message"
 
 
 def test_a_bus_that_cannot_be_read_asks_for_nothing(folder: TaskFolder) -> None:
     os.mkdir(folder.bus)
-    assert Marks(folder, Seen())().wait is None
+    assert TaskSignals(folder, Seen())().wait is None

@@ -1,0 +1,84 @@
+"""What /proc tells of a process. Of one that is gone, or is another user's, it tells nothing, and
+so does a system without /proc."""
+
+import os
+
+_GONE = ("Z", "X")  # a process that has ended and is not reaped yet
+_LARGEST = 64 * 1024
+
+
+def is_there() -> bool:
+    """Whether this system has a /proc at all."""
+    return os.path.exists("/proc/self/stat")
+
+
+def start_time(pid: int) -> str:
+    """When a process started, in the kernel's own ticks; empty where it has ended."""
+    fields = _fields(pid)
+    return "" if len(fields) < 20 or fields[0] in _GONE else fields[19]
+
+
+def parent(pid: int) -> int:
+    """Who is right above a process; 0 where nobody is, or nobody knows."""
+    if pid == os.getpid():
+        return os.getppid()
+    fields = _fields(pid)
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def line_of(pid: int) -> list[int]:
+    """A process and everybody above it."""
+    line: list[int] = []
+    while pid > 0 and pid not in line:
+        line.append(pid)
+        pid = parent(pid)
+    return line
+
+
+def environment(pid: int) -> list[bytes]:
+    """`NAME=value` of everything in the environment with which a process was started."""
+    return _read(f"/proc/{pid}/environ", -1).split(b"\0")
+
+
+def command_line(pid: int) -> list[str]:
+    """The words with which a process was called."""
+    return _read(f"/proc/{pid}/cmdline").decode("utf-8", "replace").split("\0")
+
+
+def holds_lock(pid: int, path: str) -> bool:
+    """Whether a process itself has taken a flock on the file at that path, and has it still.
+
+    It is the kernel that says so, whatever stands in the file. A link proves nothing: it may
+    lead to a file that someone else has locked for reasons of their own.
+    """
+    try:
+        seen = os.lstat(path)
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    return seen.st_nlink == 1 and any(_locks(pid, number, seen) for number in descriptors)
+
+
+def _locks(pid: int, descriptor: str, seen: os.stat_result) -> bool:
+    try:
+        if not os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), seen):
+            return False
+    except OSError:
+        return False
+    lines = _read(f"/proc/{pid}/fdinfo/{descriptor}").decode("utf-8", "replace").splitlines()
+    # `lock: 1: FLOCK ADVISORY WRITE 4711 fe:00:123 0 EOF`; one that was inherited names another.
+    words = [line.split() for line in lines if line.startswith("lock:")]
+    return any(line[2:6] == ["FLOCK", "ADVISORY", "WRITE", str(pid)] for line in words)
+
+
+def _fields(pid: int) -> list[str]:
+    """What follows the name, which may hold blanks and brackets: its state, its parent, ..."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].decode("ascii", "replace").split()
+
+
+def _read(path: str, most: int = _LARGEST) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError:
+        return b""
