@@ -76,7 +76,8 @@ class Supervisor:
     appeared. A runner that does not look at it keeps run() waiting until it returns.
 
     When DONE is there, run() waits for the task's child runs (`ralph job`), looking every
-    `poll_interval` seconds, `wait_timeout` seconds at most, and then ends them. How attempts and
+    `poll_interval` seconds, `wait_timeout` seconds at most. Then, and however else the task ends,
+    those that are left are ended. How attempts and
     the task ended is told on the task's bus under the names `project` and `task`, which are the
     directories' names unless given. A bus that cannot be written fails no task.
 

@@ -77,7 +77,7 @@ def test_after_the_timeout_it_is_ended(
     folder: TaskFolder, child: "subprocess.Popen[bytes]"
 ) -> None:
     said = company(folder).wait_for_children(0.05, never)
-    assert said == "after 0.1s 1 child run ended: job"
+    assert said == "1 child run ended after 0.1s: job"
     assert child.wait(5) != 0
     info = read_run_info(folder.run_dir("job"))
     assert info is not None

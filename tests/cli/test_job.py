@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from job_support import Jobs, await_that, info_of, job, make_task, only_run, runs
-from run_support import RALPH, Done, assert_clear, ralph
+from run_support import RALPH, Done, assert_clear, in_shell, ralph
 from test_bad_disk import AS_ORDINARY_USER, NAMESPACE, needs_mount, needs_ordinary_user
 
 
@@ -319,3 +319,13 @@ def test_without_standard_streams(task: Path) -> None:
     run = only_run(task)
     assert (run / "agent-stdout.txt").read_text() == "out\n"
     assert (run / "agent-stderr.txt").read_text() == "err\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_standard_streams_that_were_never_open(task: Path, closed: str) -> None:
+    """Daemons close them: what is opened next must not stand in their place."""
+    command = f"'echo one; echo two >&2; sleep 0.1; echo three; touch {task}/fin'"
+    done = in_shell(f'ralph job --task-dir "{task}" -- sh -c {command} {closed}')
+    assert done.code == 0, done.err
+    assert (task / "fin").exists()
+    assert (only_run(task) / "agent-stdout.txt").read_text() == "one\nthree\n"

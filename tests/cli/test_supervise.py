@@ -290,6 +290,18 @@ def test_one_supervisor_a_task(workspace: Path, here: Here, task: Path) -> None:
     assert not is_alive(int((workspace / "pid").read_text()))
 
 
+def test_one_supervisor_a_task_also_with_another_state_directory(
+    workspace: Path, here: Here, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = hanging(workspace, task)
+    with monkeypatch.context() as patch:
+        patch.setenv("RALPH_STATE_DIR", str(tmp_path / "elsewhere"))
+        done = here(*supervised(task, "--", "true"))
+    assert_clear(done, 2, f"another ralph works in {task}, with another state directory")
+    here("stop", "--now")
+    running.end()
+
+
 def test_what_a_killed_supervisor_leaves(workspace: Path, here: Here, task: Path) -> None:
     """kill -9: the keeper ends the agent; a new `ralph supervise` starts anew."""
     running = hanging(workspace, task)

@@ -108,7 +108,7 @@ def test_the_first_signal_lets_the_agent_finish_the_second_does_not(
     [
         (None, None),
         (NOW - 299.0, None),
-        (NOW - 300.0, Cut("still running 5m after DONE", finished=True)),
+        (NOW - 300.0, Cut("still running 5m after DONE")),
     ],
 )
 def test_an_agent_that_goes_on_after_done_is_ended(done_at: float | None, cut: Cut | None) -> None:

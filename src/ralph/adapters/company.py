@@ -66,7 +66,7 @@ class TaskCompany:
             children = self._children()
         if not children:
             return NO_CHILDREN
-        return f"after {duration(seconds)} {self._end(children, self._patience.end_grace)}"
+        return self._end(children, self._patience.end_grace, f" after {duration(seconds)}")
 
     def end_children(self, *, at_once: bool) -> str:
         """End the child runs of a task that is not done."""
@@ -91,10 +91,12 @@ class TaskCompany:
         children = active_children(self._folder, keeper=self._patience.keeper())
         return [child for child in children if not child.info.run_id.startswith(mine)]
 
-    def _end(self, children: list[ChildRun], grace: float) -> str:
+    def _end(self, children: list[ChildRun], grace: float, when: str = "") -> str:
         left = end_children(children, grace, keeper=self._patience.keeper())
         ended = [child for child in children if child not in left]
-        words = [f"{counted(len(ended), 'child run')} ended: {_names(ended)}"] if ended else []
+        words = (
+            [f"{counted(len(ended), 'child run')} ended{when}: {_names(ended)}"] if ended else []
+        )
         words += [f"not ended, for it cannot be told whose they are: {_names(left)}"] * bool(left)
         return "; ".join(words)
 
