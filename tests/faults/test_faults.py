@@ -29,9 +29,9 @@ def installation() -> Iterator[Installation]:
         yield made
 
 
-def ralph_of(installation: Installation, user: User) -> Ralph:
+def ralph_of(installation: Installation, user: User, command: str = "run") -> Ralph:
     try:
-        return Ralph(installation, user, installation.python_of(user))
+        return Ralph(installation, user, installation.python_of(user), command)
     except UnableError as error:
         pytest.skip(str(error))
 
@@ -48,6 +48,13 @@ def test_nobody_is_left(route: Route, user: User, installation: Installation) ->
     """ADR 23: "only the kernel's word that there is no child counts"; exit codes as ADR 1."""
     wrong = [found for found in kills(ralph_of(installation, user), route) if not found.ok]
     assert not wrong
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if "SIGKILL" in r.name], ids=lambda r: r.name)
+def test_nobody_is_left_of_a_supervised_task(route: Route, installation: Installation) -> None:
+    """Where child runs are spared, the agent is not (ADR 24)."""
+    ralph = ralph_of(installation, users(os.environ)[0], "supervise")
+    assert [found for found in kills(ralph, route) if not found.ok] == []
 
 
 @each_user
