@@ -300,7 +300,7 @@ def child(task: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A child run whose process proves by its environment that it is of the task."""
     directory = task / "runs" / "child"
     directory.mkdir(parents=True)
-    environ = {**os.environ, "TASK_FOLDER": str(task)}
+    environ = {**os.environ, "RALPH_TASK_DIR": str(task)}
     with subprocess.Popen(["sleep", "600"], env=environ) as process:
         info = RunInfo("child", pid=process.pid, start_time=timestamp(time.time()))
         write_run_info(str(directory), info)

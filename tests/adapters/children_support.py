@@ -1,5 +1,6 @@
 """What the tests of child runs share: a task, its runs, and processes that may be its."""
 
+import ctypes
 import json
 import os
 import signal
@@ -37,6 +38,9 @@ def make_folder(tmp_path: Path) -> TaskFolder:
     return folder_at(str(tmp_path / "project" / "task"))
 
 
+_PR_SET_CHILD_SUBREAPER = 36
+
+
 @contextmanager
 def starting() -> Iterator[Start]:
     """Starts processes right below us, and ends them when the test is over."""
@@ -58,6 +62,8 @@ def starting() -> Iterator[Start]:
 def estranging() -> Iterator[Stranger]:
     """Starts processes that are not below us, with nothing but this in their environment."""
     pids: list[int] = []
+    # Another test of this worker may have made it adopt orphans.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
     def begin(*words: str, **env: str) -> int:
         call = [sys.executable, "-c", _STRANGER, repr(env), *(words or ("sleep", "60"))]

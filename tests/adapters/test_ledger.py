@@ -129,7 +129,9 @@ def test_events_are_not_its_business(kept: Kept) -> None:
 def test_a_resumed_run_goes_on_without_a_line_twice(kept: Kept) -> None:
     """ADR 22: a fact is heard once, as it is recorded; a journal that is replayed is not."""
     kept.hear(STARTED, BEGAN, work(102.5), ended(cost_usd=0.25, usage=USED))
-    again = Ledger(str(kept.project), kept.said.append, STARTED, iteration=3)
+    again = Ledger(
+        str(kept.project), kept.said.append, [STARTED, Began(2.0, 3, Assignment("prompt"))]
+    )
     for fact in (Resumed(200.0, 2), Step(201.0, "scm:message", cost_usd=0.5)):
         again.on_fact(fact)
     assert [(e.run, e.iteration, e.role, e.cost_usd) for e in kept.entries] == [

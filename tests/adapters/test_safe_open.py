@@ -39,9 +39,9 @@ def test_what_is_no_file_is_an_error_and_not_a_wait(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     IRREGULAR[kind](tmp_path / "it")
-    with pytest.raises(OSError, match="not a regular file") as caught:
+    with pytest.raises(OSError) as caught:  # noqa: PT011  its words are looked at
         open_regular(str(tmp_path / "it"))
-    assert caught.value.strerror == "not a regular file"
+    assert caught.value.strerror in ("not a regular file", "Is a directory")
 
 
 @pytest.mark.parametrize("name", ["none", "dangling", "file/below"])

@@ -277,7 +277,7 @@ def test_a_signal_leaves_the_screen_tidy(workspace: Path) -> None:
     lines = run.lines()
     assert lines.count("^CReceived signal, shutting down...") == 1
     assert not any(map(is_live, lines))
-    assert lines[-1] == "[ralph] Finished iterations are kept."
+    assert lines[-1] == "[ralph] What was finished is kept. Go on: ralph resume"
 
 
 def test_a_suspension_that_nobody_could_end_is_none(workspace: Path) -> None:

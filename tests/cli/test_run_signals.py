@@ -48,7 +48,13 @@ def test_the_first_signal_lets_the_agent_finish_its_turn(
     assert running.process.poll() is None
     (workspace / "go").touch()
     done = running.end()
-    assert_clear(done, 130, NOTICE, "asked to stop (interrupted)", "Finished iterations are kept.")
+    assert_clear(
+        done,
+        130,
+        NOTICE,
+        "asked to stop (interrupted)",
+        "What was finished is kept. Go on: ralph resume",
+    )
     assert "<response>DONE</response>" in done.out, "the agent was heard to its end"
     assert not (workspace / "ran").exists(), "gates no longer run after a signal (ADR 2)"
     assert [t.turn.ending for t in turns()] == [Ending.EXITED]

@@ -174,6 +174,21 @@ def test_nothing_that_the_agent_puts_into_its_folder_holds_the_run_up(
     assert_clear(done, 0, "Attempt 1: Agent", "Completed after 2 attempts")
 
 
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "rm TASK.md; ln -s /dev/zero TASK.md",
+        "rm TASK.md; mkfifo TASK.md",
+        "truncate -s 300G TASK.md || truncate -s 3G TASK.md",
+    ],
+)
+def test_a_task_that_can_no_longer_be_read_ends_the_run(workspace: Path, deed: str) -> None:
+    (workspace / "t").mkdir()
+    (workspace / "t" / "TASK.md").write_text("Do it")
+    done = Running(workspace, *words(agent(workspace, f'cd "$TASK_FOLDER"; {deed}'))).end()
+    assert_clear(done, 2, "TASK.md")
+
+
 def forged(pid: str, name: str = "x") -> str:
     lines = f"pid: {pid}", "start_time: 2099-01-01T00:00:00Z", "status: running"
     file = f'"$TASK_FOLDER/runs/{name}/run-info.yaml"'

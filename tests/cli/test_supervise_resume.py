@@ -185,6 +185,37 @@ def test_a_wait_marker_of_the_attempt_that_was_cut_off_counts(workspace: Path, h
     assert len(list((workspace / "t" / "runs").iterdir())) == 1
 
 
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "rm {0}; mkfifo {0}",
+        "rm {0}; mkdir {0}",
+        "rm {0}; ln -s /dev/zero {0}",
+        "truncate -s 40G {0}",
+    ],
+)
+def test_nothing_in_place_of_its_output_keeps_a_run_from_going_on(
+    workspace: Path, here: Here, deed: str
+) -> None:
+    """What is no saved stream holds no result: the attempt is taken again."""
+    file = '"$TASK_FOLDER/runs/$RALPH_RUN/agent-stdout.txt"'
+    hostile = f"if [ ! -e pid ]; then echo half; sleep 0.1; {deed.format(file)}; fi; "
+    pid, script = workspace / "pid", program(workspace.parent / "agent", hostile + SLEEPS_ONCE)
+    flags = ("--max-restarts", "1", "--restart-delay", "0")
+    running = Running(workspace, "supervise", "--task-dir", "t", *flags, "--", script)
+    running.await_that(lambda: pid.exists() and pid.read_text())
+    running.send(signal.SIGKILL)
+    running.end()
+    await_gone(int(pid.read_text()))
+    assert_clear(here("resume"), 1, "Attempt 1/1 starting again", "max restarts (1) exceeded")
+
+
+def test_a_folder_that_was_moved_is_named(workspace: Path, here: Here) -> None:
+    cut_off(workspace, SLEEPS_ONCE)
+    (workspace / "t").rename(workspace / "elsewhere")
+    assert_clear(here("resume"), 2, f"cannot use {workspace / 't'}", "Put it back")
+
+
 def test_without_its_folder_it_says_so(workspace: Path, here: Here) -> None:
     cut_off(workspace, SLEEPS_ONCE)
     shutil.rmtree(workspace / "t")

@@ -174,8 +174,10 @@ def test_settling_goes_on_where_it_was_cut_off(
     assert result.exit_code == 1
 
 
-def test_an_interrupted_iteration_is_not_committed_by_the_resumed_run_either() -> None:
+def test_an_interrupted_iteration_is_judged_and_committed_by_the_resumed_run() -> None:
+    """Its gates never ran: they do now, and what passes is committed."""
     scm = FakeScm()
     state = replay(interrupted_after(verdict=Stop(Reason.INTERRUPTED, "asked to stop")))
     result = play(harness(ONE, scm=scm), [WORK], state=state)
-    assert (result.exit_code, scm.ran, result.agent.orders) == (1, [], [])
+    assert (result.exit_code, [task for task, _ in scm.ran]) == (1, ["commit"])
+    assert roles(result) == [Role.MESSAGE]

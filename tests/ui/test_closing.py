@@ -80,7 +80,7 @@ def test_a_completed_run_ends_with_the_one_line_that_matters() -> None:
             Stop(Reason.INTERRUPTED, "interrupted"),
             [
                 "Stopped: interrupted. 2 iterations in 12s, $0.12.",
-                "Finished iterations are kept.",
+                "What was finished is kept. Go on: ralph resume",
             ],
         ),
         (

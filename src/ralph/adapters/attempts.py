@@ -17,11 +17,12 @@ from ralph.core.events import AgentEvent
 from ralph.core.facts import Decided, Ended, Fact, Resumed, Settled, Started
 from ralph.core.redact import redact
 from ralph.core.rules import describe_failure
-from ralph.core.state import NEW, RunState, fold
+from ralph.core.state import NEW, RunState, fold, is_interrupted
 from ralph.core.turn import Order, Turn
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Reason, Stop, Verdict
 
+RUN_INFO = "run-info.yaml"
 PROMPT, OUTPUT, ERRORS = "prompt.md", "agent-stdout.txt", "agent-stderr.txt"
 _GONE = "its process was gone without a word"
 _SUMMARY = 300  # characters
@@ -53,11 +54,13 @@ class Attempts:
         """A directory for this attempt. One that a crash cut off leaves its output beside."""
         info = self._new_info(order.iteration)
         directory = self._folder.run_dir(info.run_id)
-        if not os.path.isdir(directory):
+        if os.path.islink(directory) or not os.path.isdir(directory):
             _put_aside(directory)
         os.makedirs(directory, exist_ok=True)
         for name in (PROMPT, OUTPUT, ERRORS):
             _put_aside(os.path.join(directory, name))
+        if os.path.isdir(os.path.join(directory, RUN_INFO)):
+            _put_aside(os.path.join(directory, RUN_INFO))
         with os.fdopen(create(os.path.join(directory, PROMPT)), "wb") as file:
             file.write(as_bytes(order.prompt))
         write_run_info(directory, info)
@@ -78,8 +81,10 @@ class Attempts:
         """How the attempt ended, and what that was."""
         before, self._state = self._state, fold(self._state, fact)
         match fact:
-            case Ended() | Decided(boundary=Boundary.CLOSING) | Settled():
-                self._tell_end(self._state)  # once more in the end: there may be room again
+            case Ended() | Decided(boundary=Boundary.CLOSING):
+                self._tell_end(self._state)
+            case Settled() if self._info is not None:
+                self._write(self._info)  # there may be room again
             case Resumed():  # the crash may have come before that was told
                 self._tell_end(before)
                 bury(self._folder, fact.time)
@@ -93,7 +98,9 @@ class Attempts:
         """Write how the last attempt ended, as far as it has."""
         if state.turn is not None:
             info = self._info or self._found(state.iteration)
-            self._write(_ended(info, state.time, state.turn, state.verdict))
+            judged = not is_interrupted(state.verdict) or state.unjudged
+            verdict = state.verdict if judged else None  # else it was asked to stop later
+            self._write(_ended(info, state.time, state.turn, verdict))
 
     def _found(self, attempt: int) -> RunInfo:
         """What an earlier process wrote about an attempt."""

@@ -22,7 +22,7 @@ _UNKNOWN = 0.1  # seconds that anything else has to become one
 _LATER = 5.0  # seconds after a run's beginning from which on a process cannot be its own
 _KILLED = 5.0  # seconds that a killed process may take to be gone
 _TICK = 0.02
-_MARKS = (b"RALPH_TASK_DIR", b"TASK_FOLDER")
+_MARKS = (b"RALPH_TASK_DIR",)  # people export TASK_FOLDER themselves
 
 
 @value

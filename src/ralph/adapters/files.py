@@ -8,11 +8,13 @@ from typing import TextIO
 
 from ralph.adapters import registration
 from ralph.adapters.digest import digest_of
+from ralph.adapters.safe_open import open_regular
 from ralph.core.task import Backlog, Task
 from ralph.errors import ConfigError, StateError
 
 _READ_AGAIN = "the prompt is read again before each turn; use a file, or -f - to read stdin once"
 new_run_id = registration.new_run_id  # it stands where `ralph job` has it at once
+_LARGEST = 64 << 20  # bytes of a prompt
 _GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
 
 
@@ -184,8 +186,8 @@ class PromptFile:
         try:
             if stat.S_ISFIFO(os.stat(self._path).st_mode):
                 return Backlog(problem=f"{self._path} is a pipe: {_READ_AGAIN}")
-            with open(self._path, "rb") as file:
-                return _decoded(file.read(), f"the prompt file {self._path}")
+            with open_regular(self._path) as file:
+                return _decoded(file.read(_LARGEST + 1), f"the prompt file {self._path}")
         except OSError as error:
             return Backlog(problem=f"cannot read the prompt file {self._path}: {error.strerror}")
 
@@ -207,6 +209,8 @@ class PromptInput:
 
 
 def _decoded(data: bytes, where: str) -> Backlog:
+    if len(data) > _LARGEST:
+        return Backlog(problem=f"{where} is larger than {_LARGEST >> 20} MB: no agent reads that")
     try:
         return _one_task(data.decode("utf-8-sig"), where)
     except UnicodeDecodeError as error:

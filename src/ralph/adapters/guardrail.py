@@ -10,6 +10,7 @@ from typing import IO
 from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.adapters.safe_open import create
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.redact import redact
@@ -54,7 +55,7 @@ class Guardrail:
         log = os.path.join(writable_dir(self.place.workspace, self.place.fallback), name)
         try:
             # It stays open: a command such as `git clean` may remove the log.
-            with open(log, "w+b") as file:
+            with os.fdopen(create(log, 0o644), "w+b") as file:
                 ended = self._run(file, self._patience(case))
                 output = self._output(file) if ended.code or ended.cut else ""
                 full = os.fstatvfs(file.fileno()).f_bavail == 0

@@ -22,27 +22,42 @@ _USAGE = ("input", "output", "cache_read", "cache_write")
 class Ledger:
     """A reader of facts that keeps what turns cost. It never disturbs the run.
 
-    It hears each fact once, as it is recorded: a run that is resumed must not be read to it again.
-    For such a run `started` and `iteration` say where it stands.
+    It hears each fact once, as it is recorded. `past` are the facts of a run that is resumed, which
+    were written down by then.
     """
 
     def __init__(
         self,
         project: str,
         on_loss: Callable[[str], None],
-        started: Started | None = None,
-        iteration: int = 0,
+        past: Sequence[Fact] = (),
     ) -> None:
         self._path = os.path.join(project, FILE)
         self._on_loss = on_loss
         self._lost = False
-        self._started = started
-        self._iteration = iteration
+        self._started: Started | None = None
+        self._iteration = 0
         self._launching: Launching | None = None
         self._tells = False  # whether the agent's stream could tell what a turn costs
+        for fact in past:
+            self._follow(fact)
+        self._launching = None
 
     def on_fact(self, fact: Fact) -> None:
         """Write down what a turn cost, when it is over."""
+        self._follow(fact)
+        match fact:
+            case Ended(turn=turn) if self._is_due(turn):
+                self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
+            case Step(cost_usd=cost) if cost or (cost is None and self._tells):
+                began = self._launching.time if self._launching else fact.time
+                seconds = round(max(0.0, fact.time - began), 3)
+                self._enter(fact.time, Role.MESSAGE, cost, Usage(), seconds)
+            case _:
+                pass
+
+    def _follow(self, fact: Fact) -> None:
+        """Know which turn it is."""
         match fact:
             case Started():
                 self._started = fact
@@ -54,12 +69,6 @@ class Ledger:
                 self._launching = fact
                 if fact.role is not Role.MESSAGE:
                     self._tells = fact.dialect != "text"
-            case Ended(turn=turn) if self._is_due(turn):
-                self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
-            case Step(cost_usd=cost) if cost or (cost is None and self._tells):
-                began = self._launching.time if self._launching else fact.time
-                seconds = round(max(0.0, fact.time - began), 3)
-                self._enter(fact.time, Role.MESSAGE, cost, Usage(), seconds)
             case _:
                 pass
 

@@ -109,7 +109,11 @@ class Lock:
 def claimed(directory: str) -> Iterator[None]:
     """Hold a directory itself, against whoever keeps his locks elsewhere: another user, or one
     with another state directory."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        message = f"cannot use {directory}: {error.strerror}"
+        raise StateError(message, "Put it back, then try again.") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, writable_dir
+from ralph.adapters.safe_open import open_regular
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.errors import StateError
+
+_LARGEST = 64 << 20  # bytes of a protected file; of a larger one only size and time are known
 
 Entry = tuple[int, int, int, int, int]
 
@@ -142,8 +145,11 @@ def _content(full: str, mode: int) -> bytes | None:
         return b"link:" + os.fsencode(os.readlink(full))
     if not stat.S_ISREG(mode):
         return None
-    with open(full, "rb") as file:
-        return file.read()
+    with open_regular(full) as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return content
 
 
 class ProtectGate:

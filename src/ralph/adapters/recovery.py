@@ -1,17 +1,20 @@
 """Going on after a crash: the facts of a run, and what its agent finished without our seeing it."""
 
 import os
+import stat
 
 from ralph.adapters.journal import SEED, mend_journal, read_journal
 from ralph.adapters.runs import Growing
 from ralph.core.collect import Collector
-from ralph.core.facts import Began, Ended, Fact, Launching, Started
+from ralph.core.facts import Began, Ended, Fact, Launching
 from ralph.core.limits import Prices, priced
 from ralph.core.state import Phase, replay
 from ralph.core.turn import Role, Turn
 from ralph.core.value import replace, value
 from ralph.streams import parser_for
 from ralph.streams.framing import Framer
+
+_SLACK = 1 << 20  # bytes that a file system may not have got round to yet
 
 
 @value
@@ -21,11 +24,6 @@ class History:
     facts: tuple[Fact, ...] = ()
     last_hash: str = SEED
     recovered: tuple[Fact, ...] = ()  # what happened without having been written down
-
-    @property
-    def started(self) -> Started | None:
-        """How it began."""
-        return next((fact for fact in self.facts if isinstance(fact, Started)), None)
 
 
 def recover(journal: str, prices: Prices | None) -> History:
@@ -39,12 +37,22 @@ def recover(journal: str, prices: Prices | None) -> History:
     launching = _last_launch(facts)
     if state.phase is not Phase.TURN or launching is None:
         return History(tuple(facts), last_hash)
-    turn = _finished(launching, prices)
+    turn = _finished(launching, prices) if _is_whole(launching.stream) else None
     if turn is None:
         return History(tuple(facts), last_hash)
     ended = os.path.getmtime(launching.stream)
     turn = replace(turn, seconds=round(max(0.0, ended - launching.time), 3))
     return History(tuple(facts), last_hash, (Ended(ended, turn),))
+
+
+def _is_whole(stream: str) -> bool:
+    """Whether it can be what we saved: the agent may have put something else in its place, or
+    made it larger than anything that was written."""
+    try:
+        info = os.stat(stream)
+    except OSError:
+        return False
+    return stat.S_ISREG(info.st_mode) and info.st_size <= info.st_blocks * 512 + _SLACK
 
 
 def _last_launch(facts: list[Fact]) -> Launching | None:

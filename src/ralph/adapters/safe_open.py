@@ -8,13 +8,17 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+_EISDIR = 21
 _IRREGULAR = "not a regular file"
 
 
 def open_regular(path: str) -> "BinaryIO":
     """A file to read; a pipe or a device in its place is an error, not a wait. A link to a file
     is fine: people make such."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(_EISDIR, os.strerror(_EISDIR))
+    if not stat.S_ISREG(mode):
         raise OSError(0, _IRREGULAR)  # to open some devices already does something
     return os.fdopen(regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK)), "rb")
 
@@ -25,7 +29,7 @@ def create(path: str, mode: int = 0o600) -> int:
         os.unlink(path)
     except FileNotFoundError:
         pass
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
 
 
 def regular(descriptor: int) -> int:

@@ -83,22 +83,21 @@ def _claimed(plan: Plan) -> AbstractContextManager[None]:
 @contextmanager
 def _locked(plan: Plan, run_id: str) -> Iterator[None]:
     path = os.path.join(plan.project, LOCK_NAME)
-    dead = read_owner(path)  # whoever it names holds it, or never gave it back
+    _end_orphans_of(read_owner(path))  # one of them may hold the lock
     lock = Lock(path)
     lock.acquire(run_id, time.time())
     try:
-        _take_over(dead)
         yield
     finally:
         lock.release()
 
 
-def _take_over(dead: Owner | None) -> None:
+def _end_orphans_of(owner: Owner | None) -> None:
     """End what a run left behind whose Ralph and keeper were both killed (ADR 10)."""
-    if dead is not None and sys.platform == "linux":
+    if owner is not None and not owner.is_alive() and sys.platform == "linux":
         from ralph.adapters.orphans import end_orphans
 
-        end_orphans(dead.run)
+        end_orphans(owner.run)
 
 
 def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
@@ -112,7 +111,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
             display.console.live(),
             keeping(invocation.keeper, plan.settings.end_grace, wiring.jobs) as start,
         ):
-            ledger = Ledger(plan.project, display.console.note, history.started, before.iteration)
+            ledger = Ledger(plan.project, display.console.note, history.facts)
             recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers))
             attention = Attention(counter, SignalFiles(run_dir), display.console, wiring.signals)
             display.introduce(plan, wiring.notes())

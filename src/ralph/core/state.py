@@ -20,7 +20,7 @@ from ralph.core.facts import (
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.task import Assignment
-from ralph.core.turn import Turn
+from ralph.core.turn import Ending, Role, Turn
 from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
@@ -56,7 +56,9 @@ class RunState:
     spent_before_task: Spent = Spent()  # when the first turn of this task began
     iteration: int = 0
     again: bool = False  # the next turn takes the same iteration again
+    launched: bool = False  # the agent of this turn was started, and has not been seen to end
     cut_off: bool = False  # this turn was cut off by a crash and is taken again
+    unjudged: bool = False  # this turn has ended, and a signal came before it could be judged
     assignment: Assignment | None = None
     snapshot: Snapshot = Snapshot()
     turn: Turn | None = None
@@ -120,8 +122,10 @@ def _at(state: RunState, fact: Fact) -> RunState:
 
 def _after(state: RunState, fact: Fact) -> RunState:
     match fact:
-        case Started() | Launching() | Checking() | Checked():
+        case Started() | Checking() | Checked():
             return state
+        case Launching(role=role):
+            return state if role is Role.MESSAGE else replace(state, launched=True)
         case Resumed():
             return _resumed(state)
         case Began():
@@ -148,14 +152,27 @@ def _after(state: RunState, fact: Fact) -> RunState:
 
 def _resumed(state: RunState) -> RunState:
     """A turn that was cut off is taken again. Who asked the run to stop asks for it again."""
-    verdict = state.verdict
-    if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
-        if state.cut_off:  # and it was not taken again by then
-            return replace(state, phase=Phase.TURN, verdict=None, stop=None)
-        # Its turn was never judged: nothing of it is settled any more.
-        opening = replace(state, phase=Phase.OPENING, verdict=None, stop=None)
-        return replace(opening, turn=None, checked=False)
-    return replace(state, cut_off=state.phase is Phase.TURN)
+    if not is_interrupted(state.verdict):
+        return _cut_off(state) if state.phase is Phase.TURN else replace(state, cut_off=False)
+    state = replace(state, verdict=None, stop=None, checked=False)
+    if state.cut_off:  # and it was not taken again by then
+        return replace(state, phase=Phase.TURN)
+    if state.unjudged and state.turn is not None and state.turn.ending is Ending.CUT:
+        return _cut_off(replace(state, phase=Phase.TURN, turn=None))
+    if state.unjudged:  # its work is done and paid: now it is judged
+        return replace(state, phase=Phase.CLOSING, unjudged=False)
+    return replace(state, phase=Phase.OPENING, turn=None)
+
+
+def _cut_off(state: RunState) -> RunState:
+    """The turn is taken again. What it had cost is not known, if it came to that."""
+    spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
+    return replace(state, cut_off=True, unjudged=False, launched=False, spent=spent)
+
+
+def is_interrupted(verdict: Verdict | None) -> bool:
+    """Whether someone asked the run to stop."""
+    return isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED
 
 
 def _began(state: RunState, fact: Began) -> RunState:
@@ -171,7 +188,9 @@ def _began(state: RunState, fact: Began) -> RunState:
         verdict=None,
         wake=None,
         again=False,
+        launched=False,
         cut_off=False,
+        unjudged=False,
         holds=0,
         steps=(),
         spent=replace(state.spent, iterations=fact.iteration),
@@ -183,6 +202,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         state,
         phase=Phase.CLOSING,
         turn=turn,
+        launched=False,
         cut_off=False,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
         spent=replace(
@@ -239,6 +259,9 @@ def _judged(state: RunState, fact: Decided) -> RunState:
     state = replace(state, phase=Phase.SETTLING)
     if isinstance(fact.verdict, Wait):
         return _retaken(state, fact, fact.verdict)
+    if is_interrupted(fact.verdict):
+        # What the law has found already it would not find again: that turn is over.
+        return replace(state, unjudged=not fact.findings, findings=fact.findings or state.findings)
     assert state.turn is not None
     state = replace(
         state,

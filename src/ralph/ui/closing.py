@@ -20,7 +20,7 @@ _REMEDIES = {
     Reason.STALLED: "Nothing changed: read what the agent said, then make the prompt clearer.",
     Reason.FAILING: "Mend what the agent complains about, then run it again.",
     Reason.BUG: "This is a fault of Ralph, not of your work.",
-    Reason.INTERRUPTED: "Finished iterations are kept.",
+    Reason.INTERRUPTED: "What was finished is kept. Go on: ralph resume",
 }
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
