@@ -1,5 +1,6 @@
 """`ralph` as its users run it: a workspace, a scripted agent, and what came of it."""
 
+import atexit
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -90,7 +91,10 @@ class Here:
 
 
 class Running:
-    """A real `ralph` that is under way."""
+    """A real `ralph` that is under way. Whatever becomes of the test, it does not outlive the
+    tests."""
+
+    started: ClassVar[list["subprocess.Popen[bytes]"]] = []
 
     def __init__(self, workspace: Path, *arguments: str) -> None:
         self._out = workspace.parent / "stdout"
@@ -99,6 +103,7 @@ class Running:
             self.process = subprocess.Popen(
                 [*RALPH, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
+        self.started.append(self.process)
 
     def err(self) -> str:
         return text(self._err.read_bytes())
@@ -127,6 +132,13 @@ class Running:
         finally:
             self.process.kill()
         return Done(code, text(self._out.read_bytes()), self.err())
+
+
+@atexit.register
+def _end_all_runs() -> None:
+    """A test that fails leaves its runs under way; their keepers end the rest."""
+    for process in Running.started:
+        process.kill()
 
 
 def journals() -> list[Path]:
