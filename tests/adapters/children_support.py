@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,9 @@ def estranging() -> Iterator[Stranger]:
 
     yield begin
     for pid in pids:
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            if is_alive(pid):
+                os.kill(pid, signal.SIGKILL)
 
 
 def add(folder: TaskFolder, name: str, **fields: Any) -> str:  # noqa: ANN401

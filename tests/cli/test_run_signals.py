@@ -1,12 +1,20 @@
 """Signals to a real run (H §Signal Handling, ADR 7); no process is left after any."""
 
-import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
-from run_support import Running, assert_clear, facts, is_alive, nothing_runs, prepare, turns
+from run_support import (
+    Running,
+    assert_clear,
+    await_gone,
+    facts,
+    is_alive,
+    nothing_runs,
+    prepare,
+    turns,
+)
 
 from ralph.core.facts import Checked, Settled
 from ralph.core.turn import Ending
@@ -182,8 +190,6 @@ def test_a_run_that_is_killed_leaves_a_journal_and_a_free_lock(workspace: Path) 
     running.process.kill()
     running.end()
     assert len(turns()) == 1
-    for call in calls(agent):
-        if is_alive(call["pid"]):
-            os.kill(call["pid"], signal.SIGKILL)  # the keeper will do this
+    await_gone(*(call["pid"] for call in calls(agent)))
     after = Running(workspace, "-p", "x")
     assert after.end().code == 0

@@ -1,13 +1,21 @@
 """`ralph status` as its users see it: live, ended, crashed and broken runs."""
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
-from run_support import Here, Running, assert_clear, in_shell, is_alive, journals, prepare, ralph
+from run_support import (
+    Here,
+    Running,
+    assert_clear,
+    await_gone,
+    in_shell,
+    journals,
+    prepare,
+    ralph,
+)
 
 from ralph.testing.install import calls
 
@@ -91,9 +99,7 @@ def test_a_crash_is_told(workspace: Path, here: Here) -> None:
     assert "Go on: ralph resume" in told
     shown = json.loads(here("status", "--json").out)
     assert (shown["state"], shown["reason"], shown["exit"]) == ("crashed", None, None)
-    for call in calls(agent):
-        if is_alive(call["pid"]):
-            os.kill(call["pid"], signal.SIGKILL)
+    await_gone(*(call["pid"] for call in calls(agent)))
 
 
 # ------------------------------------------------------------------ which run

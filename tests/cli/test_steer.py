@@ -12,8 +12,8 @@ from run_support import (
     Here,
     Running,
     assert_clear,
+    await_gone,
     facts,
-    is_alive,
     journals,
     nothing_runs,
     prepare,
@@ -265,9 +265,7 @@ def test_a_run_that_crashed(workspace: Path, here: Here, command: str) -> None:
     running.send(signal.SIGKILL)
     running.end()
     assert_clear(here(command), 2, "its process is gone without a last word", words)
-    for call in calls(agent):
-        if is_alive(call["pid"]):
-            os.kill(call["pid"], signal.SIGKILL)
+    await_gone(*(call["pid"] for call in calls(agent)))
 
 
 def test_the_refusal_of_a_second_run_names_stop(workspace: Path, here: Here) -> None:
