@@ -61,16 +61,6 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     return _record(ports, state, Ended(ports.clock.now(), turn))
 
 
-def _reconsidered(policy: Policy, ports: Ports, state: RunState) -> Decided | None:
-    """What ends the run before a turn that a crash cut off is paid once more."""
-    case = survey(ports, replace(state, again=True), Boundary.OPENING)
-    answer = decide(case, policy.retaking)
-    if answer is None:
-        return None
-    assert isinstance(answer, Stop), "a turn that was cut off is taken again, or the run ends"
-    return Decided(ports.clock.now(), Boundary.OPENING, answer)
-
-
 def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     """Run the gates, then judge the turn."""
     case = survey(ports, state, Boundary.CLOSING)
@@ -114,8 +104,17 @@ def _rest(ports: Ports, state: RunState) -> None:
 
 def _stirred(ports: Ports, *, paused: bool) -> bool:
     signals = ports.world.signals()
-    marked = signals.done_at is not None or signals.wait is not None
-    return bool(signals.cancels) or signals.paused is paused or marked
+    return signals.urgent or signals.paused is paused
+
+
+def _reconsidered(policy: Policy, ports: Ports, state: RunState) -> Decided | None:
+    """What ends the run before a turn that a crash cut off is paid once more."""
+    case = survey(ports, replace(state, again=True), Boundary.OPENING)
+    answer = decide(case, policy.retaking)
+    if answer is None:
+        return None
+    assert isinstance(answer, Stop), "a turn that was cut off is taken again, or the run ends"
+    return Decided(ports.clock.now(), Boundary.OPENING, answer)
 
 
 def _role(state: RunState) -> Role:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.company import BusReader, Patience, TaskCompany
+from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
 from ralph.adapters.files import new_run_id
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.adapters.task_signals import TaskSignals, seen_in
@@ -131,7 +131,7 @@ class Supervisor:
 
     def _supervise(self) -> Stop:
         folder, name = self._folder, new_run_id(time.time())
-        company = TaskCompany(folder, name, Patience(self._poll_interval))
+        company = TaskCompany(folder, name, ChildTerms(self._poll_interval))
         policy = supervise(
             self._max_restarts, self._restart_delay, self._wait_timeout, company=company
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.bus import Bus
-from ralph.adapters.company import BusReader, Patience, TaskCompany
+from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
 from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.core.facts import Began, Decided, Ended, Fact
@@ -44,7 +44,7 @@ def company(
     folder: TaskFolder, told: list[str] | None = None, *, resumed: bool = False
 ) -> TaskCompany:
     tell = (told if told is not None else []).append
-    return TaskCompany(folder, RUN, Patience(0.02, 0.2), tell=tell, resumed=resumed)
+    return TaskCompany(folder, RUN, ChildTerms(0.02, 0.2), tell=tell, resumed=resumed)
 
 
 def never() -> bool:

@@ -23,7 +23,7 @@ _BUS_PATIENCE = 1.0  # seconds for whoever else writes to the bus; the run must 
 
 
 @value
-class Patience:
+class ChildTerms:
     """How child runs are waited for, and ended."""
 
     poll_interval: float = 1.0
@@ -38,14 +38,14 @@ class TaskCompany:
         self,
         folder: TaskFolder,
         run: str,
-        patience: Patience = Patience(),
+        terms: ChildTerms = ChildTerms(),
         *,
         tell: Callable[[str], None] = lambda _: None,
         resumed: bool = False,
     ) -> None:
         self._folder = folder
         self._run = run
-        self._patience = patience
+        self._terms = terms
         self._tell = tell
         self._resumed = resumed
 
@@ -60,18 +60,18 @@ class TaskCompany:
         )
         give_up = time.monotonic() + seconds
         while children and time.monotonic() < give_up:
-            pause = max(_LEAST_PAUSE, self._patience.poll_interval)
+            pause = max(_LEAST_PAUSE, self._terms.poll_interval)
             if _rest(min(pause, give_up - time.monotonic()), stirred):
                 return ""
             children = self._children()
         if not children:
             return NO_CHILDREN
-        return self._end(children, self._patience.end_grace, f" after {duration(seconds)}")
+        return self._end(children, self._terms.end_grace, f" after {duration(seconds)}")
 
     def end_children(self, *, at_once: bool) -> str:
         """End the child runs of a task that is not done."""
         children = self._children()
-        grace = _HURRY if at_once else min(_INTERRUPTED, self._patience.end_grace)
+        grace = _HURRY if at_once else min(_INTERRUPTED, self._terms.end_grace)
         return self._end(children, grace) if children else ""
 
     def announce(self, stop: Stop, children: str) -> str:
@@ -88,11 +88,11 @@ class TaskCompany:
     def _children(self) -> list[ChildRun]:
         """Attempts are runs too; none of ours is under way here, and those of others count."""
         mine = f"{self._run}-"
-        children = active_children(self._folder, keeper=self._patience.keeper())
+        children = active_children(self._folder, keeper=self._terms.keeper())
         return [child for child in children if not child.info.run_id.startswith(mine)]
 
     def _end(self, children: list[ChildRun], grace: float, when: str = "") -> str:
-        left = end_children(children, grace, keeper=self._patience.keeper())
+        left = end_children(children, grace, keeper=self._terms.keeper())
         ended = [child for child in children if child not in left]
         words = (
             [f"{counted(len(ended), 'child run')} ended{when}: {_names(ended)}"] if ended else []

@@ -8,7 +8,7 @@ from typing import Any
 from ralph.adapters.agent import CliAgent
 from ralph.adapters.attempts import Attempts, Origin, attempt_env
 from ralph.adapters.children import job_pids
-from ralph.adapters.company import BusReader, Patience, TaskCompany
+from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
 from ralph.adapters.files import PromptFile, PromptInput, PromptText
 from ralph.adapters.process import Starter
 from ralph.adapters.protect import Protector
@@ -114,10 +114,9 @@ def _given_command(flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
         setting: (given, "-- COMMAND")
         for setting, given in (
             ("agent.command", words),
-            ("agent.kind", "command"),
+            ("agent.kind", "text"),
             ("agent.flags", []),
             ("agent.model", None),
-            ("agent.promptVia", None),
         )
     }
 
@@ -236,7 +235,7 @@ class SuperviseWiring:
             company=TaskCompany(
                 self._folder,
                 self._run,
-                Patience(
+                ChildTerms(
                     wanted.poll_interval, settings.end_grace, lambda: getattr(start, "pid", 0)
                 ),
                 tell=tell,

@@ -103,20 +103,23 @@ class HarnessWiring:
         """Who checks, and where that is told."""
         if not self._plan.settings.guardrails:
             return ["No guardrail is configured: only the agent's word will count."]
-        problem = ralph_dir_problem(self._plan.workspace)
-        return [f"{problem}. The guardrails' logs go beside the journal instead."] * bool(problem)
+        if problem := ralph_dir_problem(self._plan.workspace):
+            return [f"{problem}. The guardrails' logs go beside the journal instead."]
+        return []
 
     def policy(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
         """The harness profile as the settings want it."""
         plan, settings = self._plan, self._plan.settings
-        protect = ProtectGate(self._protector, plan.workspace, self._run_dir)
+        protect: tuple[ProtectGate, ...] = ()
+        if settings.protect:
+            protect = (ProtectGate(self._protector, plan.workspace, self._run_dir),)
         return harness(
             plan.limits,
             patience_of(settings),
             wording_of(settings),
-            (*[protect] * bool(settings.protect), *self._guardrails(attention, start)),
+            (*protect, *self._guardrails(attention, start)),
             _scm(plan, attention, start),
         )
 

@@ -153,7 +153,7 @@ def _after(state: RunState, fact: Fact) -> RunState:
 def _resumed(state: RunState) -> RunState:
     """A turn that was cut off is taken again. Who asked the run to stop asks for it again."""
     if not is_interrupted(state.verdict):
-        return _cut_off(state) if state.phase is Phase.TURN else replace(state, cut_off=False)
+        return _cut_off(state) if state.phase is Phase.TURN else state
     state = replace(state, verdict=None, stop=None, checked=False)
     if state.cut_off:  # and it was not taken again by then
         return replace(state, phase=Phase.TURN)

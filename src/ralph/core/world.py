@@ -16,6 +16,11 @@ class Signals:
     wait: str | None = None  # S: wait without restart, and why
     problem: str | None = None  # a signal that cannot be read, such as a DONE directory
 
+    @property
+    def urgent(self) -> bool:
+        """Whether it is worth waking up for."""
+        return bool(self.cancels) or self.done_at is not None or self.wait is not None
+
 
 def together(one: Signals, other: Signals) -> Signals:
     """What is asked for in two places. Who asks twice in different places is in no hurry."""

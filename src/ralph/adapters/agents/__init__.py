@@ -26,7 +26,7 @@ from ralph.errors import ConfigError
 ARGUMENT_LIMIT = 128 * 1024 - 1  # Linux passes no single argument of 128 KiB or more
 FOUND_BY_ITSELF = ("claude", "codex", "amp", "gemini", "opencode")  # in this order, unless named
 KINDS = (*FOUND_BY_ITSELF, "copilot", "cursor-agent", "goose", "text")
-_MODULES = {n: f"ralph.adapters.agents.{n.replace('-', '_')}" for n in (*KINDS, "command")}
+_MODULES = {name: f"ralph.adapters.agents.{name.replace('-', '_')}" for name in KINDS}
 
 
 class Tells(StrEnum):

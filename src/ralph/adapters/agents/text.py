@@ -13,9 +13,12 @@ _TOO_LONG = 'Set agent.promptVia to "stdin" or "file", whichever your agent read
 
 
 def launch(request: Request) -> Launch:
-    """The prompt is the last argument, unless `agent.promptVia` says otherwise."""
+    """The prompt is the last argument, unless `agent.promptVia` says otherwise. A supervised
+    command may need none."""
     no_model(request, request.command[0])
     argv = (*request.command, *request.flags)
+    if not request.prompt:
+        return Launch(argv, "text")
     if request.prompt_via == "stdin":
         return Launch(argv, "text", as_bytes(request.prompt))
     if request.prompt_via == "file":
