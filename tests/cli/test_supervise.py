@@ -228,6 +228,20 @@ def test_a_prompt_creates_task_md_and_never_overwrites_it(
     assert (task / "said").read_text() == "Another"
 
 
+def test_a_command_is_run_as_it_is_whatever_the_settings_say_of_the_agent(
+    workspace: Path, here: Here, task: Path
+) -> None:
+    """ "With `-- COMMAND...` and a prompt the prompt is the last argument"."""
+    agent = {"command": "claude", "kind": "codex", "model": "opus", "flags": ["--fast"]}
+    (workspace / ".ralph").mkdir()
+    settings = {"agent": {**agent, "promptVia": "stdin"}}
+    (workspace / ".ralph" / "settings.json").write_text(json.dumps(settings))
+    script = 'printf "%s|" "$@" > "$TASK_FOLDER/said"; cat >> "$TASK_FOLDER/said"'
+    command = ("--", "sh", "-c", script, "sh", "one")
+    here(*supervised(task, "-p", "Build it", "--max-restarts", "1", *command))
+    assert (task / "said").read_text() == "one|Build it|"
+
+
 # ------------------------------------------------------------------ wrong input
 
 

@@ -109,16 +109,9 @@ def _given_command(flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """`-- COMMAND...` is run as it is: the agent of the settings has nothing to do with it."""
     if flags["agent"] is not None or flags["model"] is not None:
         raise ConfigError("--agent and --model exclude -- COMMAND", "Give one of them.")
-    words = shlex.join(flags["command"])
-    return {
-        setting: (given, "-- COMMAND")
-        for setting, given in (
-            ("agent.command", words),
-            ("agent.kind", "text"),
-            ("agent.flags", []),
-            ("agent.model", None),
-        )
-    }
+    given = {"command": shlex.join(flags["command"]), "kind": "text", "flags": []}
+    own = dict.fromkeys(("model", "promptVia"))  # null: whatever the files say
+    return {"agent": ({**given, **own}, "-- COMMAND")}
 
 
 def _folder(flags: Mapping[str, Any]) -> TaskFolder:
