@@ -19,7 +19,8 @@ from ralph import (
     SupervisorError,
 )
 from ralph.adapters.bus import Bus, new_message
-from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
+from ralph.adapters.stamps import timestamp
 from ralph.testing.fakes import FakeClock
 
 PATIENCE = 30.0  # seconds until a test gives up; nothing is measured by it

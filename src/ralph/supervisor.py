@@ -20,7 +20,7 @@ from typing import Literal
 
 from ralph.adapters.clock import SystemClock
 from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
-from ralph.adapters.files import new_run_id
+from ralph.adapters.stamps import new_run_id
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.adapters.task_signals import TaskSignals, seen_in
 from ralph.core.events import Failure

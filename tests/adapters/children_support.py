@@ -15,7 +15,8 @@ from typing import Any
 from adapter_support import await_that, is_alive
 
 from ralph.adapters.children import is_below
-from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
+from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.core.value import replace
 

@@ -14,7 +14,8 @@ from children_support import Start, add, make_folder, starting, write_lock
 from ralph.adapters import children
 from ralph.adapters.children import ChildRun, _calls_job, active_children, dead_runs, job_pids
 from ralph.adapters.proc import start_time
-from ralph.adapters.run_info import RunInfo, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, write_run_info
+from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_folder import TaskFolder, folder_at
 
 HOUR = 3600.0

@@ -10,7 +10,8 @@ import pytest
 
 from ralph.adapters.bus import Bus
 from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
-from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
+from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.core.facts import Began, Decided, Ended, Fact
 from ralph.core.task import Assignment

@@ -16,7 +16,6 @@ from ralph.adapters.files import (
     ensure_state_root,
     is_inside,
     make_run_dir,
-    new_run_id,
     project_dir,
     ralph_dir_problem,
     shown_path,
@@ -24,6 +23,7 @@ from ralph.adapters.files import (
     writable_dir,
     write_atomically,
 )
+from ralph.adapters.stamps import new_run_id
 from ralph.core.task import Backlog
 from ralph.errors import ConfigError, StateError
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
+from ralph.adapters.stamps import timestamp
 
 FULL = RunInfo(
     run_id="r",

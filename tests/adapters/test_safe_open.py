@@ -65,12 +65,12 @@ def test_a_descriptor_of_something_else_is_closed(tmp_path: Path) -> None:
     """What was exchanged between two looks."""
     reading, writing = os.pipe()
     with pytest.raises(OSError, match="not a regular file"):
-        regular(reading)
+        regular(reading, "it")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(reading)
     os.close(writing)
     descriptor = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)
-    assert regular(descriptor) == descriptor
+    assert regular(descriptor, "it") == descriptor
     os.close(descriptor)
 
 

@@ -8,8 +8,9 @@ from itertools import count
 
 from ralph.adapters.agents import as_bytes
 from ralph.adapters.children import dead_runs
-from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
 from ralph.adapters.safe_open import create
+from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_folder import TaskFolder
 from ralph.adapters.turn_files import TurnFiles
 from ralph.core.attempts import was_ended

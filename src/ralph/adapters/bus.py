@@ -9,12 +9,12 @@ import errno
 import fcntl
 import itertools
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from ralph.adapters.run_info import timestamp
+from ralph.adapters.safe_open import refuse_irregular, regular
+from ralph.adapters.stamps import timestamp
 from ralph.core.bus import LARGEST, Decoder, Message, encode
 
 _BLOCK = 64 * 1024
@@ -136,9 +136,8 @@ class Follower:
 def _opened(path: str, how: int) -> Iterator[int]:
     """An open file. A pipe or a device in its place is an error, not a wait."""
     flags = how | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    file = os.open(path, flags, 0o644)
+    file = regular(os.open(path, flags, 0o644), path)
     try:
-        _check_regular(os.fstat(file), path)
         yield file
     finally:
         os.close(file)
@@ -149,15 +148,8 @@ def _size(path: str) -> int:
         found = os.stat(path)
     except FileNotFoundError:
         return 0
-    _check_regular(found, path)
+    refuse_irregular(found, path)
     return found.st_size
-
-
-def _check_regular(found: os.stat_result, path: str) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def _locked(file: int, how: int, patience: float) -> bool:

@@ -13,7 +13,8 @@ from ralph.adapters import proc
 from ralph.adapters.lock import NAME, Owner, read_owner
 from ralph.adapters.proc import line_of, start_time
 from ralph.adapters.process import pidfd_of
-from ralph.adapters.run_info import RunInfo, read_run_info, timestamp, write_run_info
+from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
+from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_folder import TaskFolder
 from ralph.core.value import replace, value
 

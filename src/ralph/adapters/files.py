@@ -6,14 +6,12 @@ import stat
 from collections.abc import Mapping
 from typing import TextIO
 
-from ralph.adapters import registration
 from ralph.adapters.digest import digest_of
 from ralph.adapters.safe_open import open_regular
 from ralph.core.task import Backlog, Task
 from ralph.errors import ConfigError, StateError
 
 _READ_AGAIN = "the prompt is read again before each turn; use a file, or -f - to read stdin once"
-new_run_id = registration.new_run_id  # it stands where `ralph job` has it at once
 _LARGEST = 64 << 20  # bytes of a prompt
 _GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
 

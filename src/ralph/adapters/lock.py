@@ -71,7 +71,7 @@ class Lock:
         owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "run": run, "since": now}
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            self._file = regular(os.open(self._path, _OPEN, 0o600))
+            self._file = regular(os.open(self._path, _OPEN, 0o600), self._path)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(owner).encode(), 0)

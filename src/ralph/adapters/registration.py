@@ -10,6 +10,7 @@ import time
 from _json import encode_basestring  # what `json` has its strings from
 
 from ralph.adapters.safe_open import create
+from ralph.adapters.stamps import new_run_id, timestamp
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -139,19 +140,6 @@ def _new_directory(runs: str, now: float) -> str:
             continue
         return directory
     raise FileExistsError(17, os.strerror(17), runs)
-
-
-def new_run_id(now: float) -> str:
-    """`<YYYYMMDD-HHMMSS-xxxx>`, in local time; later ones sort later, also within a second."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    return f"{stamp}-{int(now % 1 * 4096):03x}{os.urandom(1).hex()[0]}"
-
-
-def timestamp(now: float) -> str:
-    """A moment as RFC 3339 has it, in UTC, with microseconds."""
-    millionths = round(now * 1_000_000)
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millionths // 1_000_000))
-    return f"{moment}.{millionths % 1_000_000:06d}Z"
 
 
 def write_fields(directory: str, fields: "Mapping[str, Scalar]") -> None:

@@ -5,12 +5,10 @@ import os
 import re
 from typing import Any
 
-from ralph.adapters.registration import FILE, timestamp, write_fields
+from ralph.adapters.registration import FILE, write_fields
 from ralph.adapters.safe_open import open_regular
 from ralph.core.scalars import text_of
 from ralph.core.value import value
-
-__all__ = ["RunInfo", "read_run_info", "timestamp", "write_run_info"]
 
 _LARGEST = 64 * 1024  # bytes; whatever is longer was not written by us
 _LINE = re.compile(r"([A-Za-z_]\w*)\s*:(?:\s+(.*))?$")

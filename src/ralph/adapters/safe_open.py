@@ -9,18 +9,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _EISDIR = 21
-_IRREGULAR = "not a regular file"
+_EINVAL = 22
 
 
 def open_regular(path: str) -> "BinaryIO":
     """A file to read; a pipe or a device in its place is an error, not a wait. A link to a file
     is fine: people make such."""
-    mode = os.stat(path).st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(_EISDIR, os.strerror(_EISDIR))
-    if not stat.S_ISREG(mode):
-        raise OSError(0, _IRREGULAR)  # to open some devices already does something
-    return os.fdopen(regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK)), "rb")
+    refuse_irregular(os.stat(path), path)  # to open some devices already does something
+    return os.fdopen(regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK), path), "rb")
 
 
 def create(path: str, mode: int = 0o600) -> int:
@@ -32,9 +28,19 @@ def create(path: str, mode: int = 0o600) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
 
 
-def regular(descriptor: int) -> int:
+def regular(descriptor: int, path: str) -> int:
     """The descriptor, if it is a regular file's; otherwise it is closed, and that is an error."""
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        refuse_irregular(os.fstat(descriptor), path)
+    except OSError:
         os.close(descriptor)
-        raise OSError(0, _IRREGULAR)
+        raise
     return descriptor
+
+
+def refuse_irregular(found: os.stat_result, path: str) -> None:
+    """An error for everything but a file."""
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(_EISDIR, os.strerror(_EISDIR), path)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(_EINVAL, "not a regular file", path)

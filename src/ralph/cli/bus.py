@@ -3,13 +3,11 @@
 import json
 import os
 import re
-import select
 import shlex
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, TextIO, TypeVar
 
@@ -24,7 +22,7 @@ from ralph.cli.params import (
     not_negative,
     whole_number,
 )
-from ralph.cli.terminal import is_terminal, style_of
+from ralph.cli.terminal import Audience, is_terminal, style_of
 from ralph.core.bus import HEADER, LARGEST, Message
 from ralph.core.redact import redact
 from ralph.core.verdict import Reason
@@ -168,21 +166,13 @@ Exit codes: 0, also without messages; 2 when there is no such task or message.
 """
 )
 @_chosen
-def read(
-    *,
-    since: str | None,
-    kinds: tuple[str, ...],
-    last: int | None,
-    task_dir: str | None,
-    project: bool,
-    in_json: bool,
-) -> None:
+def read(last: int | None, *, in_json: bool, **which: Any) -> None:  # noqa: ANN401  see _reader
     """Show the messages of a task, oldest first.
 
     --json prints `msg_id, ts, type, project_id, task_id, run_id, body` of each, the body byte for
     byte.
     """
-    reader = _Reader(_path(_folder(task_dir), project=project), since, kinds)
+    reader = _reader(**which)
     _tell(reader.first(last), _show(in_json=in_json))
 
 
@@ -199,21 +189,13 @@ Exit codes: 2 when there is no such task or message, 130 after Ctrl+C.
 """,
 )
 @_chosen
-def follow(
-    *,
-    since: str | None,
-    kinds: tuple[str, ...],
-    last: int | None,
-    task_dir: str | None,
-    project: bool,
-    in_json: bool,
-) -> int:
+def follow(last: int | None, *, in_json: bool, **which: Any) -> int:  # noqa: ANN401
     """Show the messages of a task, then each new one as it comes, until Ctrl+C."""
-    reader = _Reader(_path(_folder(task_dir), project=project), since, kinds)
+    reader = _reader(**which)
     show = _show(in_json=in_json)
     try:
         _tell(reader.first(last), show)
-        for _ in _polls(sys.stdout):
+        while sys.stdout is not None and not Audience(sys.stdout).leaves_within(_LOOK_EVERY):
             _tell(reader.new(), show)
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
@@ -274,6 +256,12 @@ def _utf8(data: bytes, what: str) -> str:
 # ------------------------------------------------------------------ reading
 
 
+def _reader(
+    *, task_dir: str | None, project: bool, since: str | None, kinds: tuple[str, ...]
+) -> "_Reader":
+    return _Reader(_path(_folder(task_dir), project=project), since, kinds)
+
+
 class _Reader:
     """The messages of a bus that are asked for."""
 
@@ -302,18 +290,6 @@ class _Reader:
                     yield message
         except OSError as error:
             raise _trouble("read", self._path, error) from error
-
-
-def _polls(out: TextIO | None) -> Iterator[None]:
-    """When to look again. A reader that goes away (`| head`) is noticed also while there is
-    nothing to write."""
-    if out is None:
-        return
-    closed = select.poll()
-    with suppress(OSError, ValueError):  # not a file of the system, so nobody can close it
-        closed.register(out, 0)  # no event but that
-    while not closed.poll(_LOOK_EVERY * 1000):
-        yield
 
 
 # ------------------------------------------------------------------ showing

@@ -1,12 +1,11 @@
 """`ralph logs`: a run told from its journal and its streams, and followed while it goes on."""
 
 import os
-import select
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
 import click
@@ -29,7 +28,7 @@ from ralph.cli.params import (
     not_negative,
     whole_number,
 )
-from ralph.cli.terminal import encoding_of, style_of
+from ralph.cli.terminal import Audience, encoding_of, style_of
 from ralph.core.facts import Launching, Settled
 from ralph.core.turn import Role
 from ralph.core.verdict import Reason, Stop
@@ -122,16 +121,11 @@ def _say_if_crashed(run: Run, source: "Source") -> None:
 
 
 def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
-    """When to read: now; and while following, until once after the run's process is gone.
-
-    A reader that goes away (`| head`) is noticed also while there is nothing to write.
-    """
+    """When to read: now; and while following, until once after the run's process is gone."""
     yield
-    closed = select.poll()
-    with suppress(OSError):  # not a file of the system, so nobody can close it
-        closed.register(out, 0)  # no event but that
+    audience = Audience(out)
     while follow and run.live:
-        if closed.poll(_LOOK_EVERY * 1000):
+        if audience.leaves_within(_LOOK_EVERY):
             return
         run = look_again(run)
         yield

@@ -16,7 +16,6 @@ from ralph.adapters.files import (
     ensure_state_root,
     link_run,
     make_run_dir,
-    new_run_id,
     project_dir,
 )
 from ralph.adapters.journal import JOURNAL, FileJournal
@@ -26,6 +25,7 @@ from ralph.adapters.lock import Lock, Owner, claimed, read_owner
 from ralph.adapters.process import UNBOUND, Starter, start
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
+from ralph.adapters.stamps import new_run_id
 from ralph.cli.display import Attention, Display, Recorder, merged
 from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
 from ralph.cli.wiring import AgentReaders, build_agent, patience_of, wiring_of, wording_of

@@ -1,8 +1,10 @@
 """The terminal at a stream, for every command the same: its size, and how to write to it."""
 
 import os
+import select
 from collections.abc import Mapping
-from typing import TextIO
+from contextlib import suppress
+from typing import IO, Any, TextIO
 
 from ralph.ui.style import Style, Wishes, choose_style
 
@@ -10,6 +12,20 @@ from ralph.ui.style import Style, Wishes, choose_style
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person sees it; None is a stream that was closed from the beginning."""
     return stream is not None and stream.isatty()
+
+
+class Audience:
+    """Whoever reads a stream: one that goes away (`| head`) is noticed also while there is nothing
+    to write."""
+
+    def __init__(self, out: IO[Any]) -> None:
+        self._closed = select.poll()
+        with suppress(OSError, ValueError):  # not a file of the system, so nobody can close it
+            self._closed.register(out, 0)  # no event but that
+
+    def leaves_within(self, seconds: float) -> bool:
+        """Wait so long; whether nobody reads any more."""
+        return bool(self._closed.poll(seconds * 1000))
 
 
 def size_of(stream: TextIO | None) -> tuple[int | None, int | None]:
