@@ -93,3 +93,50 @@ def _change_directory(ctx: click.Context, param: click.Parameter, value: str | N
         os.chdir(value)
     except OSError as error:
         raise click.BadParameter(f"{value}: {error.strerror}", ctx, param) from error
+
+
+def _together(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
+    """Several options at once, in this order in the help."""
+
+    def add(function: _Function) -> _Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+which_agent = _together(
+    click.option(
+        "--agent",
+        metavar="COMMAND",
+        shell_complete=completed_by("agents"),
+        help="The agent: claude, codex, amp, gemini, opencode, any command.",
+    ),
+    click.option(
+        "--model",
+        metavar="NAME",
+        shell_complete=completed_by("models"),
+        help="The model the agent shall use.",
+    ),
+)
+agent_patience = _together(
+    click.option("--timeout", metavar="DURATION", type=duration, help="Longest turn of the agent."),
+    click.option(
+        "--idle-timeout", metavar="DURATION", type=duration, help="Longest silence of it."
+    ),
+    click.option("--stop-grace", metavar="DURATION", type=duration, help="Time left after Ctrl+C."),
+)
+agent_output = click.option(
+    "--stream-agent-output/--no-stream-agent-output",
+    default=None,
+    help="Show the agent's output as it comes.",
+)
+looks = _together(
+    click.option("--emoji/--no-emoji", default=None, help="Emoji as markers."),
+    click.option("--color/--no-color", default=None, help="Colours."),
+    click.option("--timestamps/--no-timestamps", default=None, help="The time before each line."),
+)
+json_lines = click.option(
+    "--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line."
+)

@@ -6,11 +6,16 @@ import sys
 import click
 
 from ralph.cli.params import (
+    agent_output,
+    agent_patience,
     completed_by,
     current_directory,
     dollars,
     duration,
     in_directory,
+    json_lines,
+    looks,
+    which_agent,
     whole_number,
 )
 
@@ -37,40 +42,21 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 )
 @click.option("-m", "--maximum-iterations", metavar="N", type=whole_number, help="Most iterations.")
 @click.option("-c", "--completion-response", metavar="TEXT", help="What the agent says when done.")
-@click.option(
-    "--stream-agent-output/--no-stream-agent-output",
-    default=None,
-    help="Show the agent's output as it comes.",
-)
+@agent_output
 @click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@click.option(
-    "--agent",
-    metavar="COMMAND",
-    shell_complete=completed_by("agents"),
-    help="The agent: claude, codex, amp, gemini, opencode, any command.",
-)
-@click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=completed_by("models"),
-    help="The model the agent shall use.",
-)
+@which_agent
 @click.option("--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say.")
 @click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
 @click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")
-@click.option("--timeout", metavar="DURATION", type=duration, help="Longest turn of the agent.")
-@click.option("--idle-timeout", metavar="DURATION", type=duration, help="Longest silence of it.")
-@click.option("--stop-grace", metavar="DURATION", type=duration, help="Time left after Ctrl+C.")
+@agent_patience
 @click.option(
     "--tell-completion/--no-tell-completion",
     default=None,
     help="Add to the prompt how to say that it is done.",
 )
-@click.option("--emoji/--no-emoji", default=None, help="Emoji as markers.")
-@click.option("--color/--no-color", default=None, help="Colours.")
-@click.option("--timestamps/--no-timestamps", default=None, help="The time before each line.")
+@looks
 @click.option("--dry-run", is_flag=True, help="Print the prompt and the command, run nothing.")
-@click.option("--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line.")
+@json_lines
 @in_directory
 def run(**flags: object) -> int:
     """Run an agent in a loop until its work is done and proven.

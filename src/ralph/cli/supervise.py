@@ -2,18 +2,26 @@
 
 import os
 import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from ralph.cli.params import (
+    agent_output,
+    agent_patience,
     completed_by,
     current_directory,
     duration,
     in_directory,
+    json_lines,
+    looks,
     not_negative,
+    which_agent,
     whole_number,
 )
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _EPILOG = """\b
 Examples:
   ralph supervise --task-dir tasks/login -p "Build the page" --agent claude
@@ -24,6 +32,12 @@ Examples:
 Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
 3 the agent waits (exit code 42, WAIT_WITHOUT_RESTART), 130 interrupted.
 """
+
+
+def _seconds(flag: str, default: str, words: str) -> Callable[[_Function], _Function]:
+    return click.option(
+        flag, metavar="DURATION", type=duration, default=default, show_default=True, help=words
+    )
 
 
 @click.command(
@@ -48,15 +62,7 @@ Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
     shell_complete=completed_by("files"),
     help="Read it from FILE, before each attempt; - is stdin.",
 )
-@click.option(
-    "--agent",
-    metavar="NAME",
-    shell_complete=completed_by("agents"),
-    help="The agent: claude, codex, amp, gemini, opencode, any command.",
-)
-@click.option(
-    "--model", metavar="NAME", shell_complete=completed_by("models"), help="The agent's model."
-)
+@which_agent
 @click.option(
     "--max-restarts",
     metavar="N",
@@ -65,43 +71,14 @@ Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
     show_default=True,
     help="Most attempts.",
 )
-@click.option(
-    "--restart-delay",
-    metavar="DURATION",
-    type=duration,
-    default="1",
-    show_default=True,
-    help="Time between two attempts.",
-)
-@click.option(
-    "--wait-timeout",
-    metavar="DURATION",
-    type=duration,
-    default="300",
-    show_default=True,
-    help="Longest wait, after DONE, for the agent and its child runs.",
-)
-@click.option(
-    "--poll-interval",
-    metavar="DURATION",
-    type=duration,
-    default="1",
-    show_default=True,
-    help="How often that wait looks for child runs.",
-)
-@click.option("--timeout", metavar="DURATION", type=duration, help="Longest attempt.")
-@click.option("--idle-timeout", metavar="DURATION", type=duration, help="Longest silence in it.")
-@click.option("--stop-grace", metavar="DURATION", type=duration, help="Time left after Ctrl+C.")
-@click.option(
-    "--stream-agent-output/--no-stream-agent-output",
-    default=None,
-    help="Show the agent's output as it comes.",
-)
+@_seconds("--restart-delay", "1", "Time between two attempts.")
+@_seconds("--wait-timeout", "300", "Longest wait, after DONE, for the agent and its child runs.")
+@_seconds("--poll-interval", "1", "How often that wait looks for child runs.")
+@agent_patience
+@agent_output
 @click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@click.option("--emoji/--no-emoji", default=None, help="Emoji as markers.")
-@click.option("--color/--no-color", default=None, help="Colours.")
-@click.option("--timestamps/--no-timestamps", default=None, help="The time before each line.")
-@click.option("--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line.")
+@looks
+@json_lines
 @in_directory
 def supervise(**flags: object) -> int:
     """Restart an agent until its task is done.
