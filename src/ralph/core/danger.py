@@ -1,0 +1,73 @@
+"""Is a shell command dangerous? `judge` follows it as a shell would and asks the rules (ADR 25).
+
+Denied is what deletes or overwrites outside the project and the temporary directory, rewrites
+history, reads credentials, reaches out, stays behind, or cannot be followed. It is a guard against
+accidents and clumsy evasion, not a sandbox: a script in a file is not read.
+"""
+
+from ralph.core.danger_paths import Where
+from ralph.core.danger_rule import UNREADABLE, Refusal
+from ralph.core.danger_run import Judge
+from ralph.core.shell import parse
+from ralph.core.shell_nodes import Unfollowable
+from ralph.core.shell_text import unknown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.core.danger_run import Parse
+
+__all__ = ["Verdict", "Where", "judge"]
+
+_LONGEST = 400_000
+
+
+class Verdict:
+    """Whether a command may run; if not, the category, the reason, and the part that is refused."""
+
+    __slots__ = ("allowed", "category", "command", "reason")
+
+    def __init__(self, refusal: Refusal | None) -> None:
+        self.allowed = refusal is None
+        self.category = refusal.category if refusal else ""
+        self.reason = refusal.why if refusal else ""
+        self.command = refusal.command if refusal else ""
+
+
+def judge(
+    command: str, where: Where, allow: tuple[str, ...] = (), read: "Parse" = parse
+) -> Verdict:
+    """The verdict on a command in a world. `allow` are patterns of commands that a person allows
+    although they are refused; `read` is the parser. Whatever cannot be followed is denied."""
+    patterns = [pattern.split() for pattern in allow]
+
+    def allowed(argv: list[str]) -> bool:
+        return any(matches(pattern, argv) for pattern in patterns)
+
+    if len(command) > _LONGEST:
+        return _unreadable("it is too long")
+    try:
+        return Verdict(Judge(where, allowed, read).judge(command))
+    except Unfollowable as error:
+        return _unreadable(str(error))
+    except RecursionError:
+        return _unreadable("it is nested too deeply")
+
+
+def _unreadable(why: str) -> Verdict:
+    return Verdict(Refusal(UNREADABLE, f"the guard cannot follow this command: {why}"))
+
+
+def matches(pattern: list[str], argv: list[str]) -> bool:
+    """Whether a command matches, word by word: `*` in a word stands for any text without `..`, and
+    a last word `*` for any further words. What nobody can tell is matched by that one only."""
+    from fnmatch import fnmatchcase
+
+    if pattern[-1:] == ["*"]:
+        pattern = pattern[:-1]
+        argv = argv[: len(pattern)] if len(argv) >= len(pattern) else []
+    if not pattern or len(pattern) != len(argv):
+        return False
+    return all(
+        word == glob or (not unknown(word) and ".." not in word and fnmatchcase(word, glob))
+        for word, glob in zip(argv, pattern, strict=True)
+    )

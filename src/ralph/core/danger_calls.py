@@ -1,0 +1,327 @@
+"""What a command leads to: builtins that change what is known, and commands that run others."""
+
+from ralph.core.danger_code import judge_awk, judge_code, judge_sed
+from ralph.core.danger_inner import find_actions, inner_commands, xargs_commands
+from ralph.core.danger_output import output_of
+from ralph.core.danger_rule import EVASION, REMOTE, Call, Refused
+from ralph.core.danger_rules import judge_assignment, judge_call
+from ralph.core.shell_nodes import Unfollowable
+from ralph.core.shell_text import ANY, NAMED, NET, unknown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.core.danger_run import Judge
+    from ralph.core.danger_state import State
+
+SHELLS = frozenset(
+    {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "mksh", "rbash", "tcsh", "csh"}
+)
+# Interpreters, and the flags after which their code stands.
+_CODE = {
+    "python": "c",
+    "pypy": "c",
+    "node": "ep",
+    "nodejs": "ep",
+    "bun": "ep",
+    "deno": "",
+    "perl": "eE",
+    "ruby": "e",
+    "php": "r",
+    "lua": "e",
+    "R": "e",
+    "Rscript": "e",
+    "osascript": "e",
+    "julia": "eE",
+    "tclsh": "",
+    "groovy": "e",
+    "guile": "c",
+    "luajit": "e",
+    "ts-node": "ep",
+    "tsx": "ep",
+}
+_LONG_CODE = ("--eval", "--print", "--command", "--exec")
+
+
+class Caller:
+    """Judges one command after the other, for one judge."""
+
+    def __init__(self, judge: "Judge") -> None:
+        self.judge = judge
+
+    def call(self, argv: list[str], state: "State") -> str:
+        """Judge a command and all that it runs; what it prints."""
+        argv = self._named(argv)
+        name = argv[0]
+        if name in state.functions:
+            return self.judge.call_function(name, argv[1:], state)
+        written = (
+            state.files.get(self.judge.places.absolute(name, state.cwd)) if "/" in name else None
+        )
+        if written is not None:
+            return self._script(written, argv[1:], state, "a file")
+        call = Call(argv, state, self.judge.places)
+        judge_call(call)
+        builtin = _BUILTINS.get(call.name)
+        if builtin is not None:
+            return builtin(self, call, state)
+        if call.name in SHELLS:
+            return self._shell(call, state)
+        flags = _CODE.get(_without_version(call.name))
+        if flags is not None:
+            return self._code(call, flags, state)
+        return self._others(call, state)
+
+    def _named(self, argv: list[str]) -> list[str]:
+        """The command with a name that is known; refused if it cannot be."""
+        name = argv[0]
+        last = name.rpartition("/")[2]
+        if unknown(last) or (unknown(name) and not last):
+            raise Refused(EVASION, "nobody can tell which command this runs")
+        if name not in ("[", "[[") and any(c in name for c in "*?["):
+            raise Refused(EVASION, "a pattern stands for the command's name")
+        return argv
+
+    def _others(self, call: Call, state: "State") -> str:
+        """Commands that run other commands, and all the rest."""
+        if call.name in ("awk", "gawk", "mawk", "nawk"):
+            judge_awk(call, self)
+        if call.name in ("sed", "gsed"):
+            judge_sed(call, self)
+        printed = []
+        for argv in inner_commands(call):
+            printed.append(self.again(argv, state))
+        if call.name in ("xargs", "parallel"):
+            printed += [self.again(argv, state) for argv in xargs_commands(call, state.stdin)]
+        if call.name in ("find", "gfind"):
+            printed += [self.again(argv, state) for argv in find_actions(call)]
+        if printed:
+            return "".join(printed)
+        return output_of(call)
+
+    def again(self, argv: list[str], state: "State") -> str:
+        """A command that another one runs."""
+        if not argv:
+            return ""
+        self.judge.steps += 1
+        if self.judge.steps > 3000 or len(argv) > 5000:
+            raise Unfollowable("it is too long to follow")
+        return self.call(argv, state)
+
+    def _script(self, text: str, params: list[str], state: "State", what: str) -> str:
+        """A script that a shell is given."""
+        if NET in text:
+            raise Refused(REMOTE, f"{what} from the network would be run")
+        if ANY in text:
+            raise Refused(EVASION, f"nobody can tell what {what} would run")
+        inner = state.copy()
+        inner.params, inner.stdin = params, None
+        if text.startswith("#!") and not any(s in text.partition("\n")[0] for s in SHELLS):
+            judge_code(text, Call(["script"], state, self.judge.places), self)
+            return ANY
+        return self.judge.text(text, inner)
+
+    def _shell(self, call: Call, state: "State") -> str:
+        words = call.words
+        place = 0
+        while place < len(words) and words[place][:1] in ("-", "+") and words[place] != "-":
+            word = words[place]
+            if word[:2] != "--" and "c" in word[1:] or word in ("--command", "-c"):
+                return self._dash_c(words[place + 1 :], state)
+            place += 2 if word in ("-o", "+o", "-O", "--rcfile", "--init-file") else 1
+            if "s" in word[1:] and word[:2] != "--":
+                break
+        rest = words[place:]
+        if rest and rest[0] not in ("-", "/dev/stdin") and "s" not in "".join(words[:place]):
+            return self._file(rest, state)
+        if state.stdin is None:
+            return ANY
+        return self._script(state.stdin, rest[1:], state, "what the shell reads")
+
+    def _dash_c(self, words: list[str], state: "State") -> str:
+        while words and words[0][:1] == "-" and len(words[0]) > 1:
+            words = words[2:] if words[0] in ("-o", "-O") else words[1:]
+        if not words:
+            return ""
+        return self._script(words[0], words[2:], state, "the text after -c")
+
+    def _file(self, words: list[str], state: "State") -> str:
+        """A script in a file: one that this command wrote is followed, others are not."""
+        path = words[0]
+        known = state.files.get(self.judge.places.absolute(path, state.cwd))
+        if known is not None:
+            return self._script(known, words[1:], state, "a script")
+        if unknown(path.rpartition("/")[2]):
+            raise Refused(EVASION, "nobody can tell which script this runs")
+        return ANY
+
+    def _code(self, call: Call, flags: str, state: "State") -> str:
+        words = call.words
+        for place, word in enumerate(words):
+            single = word[:1] == "-" and word[1:2] not in ("", "-")
+            if single and any(flag in word[1:] for flag in flags) and not _is_module(word):
+                return self._inline(call, word, words[place + 1 :], flags)
+            if word.partition("=")[0] in _LONG_CODE or (call.name == "deno" and word == "eval"):
+                code = word.partition("=")[2] or "".join(words[place + 1 : place + 2])
+                return self._judge_code(code, call)
+            if word == "-m" or word[:1] != "-" or word == "-":
+                break
+        rest = [word for word in words if word[:1] != "-" or word == "-"]
+        if state.stdin is not None and (not rest or rest[0] in ("-", "/dev/stdin")):
+            self._judge_code(state.stdin, call)
+        elif rest:
+            self._code_file(rest[0], call, state)
+        return output_of(call)
+
+    def _inline(self, call: Call, word: str, after: list[str], flags: str) -> str:
+        place = min(word.index(flag) for flag in flags if flag in word)
+        glued = word[place + 1 :]
+        code = glued or "".join(after[:1])
+        self._judge_code(code, call)
+        if call.name == "perl" and "i" in word[1 : place + 1]:
+            return ""
+        return ANY
+
+    def _judge_code(self, code: str, call: Call) -> str:
+        if NET in code:
+            raise Refused(REMOTE, "code from the network would be run")
+        if code.strip() == ANY:
+            raise Refused(EVASION, "nobody can tell what this code does")
+        judge_code(code.replace(ANY, NAMED), call, self)
+        return ANY
+
+    def _code_file(self, path: str, call: Call, state: "State") -> None:
+        known = state.files.get(self.judge.places.absolute(path, state.cwd))
+        if known is not None:
+            self._judge_code(known, call)
+
+    def cd(self, call: Call, state: "State") -> str:
+        """`cd`, `pushd`"""
+        target = call.args[0] if call.args else self.judge.where.home
+        if target == "-" or unknown(target):
+            state.cwd = ANY
+        elif not unknown(state.cwd) or target.startswith("/"):
+            state.cwd = self.judge.places.absolute(target, state.cwd)
+        return ""
+
+    def lost(self, _call: Call, state: "State") -> str:
+        """`popd`: back to somewhere."""
+        state.cwd = ANY
+        return ""
+
+    def evaluate(self, call: Call, state: "State") -> str:
+        """`eval`"""
+        text = " ".join(call.words)
+        if unknown(text):
+            category = REMOTE if NET in text else EVASION
+            raise Refused(category, "eval of a text that nobody can tell")
+        return self.judge.text(text, state)
+
+    def source(self, call: Call, state: "State") -> str:
+        """`source` and `.`"""
+        if not call.words:
+            return ""
+        if call.words[0] in ("/dev/stdin", "-") and state.stdin is not None:
+            return self._script(state.stdin, call.words[1:], state, "what is read")
+        known = state.files.get(self.judge.places.absolute(call.words[0], state.cwd))
+        if known is not None and not unknown(known):
+            return self.judge.text(known, state)
+        return self._file(call.words, state)
+
+    def trap(self, call: Call, state: "State") -> str:
+        """`trap 'commands' SIGNALS`: the commands run later, with what is known then."""
+        words = [w for w in call.words if w not in ("-p", "-l", "--", "-")]
+        if len(words) > 1 and words[0]:
+            self._script(words[0], [], state, "a trap")
+        return ""
+
+    def set_(self, call: Call, state: "State") -> str:
+        """`set -- words`"""
+        if "--" in call.words:
+            state.params = call.words[call.words.index("--") + 1 :]
+        return ""
+
+    def shift(self, call: Call, state: "State") -> str:
+        """`shift`"""
+        count = call.args[0] if call.args else "1"
+        state.params = state.params[int(count) :] if count.isdecimal() else [ANY]
+        return ""
+
+    def read(self, call: Call, state: "State") -> str:
+        """`read`, `mapfile`: variables get what is sent, one line of it."""
+        names = call.args or ["REPLY"]
+        lines = tuple(dict.fromkeys((state.stdin or ANY).splitlines())) or ("",)
+        if len(names) > 1 or len(lines) > 8:
+            lines = (ANY,)
+        for name in names:
+            state.choice.pop(name, None)
+            state.variables[name] = lines
+            if call.name != "read":
+                state.arrays[name] = list(lines)
+        return ""
+
+    def printf(self, call: Call, state: "State") -> str:
+        """`printf`, which may print into a variable."""
+        if call.words[:1] == ["-v"] and len(call.words) > 2:
+            name = call.words[1]
+            state.assign(name, output_of(Call(["printf", *call.words[2:]], state, call.places)))
+            return ""
+        return output_of(call)
+
+    def unset(self, call: Call, state: "State") -> str:
+        """`unset`"""
+        for name in call.args:
+            state.variables[name] = ("",)
+            state.arrays.pop(name, None)
+        return ""
+
+    def alias(self, call: Call, state: "State") -> str:
+        """`alias name='commands'`, where the name is an unusual one."""
+        for word in call.args:
+            if "=" in word:
+                self._script(word.partition("=")[2], [], state, "an alias")
+        return ""
+
+    def environment(self, call: Call, state: "State") -> str:
+        """`env`"""
+        inner = state.copy()
+        words = list(call.words)
+        while words and (words[0][:1] == "-" or "=" in words[0]):
+            word = words.pop(0)
+            if word.startswith(("-S", "--split-string")):
+                text = word[2:] if word[:2] == "-S" else word.partition("=")[2]
+                rest = text or (words.pop(0) if words else "")
+                return self._script(" ".join([rest, *words]), [], inner, "the text after -S")
+            if word in ("-u", "-C", "--unset", "--chdir"):
+                words = words[1:]
+            elif word[:1] != "-":
+                name, _, value = word.partition("=")
+                judge_assignment(name, value, self.judge, inner)
+        return self.again(words, inner) if words else ANY
+
+
+_BUILTINS = {
+    "cd": Caller.cd,
+    "pushd": Caller.cd,
+    "popd": Caller.lost,
+    "eval": Caller.evaluate,
+    "source": Caller.source,
+    ".": Caller.source,
+    "trap": Caller.trap,
+    "set": Caller.set_,
+    "shift": Caller.shift,
+    "read": Caller.read,
+    "mapfile": Caller.read,
+    "readarray": Caller.read,
+    "printf": Caller.printf,
+    "unset": Caller.unset,
+    "alias": Caller.alias,
+    "env": Caller.environment,
+}
+
+
+def _without_version(name: str) -> str:
+    return name.rstrip("0123456789.") or name
+
+
+def _is_module(word: str) -> bool:
+    return word.startswith("-m") or word.startswith("-W")

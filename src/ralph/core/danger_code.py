@@ -1,0 +1,221 @@
+"""Code in other languages that stands in a command: `python -c`, `perl -e`, `awk`, a here-document.
+
+It is not parsed: calls that run, delete or write are looked for, and what they are given. A call
+with a literal is judged as the command that it stands for; one that nobody can tell is refused.
+"""
+
+import re
+
+from ralph.core.danger_files import judge_change
+from ralph.core.danger_rule import (
+    BOMB,
+    CREDENTIALS,
+    EVASION,
+    EXPOSURE,
+    FILES,
+    KILL,
+    REMOTE,
+    REVERSE,
+    Refused,
+)
+from ralph.core.danger_expand import is_secret
+from ralph.core.danger_secrets import is_credential
+from ralph.core.shell_text import ANY
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.core.danger_calls import Caller
+    from ralph.core.danger_rule import Call
+
+_LITERAL = r"""[fFrRbBuU]{0,2}(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`)"""
+_RUNS = (
+    r"\b(?:os\.system|os\.popen\w*|subprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)"
+    r"|os\.spawn\w*|os\.exec\w+|pty\.spawn|execSync|execFileSync|execFile|spawnSync|spawn|Open3\.\w+"
+    r"|shell_exec|passthru|proc_open|popen|IO\.popen|os\.execute|Kernel\.system|system|do shell script|Deno\.run"
+    r"|Bun\.spawn\w*|Deno\.Command|qx)\b"
+)
+_RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
+_DELETES = (
+    r"\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
+    r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*)|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete)"
+    r"|remove_tree|Deno\.remove\w*|unlink|rmdir|os\.truncate|os\.rename|os\.replace|shutil\.move)\b"
+)
+_WRITES = (
+    r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|File\.write|file_put_contents|createWriteStream"
+    r"|shutil\.copy\w*|os\.chmod|os\.chown|os\.symlink)\b|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
+)
+_OPENED = rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write|createWriteStream|Path)\s*\(?\s*{_LITERAL}"
+_EVALUATES = r"(?<![\w.])(?:exec|eval|compile|execfile|__import__\(['\"]builtins['\"]\)\.\w+)\s*\("
+_EVALUATES_ELSEWHERE = (
+    r"(?<![\w.])(?:eval|assert|new\s+Function|vm\.run\w+|instance_eval|create_function)\s*[\(\"']"
+)
+_HIDES = r"getattr\s*\(\s*(?:os|shutil|subprocess|sys|builtins|__import__)|__builtins__|globals\(\)\s*\[|\bmarshal\.loads|__import__\([^'\")]*\)|__import__\(['\"][^'\"]*['\"]\s*\+"
+_NETWORK = r"urlopen|requests\.get|\bfetch\s*\(|https?\.get|Net::HTTP|LWP|open-uri|file_get_contents\(['\"]http"
+_SOCKETS = (
+    r"\bsocket\b|fsockopen|TCPSocket|net\.(?:connect|Socket|createConnection)|IO::Socket|Socket;"
+)
+_SHELLS = r"dup2|/bin/(?:ba|z|da)?sh|pty\.spawn|\bexec\b|\bspawn\b|sh -i|cmd\.exe"
+_DUMPS = r"(?:print|dict|dumps|console\.log|stringify|puts|\bp|pp|var_dump|print_r|repr|str|list)\s*\(?\s*(?:os\.environ|process\.env|ENV|\$_ENV|%ENV)(?:\.(?:items|copy|inspect|to_h|to_a)\b(?:\(\))?)?\s*(?:[,)}]|$)"
+_NAMED = r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
+_HIDDEN_PATH = r"expanduser|Path\.home|homedir\(|\benviron\b|process\.env|\bENV\b|chr\(|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b"
+_TOP = (
+    "/etc",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/var",
+    "/home",
+    "/root",
+    "/boot",
+    "/lib",
+    "/opt",
+    "/sys",
+    "/dev/",
+)
+_TOP += ("/proc", "/Users", "/System", "/Library", "~", "$HOME", "../..")
+_MOST_ARGUMENTS = 4000
+
+
+def judge_code(code: str, call: "Call", caller: "Caller") -> None:
+    """Refuse code that runs, deletes or writes what a command may not."""
+    python = call.name.startswith(("python", "pypy"))
+    texts = [a or b or c for a, b, c in re.findall(_LITERAL, code)]
+    _judge_hiding(code, python=python)
+    if re.search(_SOCKETS, code) and re.search(_SHELLS, code):
+        raise Refused(REVERSE, "it joins a shell to a connection")
+    _judge_secrets(code, texts, call)
+    if re.search(r"\bfork\b", code) and re.search(r"\bwhile\b|\bfor\b|\bloop\b", code):
+        raise Refused(BOMB, "it starts itself over and over")
+    if re.search(r"\bkill\s*\(?\s*-?(?:9\s*,\s*)?-?1\b", code):
+        raise Refused(KILL, "it ends every process")
+    _judge_runs(code, call, caller, python=python)
+    _judge_files(code, texts, call)
+    if "0.0.0.0" in texts and re.search(r"bind|listen|run|serve|Server|host", code):  # noqa: S104
+        raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
+
+
+def _judge_hiding(code: str, *, python: bool) -> None:
+    if re.search(_EVALUATES if python else _EVALUATES_ELSEWHERE, code):
+        remote = re.search(_NETWORK, code)
+        raise Refused(REMOTE if remote else EVASION, "it runs code that it makes or reads")
+    if re.search(_HIDES, code):
+        raise Refused(EVASION, "it hides what it calls")
+
+
+def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
+    home = call.places.where.home
+    for text in texts:
+        path = f"{home}{text[1:]}" if text.startswith("~/") else text
+        if "\n" not in path and is_credential(path, call.places, call.state.cwd):
+            raise Refused(CREDENTIALS, f"{text} holds credentials")
+    if re.search(_DUMPS, code, re.MULTILINE):
+        raise Refused(CREDENTIALS, "it prints every variable of the environment")
+    for name in re.findall(_NAMED, code):
+        if is_secret(name):
+            raise Refused(CREDENTIALS, f"it reads {name}, a secret of the environment")
+
+
+def _judge_runs(code: str, call: "Call", caller: "Caller", *, python: bool) -> None:
+    found = list(re.finditer(_RUNS, code))
+    if not python:
+        found += re.finditer(_RUNS_ELSEWHERE, code)
+    for match in found:
+        argv = _arguments(code[match.end() : match.end() + _MOST_ARGUMENTS])
+        if argv is None:
+            continue
+        caller.again(argv, call.state)
+    if call.name.startswith(("perl", "ruby", "php")):
+        for text in re.findall(r"`([^`]*)`|%x[({]([^)}]*)[)}]", code):
+            caller.again(["sh", "-c", text[0] or text[1]], call.state)
+
+
+def _arguments(after: str) -> list[str] | None:
+    """What a call is given, as a command; None if nothing is called here."""
+    opened = re.match(r"\s*([({]?)\s*", after)
+    assert opened is not None
+    rest = after[opened.end() :]
+    if not opened[1] and not re.match(_LITERAL, rest):
+        return None
+    if rest[:1] == "[":
+        return _items(rest[1:].partition("]")[0])
+    literal = re.match(_LITERAL, rest)
+    if literal is None:
+        raise Refused(EVASION, "it runs a command that nobody can tell")
+    text, tail = _text(literal), rest[literal.end() :].lstrip()
+    if tail[:1] == ",":
+        following = tail[1:].lstrip()
+        if following[:1] == "[":
+            return [text, *_items(following[1:].partition("]")[0])]
+        words = _items(tail[1:].partition(")")[0].partition("\n")[0])
+        if words and " " not in text:
+            return [text, *[word for word in words if word != text]]
+    if tail[:1] in ("+", ".", "%") and tail[:2] != ").":
+        raise Refused(EVASION, "it runs a command that it puts together")
+    return ["sh", "-c", text]
+
+
+def _items(text: str) -> list[str]:
+    """Literals between commas; what is none could be anything."""
+    items = []
+    for item in re.findall(rf"\s*({_LITERAL}|[^,]+)\s*", text):
+        literal = re.fullmatch(_LITERAL, item[0].strip())
+        items.append(_text(literal) if literal else ANY)
+    return [item for item in items if item]
+
+
+def _text(literal: "re.Match[str]") -> str:
+    text = literal[1] or literal[2] or literal[3] or ""
+    formatted = "f" in literal[0][:2].lower() or literal[0][:1] == "`"
+    if formatted:
+        text = re.sub(r"\$?\{[^}]*\}", ANY, text)
+    return text.replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _judge_files(code: str, texts: list[str], call: "Call") -> None:
+    deletes, writes = re.search(_DELETES, code), re.search(_WRITES, code)
+    if not deletes and not writes:
+        return
+    verb = "deletes" if deletes else "overwrites"
+    if deletes and re.search(_HIDDEN_PATH, code):
+        raise Refused(FILES, "nobody can tell what it deletes")
+    home, cwd = call.places.where.home, call.state.cwd
+    for text in texts:
+        path = text.replace("$HOME", "~")
+        path = f"{home}{path[1:]}" if path[:2] in ("~", "~/") else path
+        if "\n" in path or not (path.startswith("/") or path.startswith("..")):
+            continue
+        if text.startswith(_TOP) or (text in ("/", "..", "../") and deletes):
+            judge_change(path, call.places, cwd, verb)
+    for pattern in (rf"{_DELETES}\s*\(?\s*{_LITERAL}", _OPENED if writes else ""):
+        for match in re.finditer(pattern, code) if pattern else ():
+            path = next((group for group in match.groups() if group), "")
+            if path and "{" not in path:
+                judge_change(path, call.places, cwd, verb, into=not deletes)
+
+
+def judge_awk(call: "Call", caller: "Caller") -> None:
+    """`awk`: what its program runs and where it writes."""
+    program = " ".join(call.args[:1])
+    if call.value("-f", "--file") is not None:
+        return
+    for text in re.findall(r"system\s*\(\s*([^)]*)\)", program):
+        literal = re.fullmatch(_LITERAL, text.strip())
+        caller.again(["sh", "-c", _text(literal) if literal else ANY], call.state)
+    for text in re.findall(r'"([^"]*)"\s*\|&?\s*getline|\|&?\s*"([^"]*)"', program):
+        caller.again(["sh", "-c", text[0] or text[1]], call.state)
+    if "/inet/" in program:
+        raise Refused(REVERSE, "it opens a connection to another machine")
+    for path in re.findall(r'>>?\s*"([^"]*)"', program):
+        judge_change(path, call.places, call.state.cwd, "overwrites")
+
+
+def judge_sed(call: "Call", caller: "Caller") -> None:
+    """`sed`: its commands that run others, and those that write files."""
+    del caller
+    for script in [word for word in call.words if word[:1] != "-" or len(word) > 2][:3]:
+        if re.match(r"\s*(?:\d+|\$|/[^/]*/)?\s*[0-9,$]*e(?:\s+\S|$)", script) or re.search(
+            r"s([/|#,!])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1[gIip0-9]*e\s*(?:;|$)", script
+        ):
+            raise Refused(EVASION, "sed would run a command")
+        for path in re.findall(r"(?:^|[/|#,;}\d$])\s*[wW]\s+(/\S+|~\S*|\.\.\S*)", script):
+            judge_change(path, call.places, call.state.cwd, "overwrites")

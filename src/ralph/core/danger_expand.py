@@ -1,0 +1,255 @@
+"""What words become: every expansion of a shell, as far as its outcome is known."""
+
+from ralph.core.shell_nodes import Arithmetic, Param, Process, Substitution, Text, Word
+from ralph.core.shell_text import (
+    ANY,
+    BREAK,
+    FREE,
+    NAMED,
+    NET,
+    SECRET,
+    braces,
+    hide,
+    plain,
+    show,
+    split,
+    unknown,
+)
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ralph.core.danger_paths import Where
+    from ralph.core.danger_state import State
+    from ralph.core.shell_nodes import Part, Script
+
+# Variables that hold a number, a name or a tool that a person has chosen.
+_TAME = frozenset(
+    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID PPID LINENO BASHPID SHLVL COLUMNS LINES EPOCHSECONDS"
+    " OSTYPE HOSTTYPE MACHTYPE BASH_VERSION LANG TERM CI PYTHON PYTHON3 CC CXX MAKE CARGO GO NODE".split()
+)
+_GLOB = frozenset("*?[\\")
+_SECRETS = frozenset(
+    {"KEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PAT", "CREDENTIALS"}
+)
+_NOT_SECRET = frozenset({"PATH", "FILE", "DIR", "ID", "NAME", "LENGTH", "TYPE", "COUNT", "URL"})
+
+
+class Expander:
+    """Turns words into fields; `run` follows the scripts that are substituted in them."""
+
+    __slots__ = ("count", "run", "where")
+
+    def __init__(self, where: "Where", run: "Callable[[Script, State], str]") -> None:
+        self.where, self.run, self.count = where, run, 0
+
+    def fields(self, word: Word, state: "State") -> list[str]:
+        """The fields that a word becomes: one, none or many."""
+        text = "".join(self._of_part(part, state, place) for place, part in enumerate(word.parts))
+        made = braces(text) if "{" in text else [text]
+        found = [show(field) for one in made for field in one.split(BREAK)]
+        if any(part.quoted for part in word.parts) and not any(found):
+            lists = all(
+                isinstance(part, Param)
+                and _is_list(part)
+                or isinstance(part, Text)
+                and not part.text
+                for part in word.parts
+            )
+            has_list = any(isinstance(part, Param) and _is_list(part) for part in word.parts)
+            return [] if lists and has_list else [""]
+        return [field for field in found if field]
+
+    def text(self, word: Word, state: "State") -> str:
+        """The word as one text, as in an assignment: neither split nor braced."""
+        joined = "".join(self._of_part(part, state, place) for place, part in enumerate(word.parts))
+        return show(joined).replace(BREAK, " ")
+
+    def _of_part(self, part: "Part", state: "State", place: int) -> str:
+        if isinstance(part, Text):
+            if part.quoted:
+                return hide(part.text)
+            return self._tilde(part.text) if place == 0 else part.text
+        if isinstance(part, Process):
+            return self._process(part, state)
+        if isinstance(part, Arithmetic):
+            self.text(part.inner, state)
+            return NAMED
+        if isinstance(part, Param):
+            return self._param(part, state)
+        return self._shaped(self._substituted(part, state), state, quoted=part.quoted)
+
+    def _shaped(self, value: str, state: "State", *, quoted: bool) -> str:
+        """The value of an expansion, split where a shell splits it."""
+        if quoted:
+            return hide(value)
+        separators = state.value("IFS")
+        return split(hide(value), " \t\n" if separators is None else separators)
+
+    def _tilde(self, text: str) -> str:
+        if not text.startswith("~"):
+            return text
+        user, slash, rest = text[1:].partition("/")
+        if user == "+":
+            return f"{self.where.cwd}{slash}{rest}"
+        return f"{ANY if user else self.where.home}{slash}{rest}"
+
+    def _process(self, part: Process, state: "State") -> str:
+        self.count += 1
+        name = f"/dev/fd/{self.count}"
+        inner = state.copy()
+        inner.stdin = ANY if part.reads else inner.stdin
+        state.files[name] = self.run(part.body, inner)
+        return name
+
+    def _substituted(self, part: Substitution, state: "State") -> str:
+        inner = state.copy()
+        return self.run(part.body, inner).rstrip("\n")
+
+    def _param(self, part: Param, state: "State") -> str:
+        if part.prefix == "#":
+            return NAMED
+        if _is_list(part):
+            items = state.params if part.name in "@*" else state.arrays.get(part.name)
+            if items is not None and not part.op:
+                if part.prefix:
+                    return NAMED
+                if not part.quoted:
+                    return BREAK.join(self._shaped(i, state, quoted=False) for i in items)
+                return BREAK.join(map(hide, items))
+        value = self.value(part, state)
+        if part.prefix == "!":
+            value = self._plain_value(value, state) if plain(value) and value else ANY
+        if part.op:
+            value = self._changed(part, value, state)
+        return self._shaped(value, state, quoted=part.quoted)
+
+    def value(self, part: Param, state: "State") -> str:
+        """The value of a variable or of an array's element."""
+        items = state.arrays.get(part.name)
+        if items is None:
+            return ANY if part.index and part.index != "0" else self._plain_value(part.name, state)
+        if part.index in ("", "0"):
+            return items[0] if items else ""
+        if part.index.isdecimal():
+            return items[int(part.index)] if int(part.index) < len(items) else ""
+        return ANY
+
+    def _plain_value(self, name: str, state: "State") -> str:
+        if name.isdecimal() or name in "@*#":
+            return state.positional(name)
+        if name in "?$!-":
+            return NAMED
+        known = state.value(name)
+        if known is not None:
+            return known
+        return self._surroundings(name, state)
+
+    def _surroundings(self, name: str, state: "State") -> str:
+        """What the environment says, as far as everybody knows it."""
+        where = self.where
+        known = {"HOME": where.home, "PWD": state.cwd, "IFS": " \t\n", "SHELL": "bash"}
+        known |= {"CLAUDE_PROJECT_DIR": where.project, "BASH": "bash"}
+        if name == "TMPDIR" and where.temps:
+            return where.temps[0]
+        if is_secret(name):
+            return SECRET
+        return known.get(name, NAMED if name in _TAME else ANY)
+
+    def _changed(self, part: Param, value: str, state: "State") -> str:
+        """What `${name op argument}` makes of the value."""
+        assert part.argument is not None
+        op, argument = part.op, self.text(part.argument, state)
+        if op.lstrip(":") in ("-", "=", "?", "+") and op != ":":
+            return self._default(part, value, argument, state)
+        if op == "@":
+            return ANY
+        if not plain(value) or not plain(argument):
+            return _changed_unknown(op, argument, value)
+        return _changed_known(op, argument, value)
+
+    def _default(self, part: Param, value: str, argument: str, state: "State") -> str:
+        kind = part.op.lstrip(":")
+        is_set = (
+            part.name in state.variables or part.name in state.arrays or value not in (ANY, SECRET)
+        )
+        if kind == "+":
+            return "" if part.name in state.variables and not value else argument
+        if kind == "?":
+            return value
+        if is_set and (value or part.op == kind):
+            return value
+        if kind == "=":
+            state.assign(part.name, argument)
+        return argument
+
+
+def is_secret(name: str) -> bool:
+    """Whether an environment variable of this name holds a secret."""
+    parts = name.split("_")
+    if name != name.upper() or parts[-1] in _NOT_SECRET:
+        return False
+    return not _SECRETS.isdisjoint(parts) or name.endswith(("APIKEY", "PASSWORD", "TOKEN"))
+
+
+def _is_list(part: Param) -> bool:
+    return part.name in "@*" or part.index in ("@", "*")
+
+
+def _changed_unknown(op: str, argument: str, value: str) -> str:
+    """A part of a path below the project is one too, a part of a harmless word is harmless."""
+    if unknown(value) or unknown(argument) or op[0] not in "#%^,":
+        return next((mark for mark in (NET, SECRET) if mark in value), ANY)
+    if FREE in value:
+        return FREE if value.startswith(FREE) and op[0] != "#" and "/" not in argument else ANY
+    return value
+
+
+def _changed_known(op: str, argument: str, value: str) -> str:
+    if op in ("^^", ",,"):
+        return value.upper() if op == "^^" else value.lower()
+    if op in ("^", ","):
+        first = value[:1].upper() if op == "^" else value[:1].lower()
+        return first + value[1:]
+    if op == ":":
+        return _substring(value, argument)
+    if op[0] == "/":
+        return _replaced(op, argument, value)
+    return _trimmed(op, argument, value)
+
+
+def _substring(value: str, argument: str) -> str:
+    numbers = [item.strip() for item in argument.split(":")]
+    if not all(n.removeprefix("-").isdecimal() for n in numbers):
+        return ANY
+    start = int(numbers[0])
+    start = max(len(value) + start, 0) if start < 0 else start
+    if len(numbers) == 1:
+        return value[start:]
+    length = int(numbers[1])
+    return value[start:length] if length < 0 else value[start : start + length]
+
+
+def _replaced(op: str, argument: str, value: str) -> str:
+    old, _, new = argument.partition("/")
+    if _GLOB.intersection(old) or not old:
+        return ANY
+    if op == "/#":
+        return new + value[len(old) :] if value.startswith(old) else value
+    if op == "/%":
+        return value[: -len(old)] + new if value.endswith(old) else value
+    return value.replace(old, new) if op == "//" else value.replace(old, new, 1)
+
+
+def _trimmed(op: str, pattern: str, value: str) -> str:
+    """The value without a beginning (#) or an end (%) that matches; twice for the longest."""
+    from fnmatch import fnmatchcase
+
+    places = range(len(value) + 1)
+    longest = len(op) == 2
+    if op[0] == "#":
+        fits = [p for p in places if fnmatchcase(value[:p], pattern)]
+        return value[max(fits) if longest else min(fits) :] if fits else value
+    fits = [p for p in places if fnmatchcase(value[p:], pattern)]
+    return value[: min(fits) if longest else max(fits)] if fits else value

@@ -1,0 +1,275 @@
+"""What a command prints, as far as its words tell: texts, paths below the project, harmless words."""
+
+from ralph.core.danger_inner import find_starts
+from ralph.core.danger_paths import FREE_PLACE, ROOT
+from ralph.core.shell_text import ANY, CODED, FREE, NAMED, NET, plain, unknown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ralph.core.danger_rule import Call
+
+# Commands that print nothing, a harmless word, what they read, or what the network sends.
+_SILENT = frozenset(
+    "true false : mkdir touch rm cp mv ln chmod test [ cd export local declare typeset readonly wait sleep"
+    " exit return break continue shopt umask ulimit kill mkfifo rmdir install let hash set".split()
+)
+_TAME = frozenset(
+    "date nproc whoami hostname uname id wc uuidgen sha256sum md5sum shasum getconf arch logname pgrep"
+    " pidof cksum stat expr seq tput locale sw_vers lsof jobs".split()
+)
+_FILTERS = frozenset("sort uniq head tail grep egrep fgrep cat tac nl less more sponge pv".split())
+_NETWORK = frozenset("curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat".split())
+_SETUPS = frozenset(
+    "ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks dircolors nvm rtx"
+    " keychain minikube zoxide goenv jenv volta".split()
+)
+_ESCAPES = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "\\": "\\",
+    "a": "\a",
+    "e": "\033",
+    "f": "\f",
+    "v": "\v",
+}
+_CODERS = frozenset(
+    "base64 base32 xxd od hexdump gzip zip tar openssl gpg env printenv urlencode uuencode".split()
+)
+_GIT_NAMES = frozenset({"branch", "describe", "rev-list", "merge-base", "symbolic-ref", "name-rev"})
+
+
+def output_of(call: "Call") -> str:
+    """What the command prints; ANY where nobody can tell."""
+    name = call.name
+    if name in _SILENT:
+        return ""
+    if name in _TAME:
+        return f"{NAMED}\n"
+    if name in _SETUPS:
+        return ""
+    reader = _READERS.get(name)
+    if reader is not None:
+        return reader(call)
+    if name in _NETWORK:
+        return NET
+    if name in _FILTERS:
+        return _filtered(call)
+    return _from_input(call, CODED if name in _CODERS else ANY)
+
+
+def _from_input(call: "Call", otherwise: str) -> str:
+    """What is made of input that came from the network came from there too."""
+    read = call.state.stdin or ""
+    return next((mark for mark in (NET, CODED) if mark in read), otherwise)
+
+
+def _download(call: "Call") -> str:
+    """What comes from the network, printed or written to a file."""
+    target = (
+        call.value("-o", "--output")
+        if call.name == "curl"
+        else call.value("-O", "--output-document")
+    )
+    urls = [word for word in call.args if "/" in word]
+    if (
+        target is None
+        and urls
+        and (call.name == "wget" or call.has("--remote-name") or call.has_letter("O", "oHdXuAeTFm"))
+    ):
+        target = urls[-1].rpartition("/")[2].partition("?")[0]
+    if target is None or target in ("-", "/dev/stdout"):
+        return NET
+    call.state.files[call.places.absolute(target, call.state.cwd)] = NET
+    return ""
+
+
+def _echo(call: "Call") -> str:
+    words = list(call.words)
+    escapes = False
+    while words and words[0][:1] == "-" and words[0][1:] and not words[0][1:].strip("neE"):
+        escapes = escapes or "e" in words[0]
+        words = words[1:]
+    text = " ".join(words)
+    return f"{_unescaped(text) if escapes else text}\n"
+
+
+def _printf(call: "Call") -> str:
+    if not call.words:
+        return ""
+    if call.words[0] == "--":
+        call.words = call.words[1:]
+    form, values = _unescaped(call.words[0]), call.words[1:]
+    specs = form.count("%") - 2 * form.count("%%")
+    if specs == 0:
+        return form.replace("%%", "%")
+    if form.count("%s") + form.count("%b") != specs:
+        return ANY if any(map(unknown, [form, *values])) or not _only_digits(form) else NAMED
+    pieces = form.replace("%b", "%s").split("%s")
+    made = []
+    for start in range(0, max(len(values), 1), specs):
+        batch = [*values[start : start + specs], *([""] * specs)][:specs]
+        made.append("".join(p + _unescaped(v) for p, v in zip(pieces, [*batch, ""], strict=False)))
+    return "".join(made)
+
+
+def _only_digits(form: str) -> bool:
+    return not form.replace("%d", "").replace("%02d", "").replace("%03d", "").count("%")
+
+
+def _unescaped(text: str) -> str:
+    """The text with the escapes of `echo -e` and `printf` undone."""
+    if "\\" not in text:
+        return text
+    made, place = [], 0
+    while place < len(text):
+        c = text[place]
+        after = text[place + 1 : place + 2]
+        if c != "\\" or not after:
+            made.append(c)
+            place += 1
+        elif after in _ESCAPES:
+            made.append(_ESCAPES[after])
+            place += 2
+        elif after in "x01234567":
+            number, length = _number(text[place + 1 :])
+            made.append(number)
+            place += 1 + length
+        else:
+            made.append(f"\\{after}")
+            place += 2
+    return "".join(made)
+
+
+def _number(text: str) -> tuple[str, int]:
+    """The character of `x41` or `101`, and how long that is."""
+    digits, base, start, most = (
+        ("0123456789abcdef", 16, 1, 2) if text[0] == "x" else ("01234567", 8, 0, 4)
+    )
+    end = start
+    while end < len(text) and end - start < most and text[end].lower() in digits:
+        end += 1
+    return (chr(int(text[start:end], base) & 0xFF) if end > start else f"\\{text[0]}"), max(end, 1)
+
+
+def _filtered(call: "Call") -> str:
+    """Lines of what is read: those of files that were written here, or of standard input."""
+    files = [word for word in call.args if word != "-"]
+    if call.name.endswith("grep"):
+        if call.has("--files-with-matches", "--files-without-match") or call.has_letter(
+            "lL", "efmABC"
+        ):
+            return _paths(call, files[1:] or ["."])
+        files = [] if call.state.stdin is not None else files[1:]
+    if call.name in ("head", "tail"):
+        files = [f for f in files if not f.removeprefix("+").isdecimal()]
+    if not files:
+        return ANY if call.state.stdin is None else call.state.stdin
+    known = [call.state.files.get(call.places.absolute(f, call.state.cwd)) for f in files]
+    texts = [text for text in known if text is not None]
+    return "".join(texts) if len(texts) == len(known) else ANY
+
+
+def _paths(call: "Call", starts: list[str]) -> str:
+    """Paths below these."""
+    kinds = {call.places.kind(start, call.state.cwd) for start in starts}
+    return f"{FREE}\n" if kinds <= {FREE_PLACE, ROOT} else ANY
+
+
+def _find(call: "Call") -> str:
+    return _paths(call, find_starts(call.words)[0])
+
+
+def _ls(call: "Call") -> str:
+    return _paths(call, call.args or ["."])
+
+
+def _rg(call: "Call") -> str:
+    if call.has("--files-with-matches", "--files") or call.has_letter("lL", "egtTAB"):
+        return _paths(call, call.args[1:] or ["."])
+    return ANY if call.args[1:] or call.state.stdin is None else call.state.stdin
+
+
+def _mktemp(call: "Call") -> str:
+    temps = call.places.where.temps
+    given = call.args[-1] if call.args else ""
+    if given.startswith("/"):
+        return f"{given}\n"
+    return f"{temps[0]}/{NAMED}\n" if temps else ANY
+
+
+def _pwd(call: "Call") -> str:
+    return f"{call.state.cwd}\n"
+
+
+def _which(call: "Call") -> str:
+    return f"{call.args[-1]}\n" if call.args else ANY
+
+
+def _command(call: "Call") -> str:
+    return _which(call)
+
+
+def _dirname(call: "Call") -> str:
+    path = call.args[0] if call.args else ""
+    if not plain(path):
+        return f"{ANY}\n"
+    return f"{path.rstrip('/').rpartition('/')[0] or ('/' if path.startswith('/') else '.')}\n"
+
+
+def _basename(call: "Call") -> str:
+    path = call.args[0].rstrip("/").rpartition("/")[2] if call.args else ANY
+    if len(call.args) > 1 and not unknown(path):
+        path = path.removesuffix(call.args[1])
+    return f"{FREE if path == FREE else path}\n"
+
+
+def _git(call: "Call") -> str:
+    sub = call.subs[0] if call.subs else ""
+    if sub == "rev-parse":
+        top = call.has("--show-toplevel")
+        return f"{call.places.where.project if top else NAMED}\n"
+    if sub == "ls-files" or (sub in ("diff", "show", "log") and call.has("--name-only")):
+        return f"{FREE}\n"
+    if sub == "grep" and call.has_letter("lL", "e"):
+        return f"{FREE}\n"
+    if sub in _GIT_NAMES or (sub == "log" and call.has("--format", "--pretty")):
+        return f"{NAMED}\n"
+    return ANY
+
+
+def _base64(call: "Call") -> str:
+    """What is decoded can be told, if it is known what is read."""
+    text = call.state.stdin
+    if text is None or not plain(text) or not (call.has("--decode", "-d", "-D")):
+        return _from_input(call, ANY if call.has("--decode", "-d", "-D") else CODED)
+    from binascii import Error, a2b_base64
+
+    try:
+        return a2b_base64(text).decode("utf-8")
+    except (Error, UnicodeDecodeError):
+        return ANY
+
+
+def _tee(call: "Call") -> str:
+    text = ANY if call.state.stdin is None else call.state.stdin
+    for path in call.args:
+        whole = call.places.absolute(path, call.state.cwd)
+        before = call.state.files.get(whole, "") if call.has_letter("a") else ""
+        call.state.files[whole] = before + text
+    return text
+
+
+def _realpath(call: "Call") -> str:
+    path = call.args[-1] if call.args else ANY
+    return f"{path if unknown(path) else call.places.absolute(path, call.state.cwd)}\n"
+
+
+_READERS: "dict[str, Callable[[Call], str]]" = {
+    "echo": _echo, "printf": _printf, "find": _find, "ls": _ls, "rg": _rg, "fd": _find, "mktemp": _mktemp,
+    "pwd": _pwd, "which": _which, "command": _command, "type": _which, "dirname": _dirname,
+    "basename": _basename, "git": _git, "base64": _base64, "gbase64": _base64, "tee": _tee,
+    "curl": _download, "wget": _download, "realpath": _realpath, "readlink": _realpath, "gmktemp": _mktemp,
+}  # fmt: skip

@@ -1,0 +1,138 @@
+"""Where a path leads: into the project or the temporary directory, or out of them.
+
+Paths are judged as text, from the command's directory; no file is looked at. A text may hold the
+marks of `shell_text`: what is not known is never free.
+"""
+
+from ralph.core.shell_text import FREE, unknown
+
+FREE_PLACE, ROOT, OUTSIDE, UNKNOWN, DEVICE, SINK = (
+    *("free", "root", "outside", "unknown", "device", "sink"),
+)
+_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
+_GLOB = "*?[]!^.{},"
+# What steers the guard, the loop or an agent's host: beginnings of paths below the project.
+_STEERS = (".ralph-active", ".ralph/", ".claude/settings", ".claude/hooks", ".codex/")
+_STARTS = (".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv", ".bash_login")
+_STARTS += (".bash_logout", ".config/fish", ".config/autostart", ".config/systemd", ".xinitrc")
+_STARTS += (".ssh/authorized_keys", ".ssh/config", ".ssh/rc", "Library/LaunchAgents", ".gitconfig")
+_STARTS += (".config/git", ".xprofile", ".pam_environment", ".zlogin")
+_SYSTEM_STARTS = ("/etc/cron", "/var/spool/cron", "/etc/systemd", "/lib/systemd", "/etc/init")
+_SYSTEM_STARTS += ("/etc/rc", "/etc/profile", "/etc/bash", "/etc/ld.so", "/etc/pam", "/etc/zsh")
+_SYSTEM_STARTS += ("/Library/Launch", "/etc/xdg/autostart", "/usr/lib/systemd", "/etc/environment")
+
+
+class Where:
+    """The world that a command is judged in; all are absolute paths, `temps` may be several."""
+
+    __slots__ = ("cwd", "home", "project", "temps")
+
+    def __init__(self, *, cwd: str, home: str, project: str, temps: tuple[str, ...]) -> None:
+        self.cwd, self.home = normal(cwd), normal(home)
+        self.project, self.temps = normal(project), tuple(normal(temp) for temp in temps if temp)
+
+
+class Places:
+    """Judges paths for one world."""
+
+    __slots__ = ("where",)
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+
+    def absolute(self, path: str, cwd: str) -> str:
+        """The whole path, without `.` and `..`; a mark for what is not known stays in it."""
+        if path.startswith(FREE):
+            return path
+        return normal(path if path.startswith("/") else f"{cwd}/{path}")
+
+    def kind(self, path: str, cwd: str) -> str:
+        """Which kind of place it is; FREE_PLACE may be changed."""
+        if unknown(path) or (unknown(cwd) and not path.startswith(("/", FREE))):
+            return UNKNOWN
+        if path.startswith(FREE):
+            return UNKNOWN if ".." in path.split("/") else FREE_PLACE
+        whole = self.absolute(path, cwd)
+        if whole in _SINKS or whole.startswith("/dev/fd/"):
+            return SINK
+        if whole.startswith(("/dev/", "/sys/", "/proc/")):
+            return DEVICE
+        return self._in_tree(whole)
+
+    def _in_tree(self, whole: str) -> str:
+        where = self.where
+        if any(is_below(whole, temp) for temp in where.temps) and not is_below(
+            where.project, whole
+        ):
+            return FREE_PLACE if whole != where.project else ROOT
+        if not self._project_counts():
+            return OUTSIDE
+        if whole == where.project or _is_all_of(whole, where.project):
+            return ROOT
+        if is_below(where.project, whole):
+            return OUTSIDE
+        if not is_below(whole, where.project):
+            return OUTSIDE
+        at_home = where.project == where.home and whole[len(where.home) + 1 :].startswith(".")
+        return OUTSIDE if at_home else FREE_PLACE
+
+    def _project_counts(self) -> bool:
+        """A project that holds the home directory, or everything, frees nothing."""
+        return not is_below(self.where.home, self.where.project) and self.where.project != "/"
+
+    def is_free(self, path: str, cwd: str) -> bool:
+        """Whether it lies below the project or the temporary directory."""
+        return self.kind(path, cwd) in (FREE_PLACE, SINK)
+
+    def inner(self, path: str, cwd: str) -> str:
+        """The path below the project; empty if it is not there."""
+        whole = self.absolute(path, cwd)
+        project = self.where.project
+        return whole[len(project) + 1 :] if is_below(whole, project) else ""
+
+    def at_home(self, path: str, cwd: str) -> str:
+        """The path below the home directory; empty if it is not there."""
+        whole = self.absolute(path, cwd)
+        return whole[len(self.where.home) + 1 :] if is_below(whole, self.where.home) else ""
+
+    def steers(self, path: str, cwd: str) -> bool:
+        """Whether it is a file that steers the guard or an agent's host."""
+        inner = f"{self.inner(path, cwd)}/"
+        home = f"{self.at_home(path, cwd)}/"
+        return any(
+            inner.startswith(s) or f"{s}/" == inner or home.startswith((".claude/settings", s[1:]))
+            for s in _STEERS
+        ) and not inner.startswith((".ralph/guardrail_", ".ralph/prompt"))
+
+    def is_git(self, path: str, cwd: str) -> bool:
+        """Whether it is a repository's own directory or in one."""
+        return ".git" in self.absolute(path, cwd).split("/")
+
+    def starts_things(self, path: str, cwd: str) -> bool:
+        """Whether what is written there is run later, by a login, a timer or git."""
+        whole = self.absolute(path, cwd)
+        if "/.git/hooks" in whole or whole.startswith(_SYSTEM_STARTS):
+            return True
+        return self.at_home(path, cwd).startswith(_STARTS)
+
+
+def normal(path: str) -> str:
+    """The path without empty parts, `.` and `..`."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Whether the path is in the directory, and not the directory itself."""
+    return path != directory and path.startswith(directory.rstrip("/") + "/")
+
+
+def _is_all_of(whole: str, project: str) -> bool:
+    """`*` and its like, right in the project."""
+    parent, _, name = whole.rpartition("/")
+    return parent == project and not name.strip(_GLOB)

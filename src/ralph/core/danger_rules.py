@@ -1,0 +1,99 @@
+"""All rules, by the name of the command they are about, and what holds for every command."""
+
+from ralph.core import danger_files, danger_git, danger_network, danger_secrets, danger_services
+from ralph.core import danger_system
+from ralph.core.danger_files import judge_change
+from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, Refused, Rule
+from ralph.core.danger_secrets import judge_reading
+from ralph.core.shell_text import plain
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.core.danger_paths import Places
+    from ralph.core.danger_rule import Call
+    from ralph.core.danger_run import Judge
+    from ralph.core.danger_state import State
+
+ALL = (
+    *danger_system.RULES,
+    *danger_git.RULES,
+    *danger_network.RULES,
+    *danger_secrets.RULES,
+    *danger_files.RULES,
+    *danger_services.RULES,
+)
+_HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})
+_LOADERS = frozenset(
+    {"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PROMPT_COMMAND"}
+)
+_COMMANDS = frozenset(
+    {"EDITOR", "VISUAL", "PAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "BROWSER"}
+)
+_COMMANDS |= {
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "GIT_EXTERNAL_DIFF",
+    "MANPAGER",
+    "LESSOPEN",
+}
+_HOOK_SWITCHES = frozenset({"HUSKY", "HUSKY_SKIP_HOOKS", "LEFTHOOK", "PRE_COMMIT_ALLOW_NO_CONFIG"})
+_ADDRESSES = frozenset(
+    {
+        "HOST",
+        "BIND",
+        "BIND_ADDR",
+        "BIND_ADDRESS",
+        "ADDRESS",
+        "LISTEN",
+        "SERVER_HOST",
+        "FLASK_RUN_HOST",
+    }
+)
+
+
+def _by_name() -> dict[str, list[Rule]]:
+    table: dict[str, list[Rule]] = {}
+    for rule in ALL:
+        for name in rule.names:
+            table.setdefault(name, []).append(rule)
+    return table
+
+
+_TABLE = _by_name()
+
+
+def judge_call(call: "Call") -> None:
+    """Refuse a command that a rule is about."""
+    for rule in (*_TABLE.get(call.name, ()), *_TABLE["*"]):
+        if rule.holds(call):
+            raise Refused(rule.category, rule.why)
+
+
+def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None:
+    """Refuse to read credentials, and to write where nothing may be changed."""
+    if op == "<":
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            judge_change(path, places, state.cwd, "reads")
+        judge_reading(path, places, state.cwd)
+    else:
+        judge_change(path, places, state.cwd, "writes to")
+
+
+def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> None:
+    """Refuse variables that steer the history, the guard or what is run."""
+    if name in _HISTORY:
+        raise Refused(HISTORY, f"{name} turns the shell's history off")
+    if name in ("RALPH_GUARD", "RALPH_RUN"):
+        raise Refused(GUARD, f"{name} steers the guard")
+    if name in _LOADERS and text:
+        raise Refused(EVASION, f"{name} makes other programs run what it names")
+    if name in _HOOK_SWITCHES:
+        raise Refused(GIT, f"{name} skips the checks of the repository's hooks")
+    if name in _ADDRESSES and text.startswith(("0.0.0.0", "::")):  # noqa: S104
+        raise Refused(EXPOSURE, f"{name}={text} serves every network; use 127.0.0.1")
+    if name in _COMMANDS and text:
+        if not plain(text):
+            raise Refused(EVASION, f"nobody can tell which command {name} names")
+        judge.text(text, state.copy())

@@ -1,0 +1,335 @@
+"""Follows a script as a shell would, without doing anything, and judges each command in it.
+
+Loops over known words are followed word by word, functions where they are called, both ways of a
+condition. What a command prints is followed as well, as far as it is known: into pipes,
+substitutions, files and the shells that read them.
+"""
+
+from itertools import product
+
+from ralph.core.danger_calls import Caller
+from ralph.core.danger_expand import Expander
+from ralph.core.danger_paths import Places
+from ralph.core.danger_rule import BOMB, Refusal, Refused
+from ralph.core.danger_rules import judge_assignment, judge_redirect
+from ralph.core.danger_state import State
+from ralph.core.shell import DECLARES, parse
+from ralph.core.shell_nodes import (
+    Assign,
+    Background,
+    Block,
+    Branch,
+    Chain,
+    For,
+    Function,
+    Loop,
+    Param,
+    Pipe,
+    Redirect,
+    Redirected,
+    Script,
+    Simple,
+    Substitution,
+    Test,
+    Unfollowable,
+    Word,
+)
+from ralph.core.shell_text import ANY, FREE, MARKS, NAMED, shown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ralph.core.danger_paths import Where
+    from ralph.core.shell_nodes import Node
+
+    Parse = Callable[[str], Script]
+
+_MOST_STEPS = 3000
+_MOST_CHOICES = 16
+_DEEPEST = 60
+_MANY = 100
+
+
+class Judge:
+    """Judges scripts in one world. `allowed` tells which refused commands a person allows."""
+
+    def __init__(
+        self,
+        where: "Where",
+        allowed: "Callable[[list[str]], bool]",
+        read: "Parse" = parse,
+    ) -> None:
+        self.where, self.allowed, self.read = where, allowed, read
+        self.places = Places(where)
+        self.expander = Expander(where, self.run)
+        self.caller = Caller(self)
+        self.steps = self.depth = 0
+
+    def judge(self, command: str) -> Refusal | None:
+        """Why the command is refused, or None."""
+        state = State(self.where.cwd)
+        if any(mark in command for mark in MARKS):
+            raise Unfollowable("it holds control characters")
+        try:
+            self.text(command, state)
+            self._judge_uncalled(state)
+        except Refused as refused:
+            return refused.refusal
+        return None
+
+    def text(self, script: str, state: State) -> str:
+        """Judge a script; what it prints."""
+        return self.run(self.read(script), state)
+
+    def _judge_uncalled(self, state: State) -> None:
+        """A function that nobody calls here may be exported, or named by a trap."""
+        for name, body in list(state.functions.items()):
+            if name not in state.used:
+                inner = state.copy()
+                inner.params = [FREE] * 9
+                self.run(body, inner)
+
+    def run(self, node: "Node", state: State) -> str:
+        """Judge what is in a node; what it prints."""
+        self.steps += 1
+        self.depth += 1
+        if self.steps > _MOST_STEPS or self.depth > _DEEPEST:
+            raise Unfollowable("it is too long or too deep to follow")
+        try:
+            return _RUNNERS[type(node)](self, node, state)  # type: ignore[arg-type]
+        finally:
+            self.depth -= 1
+
+    def script(self, node: Script, state: State) -> str:
+        """One command after the other."""
+        return "".join([self.run(item, state) for item in node.items])
+
+    def chain(self, node: Chain, state: State) -> str:
+        """`a && b`: what comes after the first may not happen."""
+        printed = self.run(node.items[0], state)
+        return printed + self._maybe(node.items[1:], state)
+
+    def _maybe(self, nodes: "Iterable[Node]", state: State) -> str:
+        before, state.weak = state.weak, True
+        printed = "".join([self.run(item, state) for item in nodes])
+        state.weak = before
+        return printed
+
+    def pipe(self, node: Pipe, state: State) -> str:
+        """Each stage in a subshell of its own, reading what the one before prints."""
+        printed = state.stdin
+        for item in node.items:
+            inner = state.copy()
+            inner.stdin, inner.piped = printed, True
+            printed = self.run(item, inner)
+        return printed or ""
+
+    def background(self, node: Background, state: State) -> str:
+        """`command &`"""
+        inner = state.copy()
+        inner.background = True
+        return self.run(node.body, inner)
+
+    def block(self, node: Block, state: State) -> str:
+        """`{ }` and `( )`"""
+        return self.run(node.body, state.copy() if node.apart else state)
+
+    def each(self, node: For, state: State) -> str:
+        """`for`: the body once for every word."""
+        words = (
+            [f for w in node.words for f in self.fields(w, state)]
+            if node.words is not None
+            else list(state.params)
+        )
+        if len(words) > _MANY:
+            words = list(dict.fromkeys(NAMED if w.isdecimal() else w for w in words))
+        before = state.weak
+        printed = []
+        for word in words:
+            state.weak = False
+            state.assign(node.name, word)
+            state.weak = True
+            printed.append(self.run(node.body, state))
+        state.weak = before
+        return "".join(printed)
+
+    def loop(self, node: Loop, state: State) -> str:
+        """`while`: twice, so that the end of the body comes before its beginning too."""
+        self.run(node.head, state)
+        self._maybe((node.body,), state)
+        self.run(node.head, state)
+        return self._maybe((node.body,), state)
+
+    def branch(self, node: Branch, state: State) -> str:
+        """`if` and `case`: all of it may happen."""
+        for word in node.words:
+            self.expander.text(word, state)
+        return self._maybe(node.bodies, state)
+
+    def test(self, node: Test, state: State) -> str:
+        """`[[ ]]` and `(( ))`: only what is substituted in them is run."""
+        for word in node.words:
+            text = self.expander.text(word, state)
+            if "$(" in text or "`" in text:
+                raise Unfollowable("a test may run what is written in its text")
+        return ""
+
+    def function(self, node: Function, state: State) -> str:
+        """Nothing happens until it is called."""
+        state.functions[node.name] = node.body
+        return ""
+
+    def call_function(self, name: str, args: list[str], state: State) -> str:
+        """Follow a function with these arguments."""
+        if name in state.calling:
+            if state.background or state.piped:
+                raise Refused(BOMB, f"the function {name} starts itself over and over")
+            return ANY
+        state.used.add(name)
+        outer = (state.params, state.calling)
+        state.params, state.calling = args, (*state.calling, name)
+        printed = self.run(state.functions[name], state)
+        state.params, state.calling = outer
+        return printed
+
+    def redirected(self, node: Redirected, state: State) -> str:
+        """A compound command that reads and writes elsewhere."""
+        before = state.stdin
+        targets = self._open(node.redirects, state)
+        printed = self.run(node.body, state)
+        state.stdin = before
+        return self._written(targets, printed, state)
+
+    def simple(self, node: Simple, state: State) -> str:
+        """One command, once for each choice of its variables' values."""
+        names = sorted(_names(node, state))
+        choices = list(product(*[state.variables[name] for name in names]))
+        if len(choices) > _MOST_CHOICES:
+            raise Unfollowable("its variables may hold too many values")
+        printed = ""
+        for choice in choices:
+            state.choice = dict(zip(names, choice, strict=True))
+            printed = self._simple(node, state)
+        state.choice = {}
+        return printed
+
+    def _simple(self, node: Simple, state: State) -> str:
+        argv = [field for word in node.words for field in self.fields(word, state)]
+        before = state.stdin
+        inner = state
+        if argv and argv[0] not in DECLARES and node.assigns:
+            inner = state.copy()  # they hold for this command only
+            inner.used, inner.functions = state.used, state.functions
+        self._assign(node.assigns, inner, argv)
+        targets = self._open(node.redirects, inner)
+        printed = self._judged(argv, inner) if argv else ""
+        if inner is not state:
+            state.cwd = inner.cwd
+        state.stdin = before
+        return self._written(targets, printed, state)
+
+    def fields(self, word: Word, state: State) -> list[str]:
+        """What a word becomes."""
+        return self.expander.fields(word, state)
+
+    def _judged(self, argv: list[str], state: State) -> str:
+        try:
+            return self.caller.call(argv, state)
+        except Refused as refused:
+            if self.allowed(argv):
+                return ANY
+            refused.refusal.command = refused.refusal.command or shown(" ".join(argv))
+            raise
+
+    def _assign(self, assigns: tuple[Assign, ...], state: State, argv: list[str]) -> None:
+        for assign in assigns:
+            values = (
+                [f for w in assign.values for f in self.fields(w, state)] if assign.array else []
+            )
+            text = " ".join(values) if assign.array else self.expander.text(assign.values[0], state)
+            if argv[:1] == ["alias"]:
+                self.text(text, state.copy())
+                continue
+            judge_assignment(assign.name, text, self, state)
+            if assign.array:
+                before = state.arrays.get(assign.name, []) if assign.adds else []
+                state.arrays[assign.name] = before + values
+            elif assign.index:
+                state.arrays[assign.name] = [*state.arrays.get(assign.name, []), text]
+            else:
+                state.arrays.pop(assign.name, None)
+                old = (state.value(assign.name) or "") if assign.adds else ""
+                state.assign(assign.name, old + text)
+
+    def _open(self, redirects: tuple[Redirect, ...], state: State) -> list[tuple[str, str]]:
+        """Judge redirections; the files that standard output goes to, and how."""
+        targets = []
+        for redirect in redirects:
+            op, text = redirect.op, self.expander.text(redirect.target, state)
+            if op in ("<<", "<<<"):
+                state.stdin = text if op == "<<" else f"{text}\n"
+            elif op in (">&", "<&") and not text.rstrip("-").strip("0123456789"):
+                continue
+            else:
+                judge_redirect(op, text, self.places, state)
+                if op == "<":
+                    state.stdin = state.files.get(self.places.absolute(text, state.cwd))
+                elif redirect.takes_output():
+                    targets.append((op, text))
+        return targets
+
+    def _written(self, targets: list[tuple[str, str]], printed: str, state: State) -> str:
+        """Remember what went into files; what is left for the next in a pipe."""
+        for op, text in targets:
+            path = self.places.absolute(text, state.cwd)
+            if path.startswith("/dev/"):
+                printed = "" if path == "/dev/null" else printed
+                continue
+            before = state.files.get(path, "") if op in (">>", "&>>") else ""
+            state.files[path], printed = before + printed, ""
+        return printed
+
+
+def _names(node: Simple, state: State) -> set[str]:
+    """The variables with several values that a command uses."""
+    several = {name for name, values in state.variables.items() if len(values) > 1}
+    if not several:
+        return several
+    words = [*node.words, *(w for a in node.assigns for w in a.values)]
+    words += [redirect.target for redirect in node.redirects]
+    return several & {name for word in words for name in _used(word)}
+
+
+def _used(word: Word) -> "Iterable[str]":
+    for part in word.parts:
+        if isinstance(part, Param):
+            yield part.name
+            if part.argument is not None:
+                yield from _used(part.argument)
+        elif isinstance(part, Substitution):
+            yield from _used_in(part.body)
+
+
+def _used_in(script: Script) -> "Iterable[str]":
+    for item in script.items:
+        for simple in item.items if isinstance(item, Pipe | Chain) else (item,):
+            if isinstance(simple, Simple):
+                for word in simple.words:
+                    yield from _used(word)
+
+
+_RUNNERS = {
+    Script: Judge.script,
+    Chain: Judge.chain,
+    Pipe: Judge.pipe,
+    Background: Judge.background,
+    Block: Judge.block,
+    For: Judge.each,
+    Loop: Judge.loop,
+    Branch: Judge.branch,
+    Test: Judge.test,
+    Function: Judge.function,
+    Redirected: Judge.redirected,
+    Simple: Judge.simple,
+}

@@ -1,0 +1,115 @@
+"""Marks for what is not known about a text, and what a shell does to texts.
+
+ANY     any text           from a variable or a command that nobody knows
+NET     any text           that came from the network
+CODED   any text           that was encoded, packed or printed from the environment
+SECRET  any text           from a variable whose name says that it is secret
+NAMED   a harmless word    such as a number, a date or a branch: no slash, no leading dash
+FREE    a path             below the project or the temporary directory
+"""
+
+ANY, NAMED, FREE, NET, SECRET, CODED = "\0", "\1", "\2", "\4", "\5", "\6"
+_UNKNOWN = frozenset((ANY, NET, SECRET, CODED))
+BREAK = "\3"  # between fields
+_HIDDEN = {"{": "\x10", ",": "\x11", "}": "\x12", "~": "\x13"}
+_SHOWN = {ord(mark): c for c, mark in _HIDDEN.items()}
+_HIDE = {ord(c): mark for c, mark in _HIDDEN.items()}
+_MOST_FIELDS = 2000
+MARKS = f"{ANY}{NAMED}{FREE}{BREAK}{NET}{SECRET}{CODED}{''.join(_HIDDEN.values())}"  # no command may hold them
+
+
+def unknown(text: str) -> bool:
+    """Whether the text could be anything."""
+    return not _UNKNOWN.isdisjoint(text)
+
+
+def plain(text: str) -> bool:
+    """Whether all of it is known."""
+    return not (unknown(text) or NAMED in text or FREE in text)
+
+
+def shown(text: str) -> str:
+    """The text for people: what is not known as `?`."""
+    return text.translate(dict.fromkeys(range(7), "?"))
+
+
+def hide(text: str) -> str:
+    """The text with braces that shall not be expanded."""
+    return text.translate(_HIDE)
+
+
+def show(text: str) -> str:
+    """The text with the braces that were hidden."""
+    return text.translate(_SHOWN)
+
+
+def split(text: str, separators: str) -> str:
+    """The text with a break for every run of separators."""
+    for separator in separators:
+        text = text.replace(separator, BREAK)
+    return text
+
+
+def braces(text: str) -> list[str]:
+    """What a shell makes of `a{b,c}d` and `{1..3}`; other braces stay."""
+    made = [text]
+    done: list[str] = []
+    while made:
+        current = made.pop(0)
+        expanded = _first_brace(current)
+        if expanded is None:
+            done.append(current)
+        else:
+            made = expanded + made
+        if len(made) + len(done) > _MOST_FIELDS:
+            return [ANY]
+    return done
+
+
+def _first_brace(text: str) -> list[str] | None:
+    """The text with its first brace expanded; None if there is none to expand."""
+    start = text.find("{")
+    while start >= 0:
+        found = _alternatives(text, start)
+        if found is not None:
+            items, end = found
+            return [text[:start] + item + text[end:] for item in items]
+        start = text.find("{", start + 1)
+    return None
+
+
+def _alternatives(text: str, start: int) -> tuple[list[str], int] | None:
+    """The alternatives of the brace that begins here and the place after it."""
+    depth, items, item_start = 0, [], start + 1
+    for place in range(start, len(text)):
+        c = text[place]
+        depth += (c == "{") - (c == "}")
+        if c == "," and depth == 1:
+            items.append(text[item_start:place])
+            item_start = place + 1
+        elif depth == 0:
+            items.append(text[item_start:place])
+            if len(items) > 1:
+                return items, place + 1
+            made = _sequence(items[0])
+            return (made, place + 1) if made else None
+    return None
+
+
+def _sequence(text: str) -> list[str]:
+    """The words of `1..3` or `a..c`."""
+    ends = text.split("..")
+    if len(ends) not in (2, 3):
+        return []
+    first, last = ends[0], ends[1]
+    if _is_number(first) and _is_number(last):
+        low, high = sorted((int(first), int(last)))
+        return [str(n) for n in range(low, high + 1)] if high - low < _MOST_FIELDS else [ANY]
+    if len(first) == len(last) == 1:
+        low, high = sorted((ord(first), ord(last)))
+        return [chr(n) for n in range(low, high + 1)]
+    return []
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii()
