@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ralph.adapters.keeper_process import Launched
     from ralph.adapters.registration import Registered
+    from ralph.core.shell_nodes import Script
 else:
     import _signal as signal  # the other makes enums of it all, which takes half of our start
 
@@ -25,6 +26,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
         sys.exit(_print_version())
+    if arguments == ["hook", "pre-tool"]:
+        sys.exit(_judge_tool_call())
     _hold_standard_streams()
     _on_signals(_leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
@@ -40,6 +43,18 @@ def main() -> None:
     if code == _INTERRUPTED:
         _leave()
     sys.exit(code)
+
+
+def _judge_tool_call() -> int:
+    """The guard's hook: every call of an agent waits for it, and no signal of ours may end it."""
+    from ralph.hooks.pre_tool import main as judge
+
+    def second() -> "Callable[[str], Script] | None":
+        from ralph.adapters.bash_tree import reader
+
+        return reader()
+
+    return judge(second)
 
 
 def _hold_standard_streams() -> None:

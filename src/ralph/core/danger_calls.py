@@ -87,9 +87,7 @@ class Caller:
             judge_awk(call, self)
         if call.name in ("sed", "gsed"):
             judge_sed(call, self)
-        printed = []
-        for argv in inner_commands(call):
-            printed.append(self.again(argv, state))
+        printed = [self.again(argv, state) for argv in inner_commands(call)]
         if call.name in ("xargs", "parallel"):
             printed += [self.again(argv, state) for argv in xargs_commands(call, state.stdin)]
         if call.name in ("find", "gfind"):
@@ -125,7 +123,7 @@ class Caller:
         place = 0
         while place < len(words) and words[place][:1] in ("-", "+") and words[place] != "-":
             word = words[place]
-            if word[:2] != "--" and "c" in word[1:] or word in ("--command", "-c"):
+            if (word[:2] != "--" and "c" in word[1:]) or word in ("--command", "-c"):
                 return self._dash_c(words[place + 1 :], state)
             place += 2 if word in ("-o", "+o", "-O", "--rcfile", "--init-file") else 1
             if "s" in word[1:] and word[:2] != "--":
@@ -142,7 +140,9 @@ class Caller:
             words = words[2:] if words[0] in ("-o", "-O") else words[1:]
         if not words:
             return ""
-        return self._script(words[0], words[2:], state, "the text after -c")
+        inner = state.copy()
+        inner.zero = words[1] if len(words) > 1 else "bash"
+        return self._script(words[0], words[2:], inner, "the text after -c")
 
     def _file(self, words: list[str], state: "State") -> str:
         """A script in a file: one that this command wrote is followed, others are not."""
@@ -157,9 +157,8 @@ class Caller:
     def _code(self, call: Call, flags: str, state: "State") -> str:
         words = call.words
         for place, word in enumerate(words):
-            single = word[:1] == "-" and word[1:2] not in ("", "-")
-            if single and any(flag in word[1:] for flag in flags) and not _is_module(word):
-                return self._inline(call, word, words[place + 1 :], flags)
+            if (glued := _inline(word, flags)) is not None:
+                return self._judge_code(glued or "".join(words[place + 1 : place + 2]), call)
             if word.partition("=")[0] in _LONG_CODE or (call.name == "deno" and word == "eval"):
                 code = word.partition("=")[2] or "".join(words[place + 1 : place + 2])
                 return self._judge_code(code, call)
@@ -171,15 +170,6 @@ class Caller:
         elif rest:
             self._code_file(rest[0], call, state)
         return output_of(call)
-
-    def _inline(self, call: Call, word: str, after: list[str], flags: str) -> str:
-        place = min(word.index(flag) for flag in flags if flag in word)
-        glued = word[place + 1 :]
-        code = glued or "".join(after[:1])
-        self._judge_code(code, call)
-        if call.name == "perl" and "i" in word[1 : place + 1]:
-            return ""
-        return ANY
 
     def _judge_code(self, code: str, call: Call) -> str:
         if NET in code:
@@ -323,5 +313,13 @@ def _without_version(name: str) -> str:
     return name.rstrip("0123456789.") or name
 
 
-def _is_module(word: str) -> bool:
-    return word.startswith("-m") or word.startswith("-W")
+def _inline(word: str, flags: str) -> str | None:
+    """What stands after the flag for code in a cluster like `-ne`; None if there is none."""
+    if word[:1] != "-" or word[1:2] == "-":
+        return None
+    for place, letter in enumerate(word[1:], 1):
+        if letter in flags:
+            return word[place + 1 :]
+        if letter in "rImMWXC":  # they take the rest of the word
+            return None
+    return None

@@ -6,6 +6,7 @@ with a literal is judged as the command that it stands for; one that nobody can 
 
 import re
 
+from ralph.core.danger_expand import is_secret
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_rule import (
     BOMB,
@@ -17,8 +18,8 @@ from ralph.core.danger_rule import (
     REMOTE,
     REVERSE,
     Refused,
+    positional,
 )
-from ralph.core.danger_expand import is_secret
 from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import ANY
 
@@ -29,36 +30,63 @@ if TYPE_CHECKING:
 
 _LITERAL = r"""[fFrRbBuU]{0,2}(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`)"""
 _RUNS = (
-    r"\b(?:os\.system|os\.popen\w*|subprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)"
-    r"|os\.spawn\w*|os\.exec\w+|pty\.spawn|execSync|execFileSync|execFile|spawnSync|spawn|Open3\.\w+"
-    r"|shell_exec|passthru|proc_open|popen|IO\.popen|os\.execute|Kernel\.system|system|do shell script|Deno\.run"
+    r"\b(?:os\.system|os\.popen\w*|subprocess\.(?:run|call|check_call|check_output"
+    r"|Popen|getoutput|getstatusoutput)"
+    r"|os\.spawn\w*|os\.exec\w+|pty\.spawn|execSync|execFileSync|execFile|spawnSync"
+    r"|spawn|Open3\.\w+"
+    r"|shell_exec|passthru|proc_open|popen|IO\.popen|os\.execute|Kernel\.system|system"
+    r"|do shell script|Deno\.run"
     r"|Bun\.spawn\w*|Deno\.Command|qx)\b"
 )
 _RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
 _DELETES = (
-    r"\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
-    r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*)|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete)"
+    r"\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
+    r"|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
+    r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*)"
+    r"|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete)"
     r"|remove_tree|Deno\.remove\w*|unlink|rmdir|os\.truncate|os\.rename|os\.replace|shutil\.move)\b"
 )
 _WRITES = (
-    r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|File\.write|file_put_contents|createWriteStream"
-    r"|shutil\.copy\w*|os\.chmod|os\.chown|os\.symlink)\b|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
+    r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|File\.write"
+    r"|file_put_contents|createWriteStream"
+    r"|shutil\.copy\w*|os\.chmod|os\.chown|os\.symlink)\b"
+    r"|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
 )
-_OPENED = rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write|createWriteStream|Path)\s*\(?\s*{_LITERAL}"
+_OPENED = (
+    rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write"
+    rf"|createWriteStream|Path)\s*\(?\s*{_LITERAL}"
+)
 _EVALUATES = r"(?<![\w.])(?:exec|eval|compile|execfile|__import__\(['\"]builtins['\"]\)\.\w+)\s*\("
 _EVALUATES_ELSEWHERE = (
     r"(?<![\w.])(?:eval|assert|new\s+Function|vm\.run\w+|instance_eval|create_function)\s*[\(\"']"
 )
-_HIDES = r"getattr\s*\(\s*(?:os|shutil|subprocess|sys|builtins|__import__)|__builtins__|globals\(\)\s*\[|\bmarshal\.loads|__import__\([^'\")]*\)|__import__\(['\"][^'\"]*['\"]\s*\+"
-_NETWORK = r"urlopen|requests\.get|\bfetch\s*\(|https?\.get|Net::HTTP|LWP|open-uri|file_get_contents\(['\"]http"
+_HIDES = (
+    r"getattr\s*\(\s*(?:os|shutil|subprocess|sys|builtins|__import__)|__builtins__"
+    r"|globals\(\)\s*\[|\bmarshal\.loads|__import__\([^'\")]*\)"
+    r"|__import__\(['\"][^'\"]*['\"]\s*\+"
+)
+_NETWORK = (
+    r"urlopen|requests\.get|\bfetch\s*\(|https?\.get|Net::HTTP|LWP|open-uri"
+    r"|file_get_contents\(['\"]http"
+)
 _SOCKETS = (
     r"\bsocket\b|fsockopen|TCPSocket|net\.(?:connect|Socket|createConnection)|IO::Socket|Socket;"
 )
 _SHELLS = r"dup2|/bin/(?:ba|z|da)?sh|pty\.spawn|\bexec\b|\bspawn\b|sh -i|cmd\.exe"
-_DUMPS = r"(?:print|dict|dumps|console\.log|stringify|puts|\bp|pp|var_dump|print_r|repr|str|list)\s*\(?\s*(?:os\.environ|process\.env|ENV|\$_ENV|%ENV)(?:\.(?:items|copy|inspect|to_h|to_a)\b(?:\(\))?)?\s*(?:[,)}]|$)"
-_NAMED = r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
-_HIDDEN_PATH = r"expanduser|Path\.home|homedir\(|\benviron\b|process\.env|\bENV\b|chr\(|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b"
-_TOP = (
+_DUMPS = (
+    r"(?:print|dict|dumps|console\.log|stringify|puts|\bp|pp|var_dump|print_r|repr|str"
+    r"|list)\s*\(?\s*(?:os\.environ|process\.env|ENV|\$_ENV|%ENV)(?:\.(?:items|copy"
+    r"|inspect|to_h|to_a)\b(?:\(\))?)?\s*(?:[,)}]|$)"
+)
+_NAMED = (
+    r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]"
+    r"|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
+)
+_HIDDEN_PATH = (
+    r"expanduser|Path\.home|homedir\(|\benviron\b|process\.env|\bENV\b|chr\("
+    r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b"
+)
+_TOP: tuple[str, ...] = (
     "/etc",
     "/usr",
     "/bin",
@@ -182,9 +210,10 @@ def _judge_files(code: str, texts: list[str], call: "Call") -> None:
     for text in texts:
         path = text.replace("$HOME", "~")
         path = f"{home}{path[1:]}" if path[:2] in ("~", "~/") else path
-        if "\n" in path or not (path.startswith("/") or path.startswith("..")):
+        if "\n" in path or not path.startswith(("/", "..")):
             continue
-        if text.startswith(_TOP) or (text in ("/", "..", "../") and deletes):
+        known = text.startswith(_TOP) and (deletes or "/" in text[2:])
+        if known or (text in ("/", "..", "../") and deletes):
             judge_change(path, call.places, cwd, verb)
     for pattern in (rf"{_DELETES}\s*\(?\s*{_LITERAL}", _OPENED if writes else ""):
         for match in re.finditer(pattern, code) if pattern else ():
@@ -195,7 +224,7 @@ def _judge_files(code: str, texts: list[str], call: "Call") -> None:
 
 def judge_awk(call: "Call", caller: "Caller") -> None:
     """`awk`: what its program runs and where it writes."""
-    program = " ".join(call.args[:1])
+    program = "".join(positional(call.words, ["-v", "-F", "--assign", "--field-separator"])[:1])
     if call.value("-f", "--file") is not None:
         return
     for text in re.findall(r"system\s*\(\s*([^)]*)\)", program):

@@ -10,6 +10,7 @@ from ralph.core.shell_text import (
     SECRET,
     braces,
     hide,
+    names,
     plain,
     show,
     split,
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from ralph.core.shell_nodes import Part, Script
 
 # Variables that hold a number, a name or a tool that a person has chosen.
-_TAME = frozenset(
-    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID PPID LINENO BASHPID SHLVL COLUMNS LINES EPOCHSECONDS"
-    " OSTYPE HOSTTYPE MACHTYPE BASH_VERSION LANG TERM CI PYTHON PYTHON3 CC CXX MAKE CARGO GO NODE".split()
+_TAME = names(
+    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID PPID LINENO BASHPID SHLVL COLUMNS"
+    " LINES EPOCHSECONDS"
+    " OSTYPE HOSTTYPE MACHTYPE BASH_VERSION LANG TERM CI PYTHON PYTHON3 CC CXX MAKE CARGO GO NODE"
 )
 _GLOB = frozenset("*?[\\")
 _SECRETS = frozenset(
@@ -51,10 +53,8 @@ class Expander:
         found = [show(field) for one in made for field in one.split(BREAK)]
         if any(part.quoted for part in word.parts) and not any(found):
             lists = all(
-                isinstance(part, Param)
-                and _is_list(part)
-                or isinstance(part, Text)
-                and not part.text
+                (isinstance(part, Param) and _is_list(part))
+                or (isinstance(part, Text) and not part.text)
                 for part in word.parts
             )
             has_list = any(isinstance(part, Param) and _is_list(part) for part in word.parts)
@@ -85,7 +85,7 @@ class Expander:
         if quoted:
             return hide(value)
         separators = state.value("IFS")
-        return split(hide(value), " \t\n" if separators is None else separators)
+        return hide(split(value, " \t\n" if separators is None else separators))
 
     def _tilde(self, text: str) -> str:
         if not text.startswith("~"):

@@ -24,6 +24,7 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_paths import Places
 
+CURL_VALUED = "HdXuAeTFmbcxwEr"
 _HISTORIES = (".bash_history", ".zsh_history", ".history", ".python_history", ".sh_history")
 
 
@@ -39,20 +40,26 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
         raise Refused(DEVICE, f"{name} is a device or a switch of the kernel")
     if kind == UNKNOWN:
         raise Refused(FILES, f"nobody can tell what it {verb}: {name}; name the path")
-    if path.endswith(_HISTORIES):
-        raise Refused(HISTORY, f"it {verb} the shell's history: {name}")
-    if places.starts_things(path, cwd):
-        raise Refused(
-            PERSISTENCE, f"what stands in {name} is run later, by a login, a timer or git"
-        )
-    if places.steers(path, cwd):
-        raise Refused(GUARD, f"{name} steers Ralph or the agent's host")
+    _judge_special(path, places, cwd, verb)
     if kind == OUTSIDE:
         raise Refused(FILES, f"it {verb} {name}, outside the project and the temporary directory")
     if kind == ROOT and not into:
         raise Refused(FILES, f"it {verb} the whole project: {name}")
     if places.is_git(path, cwd) and not path.endswith(".lock"):
         raise Refused(GIT, f"it {verb} {name}, the repository itself")
+
+
+def _judge_special(path: str, places: "Places", cwd: str, verb: str) -> None:
+    """Refuse changes of files that mean more than they hold."""
+    name = shown(path)
+    if path.endswith(_HISTORIES):
+        raise Refused(HISTORY, f"it {verb} the shell's history: {name}")
+    if places.starts_things(path, cwd):
+        raise Refused(
+            PERSISTENCE, f"what stands in {name} is run later, by a login, a timer or git"
+        )
+    if places.steers(path, cwd) or places.may_steer(path, cwd):
+        raise Refused(GUARD, f"{name} steers Ralph or the agent's host")
 
 
 def _each(call: Call, paths: list[str], verb: str, *, into: bool = False) -> bool:
@@ -94,8 +101,18 @@ def _written(call: Call) -> bool:
     return _each(call, call.args, "overwrites")
 
 
+def download_target(call: Call) -> str | None:
+    """The file that curl or wget is told to write."""
+    if call.name == "wget":
+        return call.clustered("O", "eoaUPtTwQlADRI") or call.value("--output-document")
+    return call.clustered("o", CURL_VALUED) or call.value("--output")
+
+
 def _output_option(call: Call) -> bool:
-    found = call.value("-o", "--output", "--output-file", "--out", "-out")
+    if call.name in ("curl", "wget"):
+        found = download_target(call)
+    else:
+        found = call.value("-o", "--output", "--output-file", "--out", "-out")
     return _each(call, [found] if found and found != "-" else [], "overwrites", into=True)
 
 
@@ -198,9 +215,12 @@ def _to_root(call: Call) -> bool:
 
 
 _DISKS = (
-    "fdisk sfdisk cfdisk gdisk sgdisk parted wipefs mkswap swapon swapoff losetup cryptsetup hdparm blkdiscard"
-    " badblocks mdadm pvcreate pvremove vgremove lvremove lvcreate zpool diskutil dmsetup tune2fs e2fsck"
-    " debugfs resize2fs nvme mkfs mkfs.ext4 mkfs.ext3 mkfs.ext2 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat"
+    "fdisk sfdisk cfdisk gdisk sgdisk parted wipefs mkswap swapon swapoff losetup"
+    " cryptsetup hdparm blkdiscard"
+    " badblocks mdadm pvcreate pvremove vgremove lvremove lvcreate zpool diskutil"
+    " dmsetup tune2fs e2fsck"
+    " debugfs resize2fs nvme mkfs mkfs.ext4 mkfs.ext3 mkfs.ext2 mkfs.xfs mkfs.btrfs"
+    " mkfs.vfat mkfs.fat"
     " mkfs.ntfs newfs newfs_hfs mke2fs format flashrom efibootmgr grub-install"
 )
 RULES = (
@@ -213,16 +233,35 @@ RULES = (
     Rule(FILES, "", "dd", test=_dd),
     Rule(FILES, "", "tar gtar bsdtar unzip", test=_unpacks),
     Rule(EVASION, "tar would run a command", "tar gtar bsdtar", test=_runs_by_tar),
-    Rule(FILES, "", "curl sort openssl gcc cc clang rustc", test=_output_option),
-    Rule(GUARD, "it changes what steers Ralph or the agent's host", "touch mkdir chmod chown", test=_steering),
+    Rule(FILES, "", "curl wget sort openssl gcc cc clang rustc", test=_output_option),
+    Rule(
+        GUARD,
+        "it changes what steers Ralph or the agent's host",
+        "touch mkdir chmod chown",
+        test=_steering,
+    ),
     Rule(DEVICE, "it changes disks or their tables", _DISKS),
-    Rule(PRIVILEGE, "it mounts or unmounts file systems", "mount umount fusermount", test=lambda c: bool(c.args)),
+    Rule(
+        PRIVILEGE,
+        "it mounts or unmounts file systems",
+        "mount umount fusermount",
+        test=lambda c: bool(c.args),
+    ),
     Rule(BOMB, "it would fill the disk", "truncate fallocate mkfile", test=_is_huge),
     Rule(BOMB, "it never ends", "cat cp", test=_endless),
-    Rule(PERMISSIONS, "everybody could write there; give rights to the owner only", "chmod", test=_opens_to_all),
+    Rule(
+        PERMISSIONS,
+        "everybody could write there; give rights to the owner only",
+        "chmod",
+        test=_opens_to_all,
+    ),
     Rule(PERMISSIONS, "it lets a program run as its owner", "chmod", test=_sets_identity),
     Rule(PERMISSIONS, "it shuts everybody out, recursively", "chmod", test=_shuts),
     Rule(PERMISSIONS, "", "chmod chown chgrp", test=_outside),
     Rule(PERMISSIONS, "it gives files to root", "chown", test=_to_root),
-    Rule(PERMISSIONS, "it changes attributes or rights beyond the mode", "chattr setfacl setcap chflags xattr"),
-)  # fmt: skip
+    Rule(
+        PERMISSIONS,
+        "it changes attributes or rights beyond the mode",
+        "chattr setfacl setcap chflags xattr",
+    ),
+)

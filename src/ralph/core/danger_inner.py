@@ -1,7 +1,7 @@
 """The commands that other commands run: `timeout 5 rm x`, `find -exec`, `xargs` and their like."""
 
 from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import ANY, FREE, NAMED, unknown
+from ralph.core.shell_text import ANY, FREE, NAMED, names, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -9,26 +9,68 @@ if TYPE_CHECKING:
 
 # Flags that take a value, and how many words come before the command.
 _WRAPPERS = {
-    "command": ("", 0), "builtin": ("", 0), "exec": ("-a", 0), "nohup": ("", 0), "setsid": ("", 0),
-    "nice": ("-n --adjustment", 0), "ionice": ("-c -n -p --class --classdata", 0),
-    "timeout": ("-s -k --signal --kill-after", 1), "gtimeout": ("-s -k", 1),
-    "time": ("-f -o --format --output", 0), "stdbuf": ("-i -o -e", 0), "chrt": ("", 1),
-    "taskset": ("", 1), "strace": ("-e -o -p -s", 0), "ltrace": ("-e -o -p -s", 0),
-    "unbuffer": ("", 0), "caffeinate": ("-t -w", 0), "busybox": ("", 0), "toybox": ("", 0),
-    "npx": ("-p --package", 0), "bunx": ("", 0), "pnpx": ("", 0), "uvx": ("--from --with", 0),
-    "flock": ("-w --timeout -E", 1), "doas": ("-u", 0), "sudo": ("-u -g -h -p -C -U", 0),
-    "fakeroot": ("", 0), "xvfb-run": ("-s -n", 0), "dotenv": ("-f -e", 0), "cross-env": ("", 0),
-    "faketime": ("", 1), "setarch": ("", 1), "linux64": ("", 0), "prlimit": ("", 0),
-    "chroot": ("", 1), "setpriv": ("", 0), "retry": ("-d -t", 0), "chpst": ("-u", 0),
-}  # fmt: skip
+    "command": ("", 0),
+    "builtin": ("", 0),
+    "exec": ("-a", 0),
+    "nohup": ("", 0),
+    "setsid": ("", 0),
+    "nice": ("-n --adjustment", 0),
+    "ionice": ("-c -n -p --class --classdata", 0),
+    "timeout": ("-s -k --signal --kill-after", 1),
+    "gtimeout": ("-s -k", 1),
+    "time": ("-f -o --format --output", 0),
+    "stdbuf": ("-i -o -e", 0),
+    "chrt": ("", 1),
+    "taskset": ("", 1),
+    "strace": ("-e -o -p -s", 0),
+    "ltrace": ("-e -o -p -s", 0),
+    "unbuffer": ("", 0),
+    "caffeinate": ("-t -w", 0),
+    "busybox": ("", 0),
+    "toybox": ("", 0),
+    "npx": ("-p --package", 0),
+    "bunx": ("", 0),
+    "pnpx": ("", 0),
+    "uvx": ("--from --with", 0),
+    "flock": ("-w --timeout -E", 1),
+    "doas": ("-u", 0),
+    "sudo": ("-u -g -h -p -C -U", 0),
+    "fakeroot": ("", 0),
+    "xvfb-run": ("-s -n", 0),
+    "dotenv": ("-f -e", 0),
+    "cross-env": ("", 0),
+    "faketime": ("", 1),
+    "setarch": ("", 1),
+    "linux64": ("", 0),
+    "prlimit": ("", 0),
+    "chroot": ("", 1),
+    "setpriv": ("", 0),
+    "retry": ("-d -t", 0),
+    "chpst": ("-u", 0),
+}
 _RUNNERS = {
-    "poetry": "run", "uv": "run", "pipenv": "run", "hatch": "run", "pdm": "run", "rye": "run",
-    "bundle": "exec", "npm": "exec x", "pnpm": "exec dlx", "yarn": "exec dlx", "rbenv": "exec",
-    "pyenv": "exec", "mise": "exec x", "conda": "run", "asdf": "exec", "op": "run", "doppler": "run",
-    "rustup": "run", "bun": "x",
-}  # fmt: skip
+    "poetry": "run",
+    "uv": "run",
+    "pipenv": "run",
+    "hatch": "run",
+    "pdm": "run",
+    "rye": "run",
+    "bundle": "exec",
+    "npm": "exec x",
+    "pnpm": "exec dlx",
+    "yarn": "exec dlx",
+    "rbenv": "exec",
+    "pyenv": "exec",
+    "mise": "exec x",
+    "conda": "run",
+    "asdf": "exec",
+    "op": "run",
+    "doppler": "run",
+    "rustup": "run",
+    "bun": "x",
+}
 _RUNNER_VALUED = "-p --package --with --python -n --name --directory --group --extra --env-file"
-_AS_TEXT = {"watch": "-n --interval", "ssh": "", "tmux": "", "screen": "-S -t"}
+_AS_TEXT = {"watch": "-n --interval", "ssh": "", "tmux": "", "script": "", "screen": "-S -t"}
 _XARGS_VALUED = (
     "-I -n -P -L -s -a -d -E --max-args --max-procs --replace --delimiter --arg-file -j --jobs"
 )
@@ -41,6 +83,8 @@ def inner_commands(call: "Call") -> list[list[str]]:
     if call.name in _WRAPPERS:
         if call.name == "command" and call.words[:1] in (["-v"], ["-V"]):
             return []
+        if call.name == "npx" and (text := call.value("-c", "--call")):
+            return [["sh", "-c", text]]
         valued, skip = _WRAPPERS[call.name]
         return [after_flags(call.words, valued.split(), skip)]
     if call.name in _RUNNERS and call.args[:1] and call.args[0] in _RUNNERS[call.name].split():
@@ -48,15 +92,13 @@ def inner_commands(call: "Call") -> list[list[str]]:
         if call.name == "rustup":
             rest = rest[1:]
         return [after_flags(rest, _RUNNER_VALUED.split(), 0)]
+    if call.name == "git":
+        return _by_git(call)
     if call.name in ("docker", "podman", "kubectl") and call.subs[:1] == ["exec"]:
         return [_in_container(call)]
     if call.name in _AS_TEXT:
         return _as_text(call)
-    if call.name == "script" and (text := call.value("-c", "--command")):
-        return [["sh", "-c", text]]
-    if call.name in ("fd", "fdfind"):
-        return _fd(call)
-    return []
+    return _fd(call) if call.name in ("fd", "fdfind") else []
 
 
 def after_flags(words: list[str], valued: list[str], skip: int) -> list[str]:
@@ -80,11 +122,21 @@ def after_flags(words: list[str], valued: list[str], skip: int) -> list[str]:
     return words[place:]
 
 
+def _by_git(call: "Call") -> list[list[str]]:
+    """`git submodule foreach` and `git bisect run`"""
+    rest = [word for word in call.subs[2:] if word != "--recursive"]
+    if call.subs[:2] == ["submodule", "foreach"] and rest:
+        return [["sh", "-c", " ".join(rest)]]
+    if call.subs[:2] == ["bisect", "run"]:
+        return [call.words[call.words.index("run") + 1 :]]
+    return []
+
+
 def _in_container(call: "Call") -> list[str]:
-    """`docker exec NAME COMMAND`: a path in there is not one of ours, but a shell's text is judged."""
+    """`docker exec NAME COMMAND`: paths in there are not ours, but a shell's text is judged."""
     rest = after_flags(
         call.words[call.words.index("exec") + 1 :],
-        "-u -e -w --user --env --workdir -c -n".split(),
+        ["-u", "-e", "-w", "--user", "--env", "--workdir", "-c", "-n"],
         1,
     )
     return (
@@ -98,9 +150,33 @@ def _in_container(call: "Call") -> list[str]:
 def _as_text(call: "Call") -> list[list[str]]:
     """Commands whose words are joined and given to a shell."""
     words = list(call.words)
+    if call.name == "script":
+        text = call.value("-c", "--command")
+        return [["sh", "-c", text]] if text else []
     if call.name == "ssh":
         words = after_flags(
-            words, "-i -p -l -o -F -J -L -R -D -W -b -c -E -e -m -Q -S -w".split(), 1
+            words,
+            [
+                "-i",
+                "-p",
+                "-l",
+                "-o",
+                "-F",
+                "-J",
+                "-L",
+                "-R",
+                "-D",
+                "-W",
+                "-b",
+                "-c",
+                "-E",
+                "-e",
+                "-m",
+                "-Q",
+                "-S",
+                "-w",
+            ],
+            1,
         )
     elif call.name == "tmux":
         words = _tmux(call)
@@ -123,7 +199,7 @@ def _tmux(call: "Call") -> list[str]:
     ):
         return []
     rest = call.words[call.words.index(call.args[0]) + 1 :]
-    words = after_flags(rest, "-s -n -t -c -x -y -e -F".split(), 0)
+    words = after_flags(rest, ["-s", "-n", "-t", "-c", "-x", "-y", "-e", "-F"], 0)
     return [word for word in words if word not in ("Enter", "C-m", "C-c", "C-d", "Escape")]
 
 
@@ -158,12 +234,12 @@ def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
 def find_actions(call: "Call") -> list[list[str]]:
     """What `find` runs, and what it deletes, as commands."""
     starts, rest = find_starts(call.words)
-    kinds = {call.places.kind(start, call.state.cwd) for start in starts}
-    found = (
-        [FREE]
-        if kinds <= {FREE_PLACE, ROOT}
-        else [f"{start.rstrip('/')}/{NAMED}" for start in starts]
+    cwd = call.state.cwd
+    kinds = {call.places.kind(start, cwd) for start in starts}
+    free = kinds <= {FREE_PLACE, ROOT} and not any(
+        call.places.is_git(start, cwd) or call.places.steers(start, cwd) for start in starts
     )
+    found = [FREE] if free else [f"{start.rstrip('/')}/{NAMED}" for start in starts]
     made = []
     if "-delete" in rest:
         narrow = any(word in _NARROW for word in rest)
@@ -179,9 +255,10 @@ def find_actions(call: "Call") -> list[list[str]]:
     return made
 
 
-_NARROW = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -mmin -newer -size -empty -ctime -atime"
-    " -perm -user -amin -cmin -inum -samefile".split()
+_NARROW = names(
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -mmin -newer -size"
+    " -empty -ctime -atime"
+    " -perm -user -amin -cmin -inum -samefile"
 )
 
 

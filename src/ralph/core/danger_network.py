@@ -1,10 +1,12 @@
 """Rules about connections: shells for others, and servers for everybody."""
 
 from ralph.core.danger_rule import EXPOSURE, REMOTE, REVERSE, Call, Rule
+from ralph.core.shell_text import names
 
-_CLIENTS = frozenset(
-    "echo printf grep egrep rg sed awk git curl wget ping nc ncat telnet http xh dig cat jq test [ ssh nmap"
-    " python3.eval gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6".split()
+_CLIENTS = names(
+    "echo printf grep egrep rg sed awk git curl wget ping nc ncat telnet http xh dig"
+    " cat jq test [ ssh nmap"
+    " python3.eval gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
 )
 _MARKS = "= :/[,\"'"
 _TUNNELS = ("exec:", "system:", "shell:", "exec=", "pty,")
@@ -55,12 +57,31 @@ def _runs_address(call: Call) -> bool:
 
 
 RULES = (
-    Rule(REVERSE, "it gives a shell to another machine", "nc ncat netcat", flags="--exec --sh-exec --lua-exec -e -c", letters="ec", valued="pswxq"),
+    Rule(
+        REVERSE,
+        "it gives a shell to another machine",
+        "nc ncat netcat",
+        flags="--exec --sh-exec --lua-exec -e -c",
+        letters="ec",
+        valued="pswxq",
+    ),
     Rule(REVERSE, "it waits for somebody to connect", "nc ncat netcat", test=_listens),
     Rule(REVERSE, "it joins a program to a connection", "socat", test=_tunnels),
     Rule(REVERSE, "it opens a connection to another machine", "*", test=_socket),
     Rule(EXPOSURE, "it serves every network; use 127.0.0.1", "*", test=_serves_all),
-    Rule(EXPOSURE, "it serves every network; add --bind 127.0.0.1", "python python2 python3 python3.11 python3.12 python3.13 python3.14 uv", test=_python_server),
-    Rule(EXPOSURE, "--host without an address serves every network", "vite npm npx pnpm yarn bun ng nuxt astro next webpack", test=_bare_host),
-    Rule(REMOTE, "it runs a program from the network", "deno bun", sub="run|eval", test=_runs_address),
-)  # fmt: skip
+    Rule(
+        EXPOSURE,
+        "it serves every network; add --bind 127.0.0.1",
+        "python python2 python3 python3.11 python3.12 python3.13 python3.14 uv",
+        test=_python_server,
+    ),
+    Rule(
+        EXPOSURE,
+        "--host without an address serves every network",
+        "vite npm npx pnpm yarn bun ng nuxt astro next webpack",
+        test=_bare_host,
+    ),
+    Rule(
+        REMOTE, "it runs a program from the network", "deno bun", sub="run|eval", test=_runs_address
+    ),
+)

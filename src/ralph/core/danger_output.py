@@ -1,8 +1,9 @@
-"""What a command prints, as far as its words tell: texts, paths below the project, harmless words."""
+"""What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
 
+from ralph.core.danger_files import CURL_VALUED, download_target
 from ralph.core.danger_inner import find_starts
 from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import ANY, CODED, FREE, NAMED, NET, plain, unknown
+from ralph.core.shell_text import ANY, CODED, FREE, NAMED, NET, names, plain, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -11,19 +12,22 @@ if TYPE_CHECKING:
     from ralph.core.danger_rule import Call
 
 # Commands that print nothing, a harmless word, what they read, or what the network sends.
-_SILENT = frozenset(
-    "true false : mkdir touch rm cp mv ln chmod test [ cd export local declare typeset readonly wait sleep"
-    " exit return break continue shopt umask ulimit kill mkfifo rmdir install let hash set".split()
+_SILENT = names(
+    "true false : mkdir touch rm cp mv ln chmod test [ cd export local declare"
+    " typeset readonly wait sleep"
+    " exit return break continue shopt umask ulimit kill mkfifo rmdir install let hash set"
 )
-_TAME = frozenset(
-    "date nproc whoami hostname uname id wc uuidgen sha256sum md5sum shasum getconf arch logname pgrep"
-    " pidof cksum stat expr seq tput locale sw_vers lsof jobs".split()
+_TAME = names(
+    "date nproc whoami hostname uname id wc uuidgen sha256sum md5sum shasum getconf"
+    " arch logname pgrep"
+    " pidof cksum stat expr seq tput locale sw_vers lsof jobs"
 )
-_FILTERS = frozenset("sort uniq head tail grep egrep fgrep cat tac nl less more sponge pv".split())
-_NETWORK = frozenset("curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat".split())
-_SETUPS = frozenset(
-    "ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks dircolors nvm rtx"
-    " keychain minikube zoxide goenv jenv volta".split()
+_FILTERS = names("sort uniq head tail grep egrep fgrep cat tac nl less more sponge pv")
+_NETWORK = names("curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat")
+_SETUPS = names(
+    "ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks"
+    " dircolors nvm rtx"
+    " keychain minikube zoxide goenv jenv volta"
 )
 _ESCAPES = {
     "n": "\n",
@@ -35,8 +39,8 @@ _ESCAPES = {
     "f": "\f",
     "v": "\v",
 }
-_CODERS = frozenset(
-    "base64 base32 xxd od hexdump gzip zip tar openssl gpg env printenv urlencode uuencode".split()
+_CODERS = names(
+    "base64 base32 xxd od hexdump gzip zip tar openssl gpg env printenv urlencode uuencode"
 )
 _GIT_NAMES = frozenset({"branch", "describe", "rev-list", "merge-base", "symbolic-ref", "name-rev"})
 
@@ -68,17 +72,10 @@ def _from_input(call: "Call", otherwise: str) -> str:
 
 def _download(call: "Call") -> str:
     """What comes from the network, printed or written to a file."""
-    target = (
-        call.value("-o", "--output")
-        if call.name == "curl"
-        else call.value("-O", "--output-document")
-    )
+    target = download_target(call)
     urls = [word for word in call.args if "/" in word]
-    if (
-        target is None
-        and urls
-        and (call.name == "wget" or call.has("--remote-name") or call.has_letter("O", "oHdXuAeTFm"))
-    ):
+    named = call.name == "wget" or call.has("--remote-name") or call.has_letter("O", CURL_VALUED)
+    if target is None and urls and named:
         target = urls[-1].rpartition("/")[2].partition("?")[0]
     if target is None or target in ("-", "/dev/stdout"):
         return NET
@@ -268,8 +265,26 @@ def _realpath(call: "Call") -> str:
 
 
 _READERS: "dict[str, Callable[[Call], str]]" = {
-    "echo": _echo, "printf": _printf, "find": _find, "ls": _ls, "rg": _rg, "fd": _find, "mktemp": _mktemp,
-    "pwd": _pwd, "which": _which, "command": _command, "type": _which, "dirname": _dirname,
-    "basename": _basename, "git": _git, "base64": _base64, "gbase64": _base64, "tee": _tee,
-    "curl": _download, "wget": _download, "realpath": _realpath, "readlink": _realpath, "gmktemp": _mktemp,
-}  # fmt: skip
+    "echo": _echo,
+    "printf": _printf,
+    "find": _find,
+    "ls": _ls,
+    "rg": _rg,
+    "fd": _find,
+    "mktemp": _mktemp,
+    "pwd": _pwd,
+    "which": _which,
+    "command": _command,
+    "type": _which,
+    "dirname": _dirname,
+    "basename": _basename,
+    "git": _git,
+    "base64": _base64,
+    "gbase64": _base64,
+    "tee": _tee,
+    "curl": _download,
+    "wget": _download,
+    "realpath": _realpath,
+    "readlink": _realpath,
+    "gmktemp": _mktemp,
+}

@@ -13,21 +13,45 @@ _SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev
 _GLOB = "*?[]!^.{},"
 # What steers the guard, the loop or an agent's host: beginnings of paths below the project.
 _STEERS = (".ralph-active", ".ralph/", ".claude/settings", ".claude/hooks", ".codex/")
-_STARTS = (".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv", ".bash_login")
+_STARTS: tuple[str, ...] = (
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".zprofile",
+    ".zshenv",
+    ".bash_login",
+)
 _STARTS += (".bash_logout", ".config/fish", ".config/autostart", ".config/systemd", ".xinitrc")
 _STARTS += (".ssh/authorized_keys", ".ssh/config", ".ssh/rc", "Library/LaunchAgents", ".gitconfig")
 _STARTS += (".config/git", ".xprofile", ".pam_environment", ".zlogin")
-_SYSTEM_STARTS = ("/etc/cron", "/var/spool/cron", "/etc/systemd", "/lib/systemd", "/etc/init")
+_SYSTEM_STARTS: tuple[str, ...] = (
+    "/etc/cron",
+    "/var/spool/cron",
+    "/etc/systemd",
+    "/lib/systemd",
+    "/etc/init",
+)
 _SYSTEM_STARTS += ("/etc/rc", "/etc/profile", "/etc/bash", "/etc/ld.so", "/etc/pam", "/etc/zsh")
 _SYSTEM_STARTS += ("/Library/Launch", "/etc/xdg/autostart", "/usr/lib/systemd", "/etc/environment")
 
 
 class Where:
-    """The world that a command is judged in; all are absolute paths, `temps` may be several."""
+    """The world that a command is judged in; all are absolute paths, `temps` may be several.
+    `aliases` are other names of directories, by links, with their real ones."""
 
-    __slots__ = ("cwd", "home", "project", "temps")
+    __slots__ = ("aliases", "cwd", "home", "project", "temps")
 
-    def __init__(self, *, cwd: str, home: str, project: str, temps: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        *,
+        cwd: str,
+        home: str,
+        project: str,
+        temps: tuple[str, ...],
+        aliases: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self.aliases = [(normal(a), normal(b)) for a, b in aliases if normal(a) != normal(b)]
         self.cwd, self.home = normal(cwd), normal(home)
         self.project, self.temps = normal(project), tuple(normal(temp) for temp in temps if temp)
 
@@ -44,7 +68,11 @@ class Places:
         """The whole path, without `.` and `..`; a mark for what is not known stays in it."""
         if path.startswith(FREE):
             return path
-        return normal(path if path.startswith("/") else f"{cwd}/{path}")
+        whole = normal(path if path.startswith("/") else f"{cwd}/{path}")
+        for alias, real in self.where.aliases:
+            if whole == alias or is_below(whole, alias):
+                return real + whole[len(alias) :]
+        return whole
 
     def kind(self, path: str, cwd: str) -> str:
         """Which kind of place it is; FREE_PLACE may be changed."""
@@ -61,20 +89,24 @@ class Places:
 
     def _in_tree(self, whole: str) -> str:
         where = self.where
-        if any(is_below(whole, temp) for temp in where.temps) and not is_below(
-            where.project, whole
-        ):
-            return FREE_PLACE if whole != where.project else ROOT
-        if not self._project_counts():
-            return OUTSIDE
         if whole == where.project or _is_all_of(whole, where.project):
             return ROOT
-        if is_below(where.project, whole):
-            return OUTSIDE
-        if not is_below(whole, where.project):
-            return OUTSIDE
-        at_home = where.project == where.home and whole[len(where.home) + 1 :].startswith(".")
-        return OUTSIDE if at_home else FREE_PLACE
+        if is_below(whole, where.project) and self._project_counts():
+            at_home = where.project == where.home and whole[len(where.home) + 1 :].startswith(".")
+            return OUTSIDE if at_home else FREE_PLACE
+        return FREE_PLACE if self._is_temporary(whole) else OUTSIDE
+
+    def _is_temporary(self, whole: str) -> bool:
+        """In a temporary directory, but neither around nor beside a project or a home in there."""
+        home, project, temps = self.where.home, self.where.project, self.where.temps
+        if home not in ("/", *temps) and (whole == home or is_below(whole, home)):
+            return False
+        if is_below(home, whole) or is_below(project, whole):
+            return False
+        beside = project.rpartition("/")[0]
+        if any(is_below(beside, temp) for temp in temps) and is_below(whole, beside):
+            return False
+        return any(is_below(whole, temp) for temp in temps)
 
     def _project_counts(self) -> bool:
         """A project that holds the home directory, or everything, frees nothing."""
@@ -103,6 +135,17 @@ class Places:
             inner.startswith(s) or f"{s}/" == inner or home.startswith((".claude/settings", s[1:]))
             for s in _STEERS
         ) and not inner.startswith((".ralph/guardrail_", ".ralph/prompt"))
+
+    def may_steer(self, path: str, cwd: str) -> bool:
+        """Whether a pattern takes in what steers the guard or the repository."""
+        from fnmatch import fnmatchcase
+
+        first = self.inner(path, cwd).partition("/")[0]
+        if first[:1] != "." or not any(c in first for c in "*?["):
+            return False
+        return any(
+            fnmatchcase(name, first) for name in (".ralph-active", ".ralph", ".claude", ".git")
+        )
 
     def is_git(self, path: str, cwd: str) -> bool:
         """Whether it is a repository's own directory or in one."""

@@ -50,7 +50,7 @@ class Refusal:
         self.category, self.why, self.command = category, why, command
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  it says what happened
     """A rule refuses; caught by the judge, and nowhere else."""
 
     def __init__(self, category: str, why: str) -> None:
@@ -67,9 +67,9 @@ class Call:
         self.name = argv[0].rpartition("/")[2] or argv[0]
         self.words = argv[1:]
         self.state, self.places = state, places
-        self.args = _positional(self.words, frozenset())
+        self.args = positional(self.words, frozenset())
         valued = _VALUED.get(self.name)
-        self.subs = self.args if valued is None else _positional(self.words, valued.split())
+        self.subs = self.args if valued is None else positional(self.words, valued.split())
         self.shown = " ".join(argv)
 
     def has(self, *flags: str) -> bool:
@@ -98,6 +98,19 @@ class Call:
                     return word[len(flag) + 1 :]
                 if not flag.startswith("--") and len(flag) == 2 and word.startswith(flag):
                     return word[2:]
+        return None
+
+    def clustered(self, letter: str, valued: str) -> str | None:
+        """What follows a letter that may stand in a cluster, as in `-qO-`; letters of `valued`
+        take the rest of their word."""
+        for place, word in enumerate(self.words):
+            if word[:1] != "-" or word[1:2] == "-":
+                continue
+            for at, c in enumerate(word[1:], 1):
+                if c == letter:
+                    return word[at + 1 :] or "".join(self.words[place + 1 : place + 2])
+                if c in valued:
+                    break
         return None
 
 
@@ -140,7 +153,8 @@ def before_dashes(words: list[str]) -> list[str]:
     return words[: words.index("--")] if "--" in words else words
 
 
-def _positional(words: list[str], valued: "frozenset[str] | list[str]") -> list[str]:
+def positional(words: list[str], valued: "frozenset[str] | list[str]") -> list[str]:
+    """The words that are neither flags nor values of these flags."""
     found: list[str] = []
     skip = False
     for place, word in enumerate(words):

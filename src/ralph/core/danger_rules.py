@@ -1,7 +1,13 @@
 """All rules, by the name of the command they are about, and what holds for every command."""
 
-from ralph.core import danger_files, danger_git, danger_network, danger_secrets, danger_services
-from ralph.core import danger_system
+from ralph.core import (
+    danger_files,
+    danger_git,
+    danger_network,
+    danger_secrets,
+    danger_services,
+    danger_system,
+)
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, Refused, Rule
 from ralph.core.danger_secrets import judge_reading

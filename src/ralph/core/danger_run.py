@@ -97,7 +97,7 @@ class Judge:
         if self.steps > _MOST_STEPS or self.depth > _DEEPEST:
             raise Unfollowable("it is too long or too deep to follow")
         try:
-            return _RUNNERS[type(node)](self, node, state)  # type: ignore[arg-type]
+            return _RUNNERS[type(node)](self, node, state)
         finally:
             self.depth -= 1
 
@@ -156,6 +156,8 @@ class Judge:
 
     def loop(self, node: Loop, state: State) -> str:
         """`while`: twice, so that the end of the body comes before its beginning too."""
+        if _spawns_endlessly(node):
+            raise Refused(BOMB, "it starts processes without end")
         self.run(node.head, state)
         self._maybe((node.body,), state)
         self.run(node.head, state)
@@ -216,6 +218,8 @@ class Judge:
 
     def _simple(self, node: Simple, state: State) -> str:
         argv = [field for word in node.words for field in self.fields(word, state)]
+        if argv and argv[0] in DECLARES:
+            argv += [assign.name for assign in node.assigns]
         before = state.stdin
         inner = state
         if argv and argv[0] not in DECLARES and node.assigns:
@@ -291,6 +295,21 @@ class Judge:
         return printed
 
 
+def _spawns_endlessly(node: Loop) -> bool:
+    """`while true; do ... & done`, and nothing in it that waits or ends it."""
+    head = node.head.items[0] if isinstance(node.head, Script) and node.head.items else None
+    if (
+        not isinstance(head, Simple)
+        or not head.words
+        or head.words[0].literal() not in ("true", ":")
+    ):
+        return False
+    items = node.body.items
+    plain = [item.words[0].literal() for item in items if isinstance(item, Simple) and item.words]
+    waits = any(word in ("sleep", "wait", "break", "exit", "read") for word in plain)
+    return any(isinstance(item, Background) for item in items) and not waits
+
+
 def _names(node: Simple, state: State) -> set[str]:
     """The variables with several values that a command uses."""
     several = {name for name, values in state.variables.items() if len(values) > 1}
@@ -319,7 +338,7 @@ def _used_in(script: Script) -> "Iterable[str]":
                     yield from _used(word)
 
 
-_RUNNERS = {
+_RUNNERS: "dict[type, Callable[..., str]]" = {
     Script: Judge.script,
     Chain: Judge.chain,
     Pipe: Judge.pipe,

@@ -2,7 +2,7 @@
 
 from ralph.core.danger_expand import is_secret
 from ralph.core.danger_rule import CREDENTIALS, EXFILTRATION, EXPOSURE, Call, Refused, Rule
-from ralph.core.shell_text import ANY, CODED, SECRET, shown, unknown
+from ralph.core.shell_text import ANY, CODED, SECRET, names, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -73,23 +73,28 @@ _KEYS = (
 )
 _SAMPLES = (".example", ".sample", ".template", ".dist", ".test", ".defaults", ".schema", ".ci")
 # Commands whose words only name a file, and commands whose first word is a pattern.
-_NAMERS = frozenset(
-    "echo printf ls test [ stat touch mkdir file cd find fd which git gh rm rmdir ssh-keygen ssh-add ssh"
-    " du basename dirname realpath readlink export chmod chown docker docker-compose podman code make"
-    " npm yarn pnpm node dotenv source . exit return true false : set unset kill gpg".split()
+_NAMERS = names(
+    "echo printf ls test [ stat touch mkdir file cd find fd which git gh rm rmdir"
+    " ssh-keygen ssh-add ssh"
+    " du basename dirname realpath readlink export chmod chown docker docker-compose"
+    " podman code make"
+    " npm yarn pnpm node dotenv source . exit return true false : set unset kill gpg"
 )
-_PATTERNS = frozenset("grep egrep fgrep rg ag ack sed gsed awk gawk mawk perl jq yq".split())
-_ENV_READERS = frozenset(
-    "cat bat head tail less more grep egrep fgrep rg ag sed gsed awk gawk cut strings xxd od hexdump base64 tac"
-    " nl view vim vi nano cp mv scp rsync curl wget tar zip gzip nc sort uniq jq diff dd tee python python3".split()
+_PATTERNS = names("grep egrep fgrep rg ag ack sed gsed awk gawk mawk perl jq yq")
+_ENV_READERS = names(
+    "cat bat head tail less more grep egrep fgrep rg ag sed gsed awk gawk cut strings"
+    " xxd od hexdump base64 tac"
+    " nl view vim vi nano cp mv scp rsync curl wget tar zip gzip nc sort uniq jq diff"
+    " dd tee python python3"
 )
-_PRINTERS = frozenset(
-    "echo printf cat tee base64 xxd od hexdump head tail rev tr logger wall write env".split()
+_PRINTERS = names(
+    "echo printf cat tee base64 xxd od hexdump head tail rev tr logger wall write env"
 )
-_SENDERS = frozenset(
-    "curl wget http https xh nc ncat netcat socat telnet mail mutt ssh scp dig nslookup host ping".split()
+_SENDERS = names(
+    "curl wget http https xh nc ncat netcat socat telnet mail mutt ssh scp dig nslookup host ping"
 )
-_LOCAL = ("localhost", "127.", "[::1]", "::1", "0.0.0.0", "host.docker.internal")
+_LOCAL: tuple[str, ...] = ("localhost", "127.", "[::1]", "::1", "host.docker.internal")
+_LOCAL += ("0.0.0.0",)  # noqa: S104  for a client it is this machine
 _UPLOADS = ("-T", "--upload-file", "--post-file", "--body-file")
 _DATA = (
     "-d",
@@ -209,39 +214,142 @@ def _forwards(call: Call) -> bool:
 
 RULES = (
     Rule(CREDENTIALS, "", "*", test=_reads),
-    Rule(CREDENTIALS, "it prints a secret of the environment", " ".join(_PRINTERS), test=_prints_secret),
-    Rule(EXFILTRATION, "it sends a secret of the environment", " ".join(_SENDERS), test=_prints_secret),
-    Rule(CREDENTIALS, "it prints every variable of the environment; name the one you need", "printenv env export declare typeset set", test=_prints_environment),
-    Rule(CREDENTIALS, "it prints a secret of the environment", "printenv declare", test=_prints_named),
+    Rule(
+        CREDENTIALS,
+        "it prints a secret of the environment",
+        " ".join(_PRINTERS),
+        test=_prints_secret,
+    ),
+    Rule(
+        EXFILTRATION,
+        "it sends a secret of the environment",
+        " ".join(_SENDERS),
+        test=_prints_secret,
+    ),
+    Rule(
+        CREDENTIALS,
+        "it prints every variable of the environment; name the one you need",
+        "printenv env export declare typeset set",
+        test=_prints_environment,
+    ),
+    Rule(CREDENTIALS, "it prints a secret of the environment", "printenv", test=_prints_named),
     Rule(CREDENTIALS, "it prints a credential", "gh", sub="auth token"),
-    Rule(CREDENTIALS, "it prints a credential", "gh", sub="auth status", flags="--show-token", letters="t"),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "gh",
+        sub="auth status",
+        flags="--show-token",
+        letters="t",
+    ),
     Rule(CREDENTIALS, "it changes or reads the repository's secrets", "gh", sub="secret"),
-    Rule(CREDENTIALS, "it prints a credential", "gcloud", sub="auth print-access-token|print-identity-token|application-default"),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "gcloud",
+        sub="auth print-access-token|print-identity-token|application-default",
+    ),
     Rule(CREDENTIALS, "it prints a credential", "gcloud", sub="secrets versions access"),
     Rule(CREDENTIALS, "it prints a credential", "aws", sub="configure get|export-credentials|list"),
-    Rule(CREDENTIALS, "it prints a credential", "aws", sub="sts get-session-token|assume-role|get-federation-token"),
-    Rule(CREDENTIALS, "it prints a credential", "aws", sub="secretsmanager|ssm get-secret-value|get-parameter|get-parameters|batch-get-secret-value"),
-    Rule(CREDENTIALS, "it prints a credential", "aws", sub="ecr get-login-password|get-authorization-token"),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "aws",
+        sub="sts get-session-token|assume-role|get-federation-token",
+    ),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "aws",
+        sub=(
+            "secretsmanager|ssm get-secret-value|get-parameter|get-parameters"
+            "|batch-get-secret-value"
+        ),
+    ),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "aws",
+        sub="ecr get-login-password|get-authorization-token",
+    ),
     Rule(CREDENTIALS, "it prints a credential", "az", sub="account get-access-token"),
     Rule(CREDENTIALS, "it prints a credential", "az", sub="keyvault secret"),
-    Rule(CREDENTIALS, "it prints secrets of the cluster", "kubectl", sub="get|describe|edit secret|secrets"),
-    Rule(CREDENTIALS, "it prints the cluster's credentials", "kubectl", sub="config view", flags="--raw"),
+    Rule(
+        CREDENTIALS,
+        "it prints secrets of the cluster",
+        "kubectl",
+        sub="get|describe|edit secret|secrets",
+    ),
+    Rule(
+        CREDENTIALS,
+        "it prints the cluster's credentials",
+        "kubectl",
+        sub="config view",
+        flags="--raw",
+    ),
     Rule(CREDENTIALS, "it prints a credential", "vault", sub="read|kv|token|print|login"),
     Rule(CREDENTIALS, "it prints a credential", "op", sub="read|item|signin|document|inject"),
-    Rule(CREDENTIALS, "it prints a credential", "pass gopass bw lpass secret-tool keyring doppler chamber"),
-    Rule(CREDENTIALS, "it prints a credential", "security", sub="find-generic-password|find-internet-password|dump-keychain|export"),
-    Rule(CREDENTIALS, "it prints a credential", "git", sub="credential|credential-store|credential-cache"),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "pass gopass bw lpass secret-tool keyring doppler chamber",
+    ),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "security",
+        sub="find-generic-password|find-internet-password|dump-keychain|export",
+    ),
+    Rule(
+        CREDENTIALS,
+        "it prints a credential",
+        "git",
+        sub="credential|credential-store|credential-cache",
+    ),
     Rule(CREDENTIALS, "it makes or prints a credential", "npm yarn pnpm", sub="token"),
     Rule(CREDENTIALS, "it prints a credential", "heroku", sub="auth:token|config|config:get"),
-    Rule(CREDENTIALS, "it exports a secret key", "gpg gpg2", flags="--export-secret-keys --export-secret-subkeys"),
-    Rule(EXFILTRATION, "it uploads what a file or a command holds", "curl wget http https xh", test=_uploads),
-    Rule(EXFILTRATION, "what a command has encoded or printed stands in the address", " ".join(_SENDERS), test=_hidden_in_address),
-    Rule(EXFILTRATION, "it sends what it reads to another machine", "nc ncat netcat telnet socat ftp tftp sftp", test=_talks),
+    Rule(
+        CREDENTIALS,
+        "it exports a secret key",
+        "gpg gpg2",
+        flags="--export-secret-keys --export-secret-subkeys",
+    ),
+    Rule(
+        EXFILTRATION,
+        "it uploads what a file or a command holds",
+        "curl wget http https xh",
+        test=_uploads,
+    ),
+    Rule(
+        EXFILTRATION,
+        "what a command has encoded or printed stands in the address",
+        " ".join(_SENDERS),
+        test=_hidden_in_address,
+    ),
+    Rule(
+        EXFILTRATION,
+        "it sends what it reads to another machine",
+        "nc ncat netcat telnet socat ftp tftp sftp",
+        test=_talks,
+    ),
     Rule(EXFILTRATION, "it copies files to another machine", "scp rsync rclone", test=_copies_away),
-    Rule(EXFILTRATION, "a name that nobody knows can carry data out", "dig nslookup host drill ping", test=_asks_by_name),
+    Rule(
+        EXFILTRATION,
+        "a name that nobody knows can carry data out",
+        "dig nslookup host drill ping",
+        test=_asks_by_name,
+    ),
     Rule(EXFILTRATION, "it sends mail", "mail mailx mutt sendmail msmtp swaks"),
-    Rule(EXFILTRATION, "it publishes what it reads", "pastebinit gist transfer croc wormhole magic-wormhole ffsend termbin"),
+    Rule(
+        EXFILTRATION,
+        "it publishes what it reads",
+        "pastebinit gist transfer croc wormhole magic-wormhole ffsend termbin",
+    ),
     Rule(EXFILTRATION, "it publishes a file", "gh", sub="gist create|edit"),
-    Rule(EXPOSURE, "it opens a way into this machine", "ngrok cloudflared localtunnel lt bore frpc tailscale zrok"),
+    Rule(
+        EXPOSURE,
+        "it opens a way into this machine",
+        "ngrok cloudflared localtunnel lt bore frpc tailscale zrok",
+    ),
     Rule(EXPOSURE, "it opens a way into this machine", "ssh autossh", test=_forwards),
-)  # fmt: skip
+)

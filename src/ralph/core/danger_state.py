@@ -14,7 +14,7 @@ class State:
 
     __slots__ = (
         *("added_remote", "arrays", "background", "calling", "choice", "cwd", "files", "functions"),
-        *("params", "piped", "stdin", "used", "variables", "weak"),
+        *("params", "piped", "stdin", "used", "variables", "weak", "zero"),
     )
 
     def __init__(self, cwd: str) -> None:
@@ -25,6 +25,7 @@ class State:
         self.used: set[str] = set()  # functions that were called
         self.files: dict[str, str] = {}  # what this script itself wrote, by absolute path
         self.params: list[str] = []
+        self.zero = "bash"
         self.stdin: str | None = None  # None: nothing is sent there
         self.choice: dict[str, str] = {}  # the value of a variable with several, for now
         self.calling: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class State:
         other.files, other.params, other.stdin = self.files, list(self.params), self.stdin
         other.choice, other.calling = dict(self.choice), self.calling
         other.weak, other.background = self.weak, self.background
+        other.zero = self.zero
         other.piped, other.added_remote = self.piped, self.added_remote
         return other
 
@@ -66,5 +68,5 @@ class State:
             return " ".join(self.params)
         place = int(name)
         if place == 0:
-            return "bash"
+            return self.zero
         return self.params[place - 1] if place <= len(self.params) else ""

@@ -14,9 +14,13 @@ from ralph.core.danger_rule import (
     Call,
     Rule,
 )
+from ralph.core.shell_text import names
 
 _PACKAGES = "apt apt-get aptitude dnf yum pacman apk zypper snap flatpak port dpkg rpm"
-_INSTALLS = "install|remove|purge|autoremove|upgrade|dist-upgrade|full-upgrade|update|add|del|erase|uninstall|reinstall"
+_INSTALLS = (
+    "install|remove|purge|autoremove|upgrade|dist-upgrade|full-upgrade|update|add|del"
+    "|erase|uninstall|reinstall"
+)
 
 
 def _packs(call: Call) -> bool:
@@ -49,8 +53,8 @@ def _changes_service(call: Call) -> bool:
     return any(word in _SERVICE for word in call.args)
 
 
-_SERVICE = frozenset(
-    "stop disable mask restart kill enable start reload daemon-reload edit link set-default".split()
+_SERVICE = names(
+    "stop disable mask restart kill enable start reload daemon-reload edit link set-default"
 )
 
 
@@ -63,7 +67,7 @@ def _mounts(call: Call) -> list[str]:
             found += given
         elif word.startswith("--volume="):
             found.append(word.partition("=")[2])
-        elif word == "--mount" and given or word.startswith("--mount="):
+        elif (word == "--mount" and given) or word.startswith("--mount="):
             text = given[0] if word == "--mount" else word.partition("=")[2]
             parts = dict(part.partition("=")[::2] for part in text.split(","))
             source = parts.get("source", parts.get("src", ""))
@@ -100,12 +104,12 @@ def _removes_volumes(call: Call) -> bool:
 
 
 def _clears_history(call: Call) -> bool:
-    return call.has_letter("cdwar") or call.name == "fc" and call.has_letter("p")
+    return call.has_letter("cdwar") or (call.name == "fc" and call.has_letter("p"))
 
 
 def _history_off(call: Call) -> bool:
     return "history" in call.words and (
-        "+o" in call.words or "-o" in call.words and "+o" in call.words
+        "+o" in call.words or ("-o" in call.words and "+o" in call.words)
     )
 
 
@@ -130,46 +134,155 @@ def _make_runs(call: Call) -> bool:
 
 
 RULES = (
-    Rule(PRIVILEGE, "it takes the rights of root or of somebody else", "sudo su doas pkexec runuser gosu su-exec sudoedit visudo newgrp sg login dzdo machinectl setpriv"),
-    Rule(PRIVILEGE, "it changes users or their rights", "useradd userdel usermod adduser deluser groupadd groupdel groupmod passwd chpasswd gpasswd vipw chsh chfn dscl setcap"),
-    Rule(PRIVILEGE, "it changes the system's packages; install into the project", _PACKAGES, sub=_INSTALLS),
-    Rule(PRIVILEGE, "it changes the system's packages; install into the project", _PACKAGES, test=_packs),
-    Rule(PRIVILEGE, "it changes the system's packages; install into the project", "brew", sub="install|uninstall|remove|upgrade|reinstall|tap|link|unlink|services"),
-    Rule(PRIVILEGE, "it installs for every project; leave out -g", "npm pnpm yarn bun", sub="install|i|add|uninstall|remove|rm|update|link", flags="--global", letters="g", valued="w"),
+    Rule(
+        PRIVILEGE,
+        "it takes the rights of root or of somebody else",
+        "sudo su doas pkexec runuser gosu su-exec sudoedit visudo newgrp sg login dzdo"
+        " machinectl setpriv",
+    ),
+    Rule(
+        PRIVILEGE,
+        "it changes users or their rights",
+        "useradd userdel usermod adduser deluser groupadd groupdel groupmod passwd"
+        " chpasswd gpasswd vipw chsh chfn dscl setcap",
+    ),
+    Rule(
+        PRIVILEGE,
+        "it changes the system's packages; install into the project",
+        _PACKAGES,
+        sub=_INSTALLS,
+    ),
+    Rule(
+        PRIVILEGE,
+        "it changes the system's packages; install into the project",
+        _PACKAGES,
+        test=_packs,
+    ),
+    Rule(
+        PRIVILEGE,
+        "it changes the system's packages; install into the project",
+        "brew",
+        sub="install|uninstall|remove|upgrade|reinstall|tap|link|unlink|services",
+    ),
+    Rule(
+        PRIVILEGE,
+        "it installs for every project; leave out -g",
+        "npm pnpm yarn bun",
+        sub="install|i|add|uninstall|remove|rm|update|link",
+        flags="--global",
+        letters="g",
+        valued="w",
+    ),
     Rule(PRIVILEGE, "it installs for every project", "yarn", sub="global"),
-    Rule(PRIVILEGE, "it changes the system's Python; use a virtual environment", "pip pip3", sub="install|uninstall", flags="--user --break-system-packages"),
-    Rule(PRIVILEGE, "it changes the kernel or its settings", "insmod rmmod modprobe sysctl kexec iptables ip6tables nft ufw firewall-cmd setenforce apparmor_parser bpftool"),
-    Rule(POWER, "it stops or restarts the machine", "shutdown reboot halt poweroff telinit pm-suspend pm-hibernate"),
+    Rule(
+        PRIVILEGE,
+        "it changes the system's Python; use a virtual environment",
+        "pip pip3",
+        sub="install|uninstall",
+        flags="--user --break-system-packages",
+    ),
+    Rule(
+        PRIVILEGE,
+        "it changes the kernel or its settings",
+        "insmod rmmod modprobe sysctl kexec iptables ip6tables nft ufw firewall-cmd"
+        " setenforce apparmor_parser bpftool",
+    ),
+    Rule(
+        POWER,
+        "it stops or restarts the machine",
+        "shutdown reboot halt poweroff telinit pm-suspend pm-hibernate",
+    ),
     Rule(POWER, "it stops or restarts the machine", "init", sub="0|1|6|s|S"),
-    Rule(POWER, "it stops or restarts the machine", "systemctl", sub="poweroff|reboot|halt|suspend|hibernate|kexec|rescue|emergency|hybrid-sleep|soft-reboot"),
+    Rule(
+        POWER,
+        "it stops or restarts the machine",
+        "systemctl",
+        sub=(
+            "poweroff|reboot|halt|suspend|hibernate|kexec|rescue|emergency|hybrid-sleep|soft-reboot"
+        ),
+    ),
     Rule(POWER, "it stops or restarts the machine", "pmset", sub="sleepnow|schedule"),
     Rule(GUARD, "it ends Ralph itself", "kill pkill killall", test=_of_ralph),
-    Rule(KILL, "it ends processes by name, also those of others; kill the process id", "pkill killall skill slay xkill killall5"),
+    Rule(
+        KILL,
+        "it ends processes by name, also those of others; kill the process id",
+        "pkill killall skill slay xkill killall5",
+    ),
     Rule(KILL, "it ends every process", "kill", test=_everybody),
-    Rule(KILL, "it ends whatever uses a file or port; kill the process id", "fuser", flags="--kill", letters="k"),
-    Rule(KILL, "it stops or starts services of the machine", "service rc-service", test=_changes_service),
+    Rule(
+        KILL,
+        "it ends whatever uses a file or port; kill the process id",
+        "fuser",
+        flags="--kill",
+        letters="k",
+    ),
+    Rule(
+        KILL,
+        "it stops or starts services of the machine",
+        "service rc-service",
+        test=_changes_service,
+    ),
     Rule(PERSISTENCE, "it changes services of the machine", "systemctl", test=_changes_service),
     Rule(PERSISTENCE, "it would go on when the session is over", "nohup", test=_in_background),
-    Rule(PERSISTENCE, "it would go on when the session is over", "disown setsid daemonize start-stop-daemon daemon systemd-run"),
+    Rule(
+        PERSISTENCE,
+        "it would go on when the session is over",
+        "disown setsid daemonize start-stop-daemon daemon systemd-run",
+    ),
     Rule(PERSISTENCE, "it plans commands for later", "crontab", test=_crontab),
     Rule(PERSISTENCE, "it plans commands for later", "at batch anacron"),
-    Rule(PERSISTENCE, "it changes what is started with the machine or a login", "launchctl update-rc.d chkconfig loginctl rc-update ssh-copy-id"),
+    Rule(
+        PERSISTENCE,
+        "it changes what is started with the machine or a login",
+        "launchctl update-rc.d chkconfig loginctl rc-update ssh-copy-id",
+    ),
     Rule(BOMB, "it is made to use the machine up", "stress stress-ng fork-bomb"),
-    Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", flags="--privileged --device"),
-    Rule(CONTAINER, "the container could change this machine's files", "docker podman nerdctl docker-compose", test=_outer_mount),
+    Rule(
+        CONTAINER,
+        "the container could leave itself",
+        "docker podman nerdctl",
+        flags="--privileged --device",
+    ),
+    Rule(
+        CONTAINER,
+        "the container could change this machine's files",
+        "docker podman nerdctl docker-compose",
+        test=_outer_mount,
+    ),
     Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", test=_capable),
-    Rule(CONTAINER, "it enters or leaves namespaces", "nsenter unshare chroot pivot_root runc ctr crictl bwrap"),
-    Rule(CONTAINER, "it deletes what others may use", "docker podman nerdctl", sub="system|volume|image|container|network|builder prune"),
+    Rule(
+        CONTAINER,
+        "it enters or leaves namespaces",
+        "nsenter unshare chroot pivot_root runc ctr crictl bwrap",
+    ),
+    Rule(
+        CONTAINER,
+        "it deletes what others may use",
+        "docker podman nerdctl",
+        sub="system|volume|image|container|network|builder prune",
+    ),
     Rule(CONTAINER, "it deletes data volumes", "docker podman nerdctl", sub="volume rm|remove"),
-    Rule(CONTAINER, "it deletes data volumes; leave out -v", "docker podman docker-compose", test=_removes_volumes),
+    Rule(
+        CONTAINER,
+        "it deletes data volumes; leave out -v",
+        "docker podman docker-compose",
+        test=_removes_volumes,
+    ),
     Rule(HISTORY, "it clears the shell's history", "history fc", test=_clears_history),
     Rule(HISTORY, "it turns the shell's history off", "set", test=_history_off),
     Rule(HISTORY, "it turns the shell's history off", "unset", test=_unsets),
-    Rule(HISTORY, "it clears the machine's logs", "journalctl", flags="--vacuum-time --vacuum-size --vacuum-files --rotate"),
+    Rule(
+        HISTORY,
+        "it clears the machine's logs",
+        "journalctl",
+        flags="--vacuum-time --vacuum-size --vacuum-files --rotate",
+    ),
     Rule(HISTORY, "it clears the machine's logs", "auditctl wevtutil logrotate"),
     Rule(GUARD, "it changes what steers the guard", "unset", test=_unsets_guard),
     Rule(EVASION, "it makes a name mean another program", "enable hash", letters="np"),
     Rule(EVASION, "it runs a command from a debugger", "gdb lldb", test=_debugs),
-    Rule(EVASION, "it runs a command from an editor", "vim vi nvim ex view emacs", test=_editor_shell),
+    Rule(
+        EVASION, "it runs a command from an editor", "vim vi nvim ex view emacs", test=_editor_shell
+    ),
     Rule(EVASION, "it changes what make runs", "make gmake", test=_make_runs),
-)  # fmt: skip
+)

@@ -4,6 +4,7 @@ It reads what bash reads, less what hardly anybody writes (`coproc`, `$[...]`, `
 What it cannot follow is `Unfollowable`, never a guess.
 """
 
+from ralph.core.shell_lines import Lines
 from ralph.core.shell_nodes import (
     Assign,
     Background,
@@ -19,18 +20,16 @@ from ralph.core.shell_nodes import (
     Script,
     Simple,
     Test,
-    Text,
     Unfollowable,
     Word,
 )
-from ralph.core.shell_words import BLANKS, META, NAME, NAME_START, Words, checked_index, is_name
+from ralph.core.shell_words import META, NAME, NAME_START, checked_index, is_name
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.shell_nodes import Node
 
 DECLARES = frozenset({"declare", "typeset", "local", "export", "readonly", "alias"})
-_REDIRECTS = ("&>>", "<<<", "<<-", "&>", ">>", ">|", ">&", "<<", "<>", "<&", ">", "<")
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 
 
@@ -39,12 +38,8 @@ def parse(text: str) -> Script:
     return Commands(text).script("")
 
 
-class Commands(Words):
-    """Reads commands; here-documents are read where their line ends."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.documents: list[tuple[Redirect, str, bool, bool]] = []
+class Commands(Lines):
+    """Reads commands."""
 
     def reader(self, text: str) -> "Commands":
         return Commands(text)
@@ -53,26 +48,23 @@ class Commands(Words):
         """Commands up to the closing mark, which is stepped over; no mark is the end of all."""
         script = self._list()
         if end:
-            self._lines()
+            self.lines()
             self.expect(end)
         elif self.peek():
-            raise Unfollowable(f"{self._near()!r} is not expected")
+            raise Unfollowable(f"{self.near()!r} is not expected")
         elif self.documents:
             raise Unfollowable("a here-document has no end")
         return script
-
-    def _near(self) -> str:
-        return self.text[self.place : self.place + 12].split("\n")[0]
 
     def _list(self) -> Script:
         """Commands, until something comes that begins none."""
         items: list[Node] = []
         while True:
-            self._lines()
-            if not self.peek() or self.peek() in ");&|" or self._reserved() in _CLOSERS:
+            self.lines()
+            if not self.peek() or self.peek() in ");&|" or self.reserved() in _CLOSERS:
                 return Script(tuple(items))
             node = self._chain()
-            self._blanks()
+            self.blanks()
             ends = self.peek() in ("\n", "")
             if self.peek() == "&" and not self.at("&&"):
                 node = Background(node)
@@ -85,58 +77,30 @@ class Commands(Words):
             if not ends:
                 return Script(tuple(items))
 
-    def _blanks(self) -> None:
-        """Step over blanks, continued lines and a comment."""
-        while True:
-            self.run(BLANKS.__contains__)
-            if self.at("\\\n"):
-                self.place += 2
-            elif self.peek() == "#" and self.text[self.place - 1 : self.place] in (
-                *("", " ", "\t", "\n", ";", "&", "|", "(", ")"),
-            ):
-                self.run(lambda c: c != "\n")
-            else:
-                return
-
-    def _lines(self) -> None:
-        """Step over blanks and the ends of lines, reading here-documents."""
-        self._blanks()
-        while self.peek() == "\n":
-            self.place += 1
-            self._read_documents()
-            self._blanks()
-
-    def _reserved(self) -> str:
-        """The word that comes next, if it is a plain one."""
-        place = self.place
-        while place < len(self.text) and self.text[place] not in META:
-            place += 1
-        return self.text[self.place : place]
-
     def _chain(self) -> "Node":
         items = [self._pipeline()]
-        self._blanks()
+        self.blanks()
         while self.at("&&") or self.at("||"):
             self.place += 2
-            self._lines()
+            self.lines()
             items.append(self._pipeline())
-            self._blanks()
+            self.blanks()
         return items[0] if len(items) == 1 else Chain(tuple(items))
 
     def _pipeline(self) -> "Node":
-        while (word := self._reserved()) in ("!", "time"):
+        while (word := self.reserved()) in ("!", "time"):
             self.place += len(word)
-            self._blanks()
-            if word == "time" and self._reserved() == "-p":
+            self.blanks()
+            if word == "time" and self.reserved() == "-p":
                 self.place += 2
-                self._blanks()
+                self.blanks()
         items = [self._command()]
-        self._blanks()
+        self.blanks()
         while self.peek() == "|" and not self.at("||"):
             self.place += 2 if self.at("|&") else 1
-            self._lines()
+            self.lines()
             items.append(self._command())
-            self._blanks()
+            self.blanks()
         return items[0] if len(items) == 1 else Pipe(tuple(items))
 
     def _command(self) -> "Node":
@@ -144,7 +108,7 @@ class Commands(Words):
         if body is None:
             return self._simple()
         redirects = []
-        while (redirect := self._redirect()) is not None:
+        while (redirect := self.redirect()) is not None:
             redirects.append(redirect)
         return Redirected(body, tuple(redirects)) if redirects else body
 
@@ -159,7 +123,7 @@ class Commands(Words):
         if self.peek() == "(":
             self.place += 1
             return Block(self.script(")"), apart=True)
-        word = self._reserved()
+        word = self.reserved()
         reader = _COMPOUNDS.get(word)
         if reader is None:
             return None
@@ -176,8 +140,8 @@ class Commands(Words):
         """`[[ ... ]]`"""
         words: list[Word] = []
         while True:
-            self._lines()
-            if self._reserved() == "]]":
+            self.lines()
+            if self.reserved() == "]]":
                 self.place += 2
                 return Test(tuple(words))
             if self.peek() in ("(", ")", "<", ">", "&", "|"):
@@ -194,8 +158,8 @@ class Commands(Words):
         bodies = [self._list()]
         self._keyword("then")
         bodies.append(self._list())
-        while self._reserved() in ("elif", "else"):
-            is_elif = self._reserved() == "elif"
+        while self.reserved() in ("elif", "else"):
+            is_elif = self.reserved() == "elif"
             self.place += 4
             bodies.append(self._list())
             if is_elif:
@@ -217,7 +181,7 @@ class Commands(Words):
 
     def each(self) -> "Node":
         """`for name in words; do ...; done`, or `for ((...)); do ...; done`"""
-        self._blanks()
+        self.blanks()
         if self.at("(("):
             inner = self.arithmetic()
             if inner is None:
@@ -227,61 +191,55 @@ class Commands(Words):
         name = self.run(NAME.__contains__)
         if not is_name(name):
             raise Unfollowable("for without a name")
-        self._lines()
-        words = self._in() if self._reserved() == "in" else None
+        self.lines()
+        words = self._in() if self.reserved() == "in" else None
         self._separator()
         return For(name, words, self._do())
 
     def _in(self) -> tuple[Word, ...]:
         self.place += 2
         words = []
-        self._blanks()
+        self.blanks()
         while self.peek() not in (";", "\n", ""):
-            words.append(self._one_word())
-            self._blanks()
+            words.append(self.one_word())
+            self.blanks()
         return tuple(words)
 
-    def _one_word(self) -> Word:
-        word = self.word()
-        if not word.parts:
-            raise Unfollowable(f"{self._near()!r} is not expected")
-        return word
-
     def _separator(self) -> None:
-        self._blanks()
+        self.blanks()
         if self.peek() == ";":
             self.place += 1
-        self._lines()
+        self.lines()
 
     def case(self) -> "Node":
         """`case word in pattern) ...;; esac`"""
-        self._blanks()
-        words, bodies = [self._one_word()], []
-        self._lines()
+        self.blanks()
+        words, bodies = [self.one_word()], []
+        self.lines()
         self._keyword("in")
-        self._lines()
-        while self._reserved() != "esac":
+        self.lines()
+        while self.reserved() != "esac":
             if self.peek() == "(":
                 self.place += 1
             words += self._patterns()
             bodies.append(self._list())
-            self._blanks()
+            self.blanks()
             for mark in (";;&", ";;", ";&"):
                 if self.at(mark):
                     self.place += len(mark)
                     break
             else:
                 break
-            self._lines()
+            self.lines()
         self._keyword("esac")
         return Branch(tuple(words), tuple(bodies))
 
     def _patterns(self) -> list[Word]:
         found = []
         while True:
-            self._blanks()
+            self.blanks()
             found.append(self.word(stop=META - {"<", ">"}, pattern=False))
-            self._blanks()
+            self.blanks()
             if self.peek() == "|":
                 self.place += 1
                 continue
@@ -289,27 +247,27 @@ class Commands(Words):
             return found
 
     def _keyword(self, word: str) -> None:
-        self._lines()
-        if self._reserved() != word:
+        self.lines()
+        if self.reserved() != word:
             raise Unfollowable(f"{word} is missing")
         self.place += len(word)
 
     def function(self) -> "Node":
         """`function name { ...; }`"""
-        self._blanks()
+        self.blanks()
         name = self.run(lambda c: c not in META)
-        self._blanks()
+        self.blanks()
         if self.at("("):
             self._parentheses()
         return self._function(name)
 
     def _parentheses(self) -> None:
         self.expect("(")
-        self._blanks()
+        self.blanks()
         self.expect(")")
 
     def _function(self, name: str) -> "Node":
-        self._lines()
+        self.lines()
         body = self._compound()
         if body is None:
             raise Unfollowable(f"the function {name} has no body")
@@ -324,8 +282,8 @@ class Commands(Words):
         words: list[Word] = []
         redirects: list[Redirect] = []
         while True:
-            self._blanks()
-            if (redirect := self._redirect()) is not None:
+            self.blanks()
+            if (redirect := self.redirect()) is not None:
                 redirects.append(redirect)
             elif (assign := self._assign(words)) is not None:
                 assigns.append(assign)
@@ -335,9 +293,9 @@ class Commands(Words):
             elif not self.peek() or (self.peek() in META and not self.at_process()):
                 break
             else:
-                words.append(self._one_word())
+                words.append(self.one_word())
         if not (assigns or words or redirects):
-            raise Unfollowable(f"{self._near()!r} is not expected")
+            raise Unfollowable(f"{self.near()!r} is not expected")
         return Simple(tuple(assigns), tuple(words), tuple(redirects))
 
     def _assign(self, words: list[Word]) -> Assign | None:
@@ -367,64 +325,12 @@ class Commands(Words):
     def _array(self) -> tuple[Word, ...]:
         self.expect("(")
         words = []
-        self._lines()
+        self.lines()
         while self.peek() != ")":
-            words.append(self._one_word())
-            self._lines()
+            words.append(self.one_word())
+            self.lines()
         self.place += 1
         return tuple(words)
-
-    def _redirect(self) -> Redirect | None:
-        """A redirection, with the descriptor before it."""
-        self._blanks()
-        start = self.place
-        if not self.run(str.isdigit) and self.peek() == "{":
-            self.run(lambda c: c in NAME or c in "{}")
-        op = next((o for o in _REDIRECTS if self.at(o)), "")
-        if not op or self.text.startswith("(", self.place + len(op)):
-            self.place = start
-            return None
-        if start != self.place and op.startswith("&"):
-            self.place = start
-            return None
-        descriptor = self.text[start : self.place]
-        self.place += len(op)
-        self._blanks()
-        target = self._one_word()
-        if op not in ("<<", "<<-"):
-            return Redirect(op, target, descriptor)
-        return self._document(target, tabs=op == "<<-")
-
-    def _document(self, end: Word, *, tabs: bool) -> Redirect:
-        quoted = any(isinstance(part, Text) and part.quoted for part in end.parts)
-        name = end.literal()
-        if name is None:
-            raise Unfollowable("a here-document's end is not literal")
-        redirect = Redirect("<<", Word(()))
-        self.documents.append((redirect, name, quoted, tabs))
-        return redirect
-
-    def _read_documents(self) -> None:
-        waiting, self.documents = self.documents, []
-        for redirect, end, quoted, tabs in waiting:
-            body = self._body(end, tabs=tabs)
-            if quoted:
-                redirect.target = Word((Text(body, quoted=True),))
-            else:
-                redirect.target = Word(tuple(Commands(body).double_quoted(end="")))
-
-    def _body(self, end: str, *, tabs: bool) -> str:
-        lines: list[str] = []
-        while self.place < len(self.text):
-            found = self.text.find("\n", self.place)
-            stop = len(self.text) if found < 0 else found
-            line = self.text[self.place : stop]
-            self.place = stop if found < 0 else stop + 1
-            line = line.lstrip("\t") if tabs else line
-            if line == end:
-                return "".join(lines)
-            lines.append(f"{line}\n")
-        raise Unfollowable(f"a here-document has no end {end}")
 
 
 _COMPOUNDS = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
 
 
-class Unfollowable(Exception):
+class Unfollowable(Exception):  # noqa: N818  it says what happened
     """The parser does not know what a shell would make of this: the guard refuses it."""
 
 

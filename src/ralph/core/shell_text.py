@@ -15,7 +15,13 @@ _HIDDEN = {"{": "\x10", ",": "\x11", "}": "\x12", "~": "\x13"}
 _SHOWN = {ord(mark): c for c, mark in _HIDDEN.items()}
 _HIDE = {ord(c): mark for c, mark in _HIDDEN.items()}
 _MOST_FIELDS = 2000
-MARKS = f"{ANY}{NAMED}{FREE}{BREAK}{NET}{SECRET}{CODED}{''.join(_HIDDEN.values())}"  # no command may hold them
+# No command may hold these.
+MARKS = f"{ANY}{NAMED}{FREE}{BREAK}{NET}{SECRET}{CODED}{''.join(_HIDDEN.values())}"
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
 
 
 def unknown(text: str) -> bool:

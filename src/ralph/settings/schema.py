@@ -151,6 +151,15 @@ class DisplaySettings(Group, frozen=True):
     ] = 120
 
 
+class GuardSettings(Group, frozen=True):
+    """The guard, which judges shell commands before an agent runs them."""
+
+    allow: Annotated[
+        tuple[Word, ...],
+        Meta(description="Patterns of commands that are allowed although the guard refuses them."),
+    ] = ()
+
+
 class Settings(Group, frozen=True):
     """The settings of `ralph run`, from .ralph/settings.json and .ralph/settings.local.json."""
 
@@ -207,6 +216,7 @@ class Settings(Group, frozen=True):
         tuple[Text, ...],
         Meta(description="Paths, directories or globs that the agent may not change."),
     ] = (".ralph/settings*.json", ".claude/settings*.json", ".git/hooks")
+    guard: Annotated[GuardSettings, Meta(description="The guard.")] = GuardSettings()
     max_time: Annotated[
         PositiveSeconds | None, Meta(description="Seconds after which the run ends.")
     ] = None

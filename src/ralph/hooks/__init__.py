@@ -1,0 +1,1 @@
+"""What the agent's host calls: standard library only, and quick, since each call starts anew."""

@@ -1,0 +1,229 @@
+"""`ralph hook pre-tool`: judges a Bash call before it is made (R §4, ADR 25).
+
+The event comes as JSON on stdin. Exit 0 lets the call pass, exit 2 with a reason on stderr refuses
+it; any other end would let it pass too, so everything that goes wrong here is a refusal. It also
+runs by itself: `python -I -S pre_tool.py`.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ralph.core.danger import Verdict, Where
+    from ralph.core.shell_nodes import Script
+
+    SecondReader = Callable[[], Callable[[str], Script] | None]
+
+MARKER = ".ralph-active"
+_SHELL_TOOLS = frozenset({"Bash", "run_shell_command"})
+_MOST_INPUT = 16 * 1024 * 1024
+_SETTINGS = (".ralph/settings.json", ".ralph/settings.local.json")
+_REFUSED = 2
+
+
+class Malformed(Exception):  # noqa: N818  it says what happened
+    """The event is not what a host sends."""
+
+
+def main(second: "SecondReader | None" = None) -> int:
+    """Answer the host; the exit code. `second` finds another parser for what ours cannot read."""
+    try:
+        reason = refusal(_read_all(0), os.environ, _directory(), second)
+    except BaseException as error:  # noqa: BLE001  a crash would let the call pass
+        reason = f"the guard itself failed: {error!r}"
+    if reason is None:
+        return 0
+    try:
+        os.write(2, f"[ralph] {reason}\n".encode("utf-8", "replace"))
+    except OSError:
+        pass  # nobody listens: the exit code has to do
+    return _REFUSED
+
+
+def refusal(
+    raw: bytes, environ: "Mapping[str, str]", here: str, second: "SecondReader | None" = None
+) -> str | None:
+    """Why the call is refused, or None. Nothing is where the guard is off."""
+    try:
+        event = _event(raw)
+        cwd = _cwd(event, here)
+    except Malformed as error:
+        on, _ = guarded(here, environ)
+        return f"guard: refused, because {error}" if on else None
+    on, project = guarded(cwd, environ)
+    if not on or _tool(event) not in _SHELL_TOOLS:
+        return None
+    command = _command(event)
+    if command is None:
+        return "guard: refused, because the call has no command"
+    return _told(verdict_on(command, surroundings(cwd, project, environ), project, second))
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces = []
+    size = 0
+    while piece := os.read(descriptor, 1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > _MOST_INPUT:
+            raise ValueError("the event is too long")
+    return b"".join(pieces)
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
+
+
+def _event(raw: bytes) -> "dict[str, Any]":
+    import json
+
+    try:
+        event = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Malformed("the event is not JSON") from error
+    if not isinstance(event, dict) or not isinstance(event.get("tool_name"), str):
+        raise Malformed("the event names no tool")
+    return event
+
+
+def _cwd(event: "dict[str, Any]", here: str) -> str:
+    cwd = event.get("cwd", here)
+    if not isinstance(cwd, str) or not cwd.startswith("/") or "\0" in cwd:
+        raise Malformed("the event's cwd is no directory")
+    return cwd
+
+
+def _tool(event: "dict[str, Any]") -> str:
+    return str(event["tool_name"])
+
+
+def _command(event: "dict[str, Any]") -> str | None:
+    given = event.get("tool_input")
+    command = given.get("command") if isinstance(given, dict) else None
+    return command if isinstance(command, str) else None
+
+
+def guarded(cwd: str, environ: "Mapping[str, str]") -> tuple[bool, str]:
+    """Whether the guard is on in this directory, and the project's root.
+
+    It is on where the marker of a run says mode `direct`, or cannot be read, or with RALPH_GUARD=1.
+    """
+    starts = [start for start in (cwd, environ.get("CLAUDE_PROJECT_DIR", "")) if start]
+    on = environ.get("RALPH_GUARD") == "1"
+    for start in starts:
+        found = _upwards(start, (MARKER,))
+        if found:
+            return on or _says_direct(os.path.join(found, MARKER), environ), found
+    return on, project_of(cwd, environ)
+
+
+def project_of(cwd: str, environ: "Mapping[str, str]") -> str:
+    """The project a directory belongs to: the agent's, the run's, the repository, or itself."""
+    given = environ.get("CLAUDE_PROJECT_DIR", "")
+    if given.startswith("/"):
+        return given
+    return _upwards(cwd, (MARKER,)) or _upwards(cwd, (".git", ".ralph/settings.json")) or cwd
+
+
+def _upwards(start: str, names: tuple[str, ...]) -> str:
+    """The nearest directory, from here upwards, that has one of these; empty if none has."""
+    directory = os.path.abspath(start)
+    while True:
+        if any(os.path.lexists(os.path.join(directory, name)) for name in names):
+            return directory
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return ""
+        directory = parent
+
+
+def _says_direct(path: str, environ: "Mapping[str, str]") -> bool:
+    """A marker that cannot be read, or is none, means the worst; that of another run nothing."""
+    marker = _json(path)
+    if not isinstance(marker, dict) or not isinstance(marker.get("mode"), str):
+        return True
+    run = marker.get("run")
+    if isinstance(run, str) and run != environ.get("RALPH_RUN"):
+        return False
+    return bool(marker["mode"] == "direct")
+
+
+def _json(path: str) -> object:
+    import json
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return json.loads(_read_all(descriptor))
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def surroundings(cwd: str, project: str, environ: "Mapping[str, str]") -> "Where":
+    """The world a command is judged in; links are resolved, so that `..` means what it says."""
+    from ralph.core.danger import Where
+
+    home = environ.get("HOME") or os.path.expanduser("~")
+    temps = ["/tmp", "/var/tmp", environ.get("TMPDIR", "")]  # noqa: S108  where others put theirs
+    absolute = [temp for temp in temps if temp.startswith("/")]
+    return Where(
+        cwd=os.path.realpath(cwd),
+        home=os.path.realpath(home),
+        project=os.path.realpath(project),
+        temps=tuple(dict.fromkeys([*absolute, *map(os.path.realpath, absolute)])),
+        aliases=((project, os.path.realpath(project)), (home, os.path.realpath(home))),
+    )
+
+
+def allowed_by_settings(project: str) -> tuple[str, ...]:
+    """`guard.allow` of the settings; nothing where they cannot be read."""
+    allow: object = None
+    for name in _SETTINGS:
+        settings = _json(os.path.join(project, name))
+        guard = settings.get("guard") if isinstance(settings, dict) else None
+        if isinstance(guard, dict) and guard.get("allow") is not None:
+            allow = guard["allow"]
+    if not isinstance(allow, list):
+        return ()
+    return tuple(pattern for pattern in allow if isinstance(pattern, str))
+
+
+def verdict_on(
+    command: str, where: "Where", project: str, second: "SecondReader | None" = None
+) -> "Verdict":
+    """The verdict on a command; what our parser cannot follow, a second one may."""
+    from ralph.core.danger import judge
+    from ralph.core.danger_rule import UNREADABLE
+
+    allow = allowed_by_settings(project)
+    verdict = judge(command, where, allow)
+    if verdict.category == UNREADABLE and second is not None and (read := second()) is not None:
+        return judge(command, where, allow, read)
+    return verdict
+
+
+def _told(verdict: "Verdict") -> str | None:
+    if verdict.allowed:
+        return None
+    part = f"\n  in: {verdict.command[:300]}" if verdict.command else ""
+    return (
+        f"guard: refused ({verdict.category}): {verdict.reason}{part}\n"
+        "  Do it in another way, or leave it to a person; do not try to get around this."
+    )
+
+
+if __name__ == "__main__":
+    # Under -I neither the current directory nor this one is on the path; the package is needed.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""The guard's verdicts: a table of commands, 0 wrong (R §4, ADR 25)."""
+
+import pytest
+from danger_tables import ALLOWED, DENIED, EVERYTHING, HIDDEN, WHERE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph.core.danger import Verdict, Where, judge, matches
+from ralph.core.danger_rule import CATEGORIES, UNREADABLE
+
+
+def verdict(command: str, **changes: object) -> Verdict:
+    world: dict[str, object] = {
+        "cwd": WHERE.cwd,
+        "home": WHERE.home,
+        "project": WHERE.project,
+        "temps": WHERE.temps,
+    }
+    return judge(command, Where(**(world | changes)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("category", "command"), DENIED)
+def test_a_dangerous_command_is_refused_with_its_category(category: str, command: str) -> None:
+    found = judge(command, WHERE)
+    assert (found.allowed, found.category) == (False, category), found.reason
+    assert found.reason
+
+
+@pytest.mark.parametrize("command", HIDDEN)
+def test_what_hides_a_deletion_is_refused(command: str) -> None:
+    assert not judge(command, WHERE).allowed
+
+
+@pytest.mark.parametrize("command", ALLOWED)
+def test_ordinary_work_is_let_pass(command: str) -> None:
+    found = judge(command, WHERE)
+    assert found.allowed, f"{found.category}: {found.reason}"
+
+
+def test_the_table_is_large_and_has_every_category() -> None:
+    assert len(set(EVERYTHING)) >= 300
+    assert {category for category, _ in DENIED} == set(CATEGORIES)
+    assert len(CATEGORIES) >= 18
+
+
+@pytest.mark.parametrize(
+    "outer", ["{}", "( {} )", "{{ {}\n}}", "if true; then {}\nfi", "true && {}"]
+)
+@pytest.mark.parametrize("command", [command for _, command in DENIED[::7]])
+def test_what_is_refused_is_refused_within_others(outer: str, command: str) -> None:
+    assert not judge(outer.format(command), WHERE).allowed
+
+
+@pytest.mark.parametrize("command", ALLOWED)
+def test_what_is_allowed_is_allowed_after_others(command: str) -> None:
+    found = judge(f"cd . && ls\n{command}", WHERE)
+    assert found.allowed, f"{found.category}: {found.reason}"
+
+
+@given(st.text())
+def test_any_text_has_a_verdict(command: str) -> None:
+    """Whatever cannot be followed is denied, never an exception."""
+    assert judge(command, WHERE).allowed in (True, False)
+
+
+PIECES = st.sampled_from(
+    [*"$(){}[]<>|&;\"'`\\ \n#=!*?~", "rm", "-rf", "/", "<<E", "\nE\n", "$(", "${", "((", "[[", "]]"]
+    + [
+        "if",
+        "then",
+        "fi",
+        "case",
+        "in",
+        "esac",
+        "do",
+        "done",
+        "for",
+        "x",
+        "echo",
+        "a=",
+        "f()",
+        "2>",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=25).map(" ".join) | st.lists(PIECES, max_size=25).map("".join))
+def test_any_mixture_of_syntax_has_a_verdict(command: str) -> None:
+    assert judge(command, WHERE).allowed in (True, False)
+
+
+@given(st.sampled_from(EVERYTHING), st.data())
+def test_a_command_that_was_cut_off_has_a_verdict(command: str, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(command)))
+    assert judge(command[:cut], WHERE).allowed in (True, False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo \0", "echo \1", "(" * 5000, "$(" * 3000, "a" * 500_000, "!" * 9 + " " + "! " * 90_000],
+    ids=["nul", "mark", "parentheses", "substitutions", "long", "bangs"],
+)
+def test_what_no_shell_would_be_sent_is_refused(command: str) -> None:
+    assert judge(command, WHERE).category == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "; ".join(f"x{i}=$(echo $(echo $(echo {i})))" for i in range(1500)),
+        "for a in {1..50} b; do for c in {1..50} d; do for e in {1..50} f; do x$a; done; done; done",
+        "echo " + " ".join("{a,b,c,d}" * 8 for _ in range(2)),
+        "; ".join(f"[ $x ] && {name}={i}" for name in "abcdef" for i in range(3))
+        + "; ls $a$b$c$d$e$f",
+    ],
+)
+def test_what_takes_too_long_to_follow_is_decided_all_the_same(command: str) -> None:
+    assert judge(command, WHERE).category in ("", UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "allowed"),
+    [
+        ("rm -rf build", {"cwd": "/home/me/project/sub"}, True),
+        ("rm -rf *", {"cwd": "/home/me/project/sub"}, True),
+        ("rm -rf ..", {"cwd": "/home/me/project/sub"}, False),
+        ("rm -rf ../build", {"cwd": "/home/me/project/sub"}, True),
+        ("rm -rf build", {"cwd": "/etc"}, False),
+        ("rm -rf /home/me/project/x", {"cwd": "/etc"}, True),
+        ("rm x", {"project": "/"}, False),
+        ("rm x", {"project": "/home"}, False),
+        ("rm x", {"project": "/home/me", "cwd": "/home/me"}, True),
+        ("rm -r .config", {"project": "/home/me", "cwd": "/home/me"}, False),
+        ("rm -rf ~", {"project": "/home/me", "cwd": "/home/me"}, False),
+        ("rm /tmp/x", {"temps": ()}, False),
+        ("rm $TMPDIR/x", {"temps": ()}, False),
+        ("rm $(mktemp)", {"temps": ()}, False),
+        ("rm $(mktemp)", {"temps": ("/scratch",)}, True),
+        ("rm -rf /tmp/x", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, True),
+        ("rm -rf build", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, True),
+        ("rm -rf .", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, False),
+        ("rm -rf ../b", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, False),
+        ("rm -rf /tmp/a", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, False),
+        ("rm -rf ~", {"home": "/tmp/a/home"}, False),
+        ("rm -rf ~/x", {"home": "/tmp/a/home"}, False),
+        ("rm -rf /tmp/a", {"home": "/tmp/a/home"}, False),
+        ("rm -rf /tmp/x", {"home": "/"}, True),
+        ("rm -rf /link/x", {"aliases": (("/link", "/home/me/project"),)}, True),
+        ("rm -rf /link", {"aliases": (("/link", "/home/me/project"),)}, False),
+    ],
+)
+def test_paths_are_judged_from_the_directory_the_home_and_the_project(
+    command: str, changes: dict[str, object], allowed: bool
+) -> None:
+    found = verdict(command, **changes)
+    assert found.allowed is allowed, found.reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "allowed"),
+    [
+        ("git commit --amend", "git commit --amend", True),
+        ("git commit --amend", "git commit --amend --no-edit", False),
+        ("git commit --amend *", "git commit --amend --no-edit", True),
+        ("git commit --amend *", "git commit --amend", True),
+        ("git commit *", "git push --force", False),
+        ("rm -rf /opt/cache/*", "rm -rf /opt/cache/x", True),
+        ("rm -rf /opt/cache/*", "rm -rf /opt/cache/../../etc", False),
+        ("rm -rf /opt/cache/*", "rm -rf /opt/cache/x /etc", False),
+        ("rm -rf *", "rm -rf $UNKNOWN", True),
+        ("rm -rf /opt/?", "rm -rf $UNKNOWN", False),
+        ("git commit --amend *", "git add -A && git commit --amend", True),
+        ("git commit --amend *", "git commit --amend; git push -f", False),
+        ("git commit --amend", "bash -c 'git commit --amend'", False),
+        ("bash -c *", "bash -c 'git commit --amend'", True),
+        ("pkill *", "pkill -f vite", True),
+        ("*", "rm -rf /", False),
+        ("", "rm -rf /", False),
+        ("echo *", "echo x > /etc/motd", False),
+        ("rm *", "echo 'unclosed", False),
+    ],
+)
+def test_a_person_may_allow_commands(pattern: str, command: str, allowed: bool) -> None:
+    """`guard.allow`: word by word; a last `*` stands for any further words."""
+    assert judge(command, WHERE, (pattern,)).allowed is allowed
+
+
+def test_a_pattern_of_more_words_than_the_command_matches_nothing() -> None:
+    assert not matches(["a", "b", "*"], ["a"])
+
+
+def test_a_refusal_names_the_part_that_is_refused() -> None:
+    found = judge("ls && x=/ && rm -rf $x", WHERE)
+    assert found.command == "rm -rf /"
