@@ -26,6 +26,7 @@ from ralph.core.shell_nodes import (
     Unfollowable,
     Word,
 )
+from ralph.core.shell_words import is_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -234,7 +235,9 @@ def _for(tree: "Tree") -> "Node":
     name = tree.child_by_field_name("variable")
     has_in = any(child.type == "in" for child in tree.children)
     words = tuple(_word(child) for child in tree.children_by_field_name("value"))
-    return For(_source(name) if name else "", words if has_in else None, _body(tree))
+    if name is None or not is_name(_source(name)):
+        raise Unfollowable("for without a name")
+    return For(_source(name), words if has_in else None, _body(tree))
 
 
 def _counting(tree: "Tree") -> "Node":

@@ -112,18 +112,28 @@ class Expander:
             return NAMED
         if _is_list(part):
             items = state.params if part.name in "@*" else state.arrays.get(part.name)
-            if items is not None and not part.op:
-                if part.prefix:
-                    return NAMED
-                if not part.quoted:
-                    return BREAK.join(self._shaped(i, state, quoted=False) for i in items)
-                return BREAK.join(map(hide, items))
+            if items is not None:
+                return self._listed(part, items, state)
         value = self.value(part, state)
         if part.prefix == "!":
             value = self._plain_value(value, state) if plain(value) and value else ANY
         if part.op:
             value = self._changed(part, value, state)
         return self._shaped(value, state, quoted=part.quoted)
+
+    def _listed(self, part: Param, items: list[str], state: "State") -> str:
+        """All items of an array or all parameters, each changed as `op` says."""
+        if part.prefix:
+            return NAMED
+        if part.op == ":":
+            assert part.argument is not None
+            skipped = self.text(part.argument, state).partition(":")[0].strip()
+            if not skipped.isdecimal():
+                return ANY
+            items = items[max(int(skipped) - (part.name in "@*"), 0) :]
+        elif part.op:
+            items = [self._changed(part, item, state) for item in items]
+        return BREAK.join(self._shaped(item, state, quoted=part.quoted) for item in items)
 
     def value(self, part: Param, state: "State") -> str:
         """The value of a variable or of an array's element."""

@@ -141,11 +141,11 @@ def _unpacks(call: Call) -> bool:
         target = call.value("-d")
         return _each(call, [target] if target else [], "unpacks into", into=True)
     first = call.words[0] if call.words else ""
-    letters = first if first[:1] != "--" else ""
-    if "x" in letters or call.has("--extract", "-x") or call.has_letter("x", "fC"):
-        target = call.value("-C", "--directory")
-        if call.has_letter("P", "fC") or call.has("--absolute-names"):
+    letters = "" if first[:2] == "--" else first
+    if "x" in letters or call.has("--extract") or call.has_letter("x", "fC"):
+        if "P" in letters or call.has_letter("P", "fC") or call.has("--absolute-names"):
             raise Refused(FILES, "it may unpack to anywhere")
+        target = call.value("-C", "--directory")
         return _each(call, [target] if target else [], "unpacks into", into=True)
     return False
 

@@ -3,13 +3,13 @@
 from ralph.core.danger_files import CURL_VALUED, download_target
 from ralph.core.danger_inner import find_starts
 from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import ANY, CODED, FREE, NAMED, NET, names, plain, unknown
+from ralph.core.danger_rule import Call
+from ralph.core.shell_text import ANY, CODED, FREE, MARKS, NAMED, NET, names, plain, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ralph.core.danger_rule import Call
 
 # Commands that print nothing, a harmless word, what they read, or what the network sends.
 _SILENT = names(
@@ -97,7 +97,7 @@ def _printf(call: "Call") -> str:
     if not call.words:
         return ""
     if call.words[0] == "--":
-        call.words = call.words[1:]
+        return _printf(Call(["printf", *call.words[1:]], call.state, call.places))
     form, values = _unescaped(call.words[0]), call.words[1:]
     specs = form.count("%") - 2 * form.count("%%")
     if specs == 0:
@@ -132,7 +132,7 @@ def _unescaped(text: str) -> str:
             place += 2
         elif after in "x01234567":
             number, length = _number(text[place + 1 :])
-            made.append(number)
+            made.append(ANY if number in MARKS else number)
             place += 1 + length
         else:
             made.append(f"\\{after}")
@@ -245,9 +245,10 @@ def _base64(call: "Call") -> str:
     from binascii import Error, a2b_base64
 
     try:
-        return a2b_base64(text).decode("utf-8")
+        decoded = a2b_base64(text).decode("utf-8")
     except (Error, UnicodeDecodeError):
         return ANY
+    return ANY if any(mark in decoded for mark in MARKS) else decoded
 
 
 def _tee(call: "Call") -> str:

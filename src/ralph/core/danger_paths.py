@@ -112,10 +112,6 @@ class Places:
         """A project that holds the home directory, or everything, frees nothing."""
         return not is_below(self.where.home, self.where.project) and self.where.project != "/"
 
-    def is_free(self, path: str, cwd: str) -> bool:
-        """Whether it lies below the project or the temporary directory."""
-        return self.kind(path, cwd) in (FREE_PLACE, SINK)
-
     def inner(self, path: str, cwd: str) -> str:
         """The path below the project; empty if it is not there."""
         whole = self.absolute(path, cwd)

@@ -116,6 +116,13 @@ class Judge:
         state.weak = before
         return printed
 
+    def _either(self, nodes: "Iterable[Node]", state: State) -> str:
+        """Like `_maybe`; and where it goes elsewhere, nobody knows where it is afterwards."""
+        cwd = state.cwd
+        printed = self._maybe(nodes, state)
+        state.cwd = cwd if state.cwd == cwd else ANY
+        return printed
+
     def pipe(self, node: Pipe, state: State) -> str:
         """Each stage in a subshell of its own, reading what the one before prints."""
         printed = state.stdin
@@ -159,15 +166,15 @@ class Judge:
         if _spawns_endlessly(node):
             raise Refused(BOMB, "it starts processes without end")
         self.run(node.head, state)
-        self._maybe((node.body,), state)
+        self._either((node.body,), state)
         self.run(node.head, state)
-        return self._maybe((node.body,), state)
+        return self._either((node.body,), state)
 
     def branch(self, node: Branch, state: State) -> str:
         """`if` and `case`: all of it may happen."""
         for word in node.words:
             self.expander.text(word, state)
-        return self._maybe(node.bodies, state)
+        return self._either(node.bodies, state)
 
     def test(self, node: Test, state: State) -> str:
         """`[[ ]]` and `(( ))`: only what is substituted in them is run."""
@@ -205,16 +212,22 @@ class Judge:
 
     def simple(self, node: Simple, state: State) -> str:
         """One command, once for each choice of its variables' values."""
-        names = sorted(_names(node, state))
+        outer, weak, before = state.choice, state.weak, (state.cwd, state.params)
+        names = sorted(_names(node, state) - outer.keys())
         choices = list(product(*[state.variables[name] for name in names]))
         if len(choices) > _MOST_CHOICES:
             raise Unfollowable("its variables may hold too many values")
-        printed = ""
+        printed, ends = [], []
         for choice in choices:
-            state.choice = dict(zip(names, choice, strict=True))
-            printed = self._simple(node, state)
-        state.choice = {}
-        return printed
+            state.choice = {**outer, **dict(zip(names, choice, strict=True))}
+            state.cwd, state.params = before
+            printed.append(self._simple(node, state))
+            ends.append((state.cwd, state.params))
+            state.weak = True  # another choice does not undo what this one did
+        state.choice, state.weak = outer, weak
+        if any(end != ends[0] for end in ends):
+            state.cwd, state.params = ANY, [ANY]
+        return "".join(dict.fromkeys(printed))
 
     def _simple(self, node: Simple, state: State) -> str:
         argv = [field for word in node.words for field in self.fields(word, state)]

@@ -1,6 +1,6 @@
 """Rules about the machine: rights, power, processes, what stays behind, containers, history."""
 
-from ralph.core.danger_paths import OUTSIDE, ROOT, UNKNOWN
+from ralph.core.danger_paths import OUTSIDE
 from ralph.core.danger_rule import (
     BOMB,
     CONTAINER,
@@ -14,7 +14,7 @@ from ralph.core.danger_rule import (
     Call,
     Rule,
 )
-from ralph.core.shell_text import names
+from ralph.core.shell_text import names, unknown
 
 _PACKAGES = "apt apt-get aptitude dnf yum pacman apk zypper snap flatpak port dpkg rpm"
 _INSTALLS = (
@@ -78,14 +78,14 @@ def _mounts(call: Call) -> list[str]:
 def _outer_mount(call: Call) -> bool:
     for mount in _mounts(call):
         source, _, rest = mount.partition(":")
+        if unknown(source):
+            return True
         if "/" not in source and source[:1] not in ("~", "."):
             continue  # a volume's name
         kind = call.places.kind(source, call.state.cwd)
         if "docker.sock" in source or source in ("/", "/etc", "/root", call.places.where.home):
             return True
-        if kind in (OUTSIDE, UNKNOWN) and not rest.endswith(":ro"):
-            return True
-        if kind == ROOT and source == "/":
+        if kind == OUTSIDE and not rest.endswith(":ro"):
             return True
     return False
 

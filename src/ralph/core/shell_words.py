@@ -10,6 +10,7 @@ from ralph.core.shell_nodes import (
     Unfollowable,
     Word,
 )
+from ralph.core.shell_text import MARKS
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -268,6 +269,8 @@ class Words:
                 raise Unfollowable("there is no closing quote")
             self.place += 1
             told.append(self._ansi_escape() if c == "\\" else c)
+            if told[-1] and told[-1] in MARKS:
+                raise Unfollowable("it holds control characters")
         self.place += 1
         return "".join(told)
 

@@ -1,0 +1,70 @@
+"""`ralph guard check`: 0 allowed, 2 refused, with category and reason."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from run_support import Here
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str], workspace: Path) -> Here:
+    assert workspace.is_dir()
+    return Here(capsys)
+
+
+def test_an_allowed_command_is_exit_0(here: Here) -> None:
+    said = here("guard", "check", "--", "rm -rf build/")
+    assert (said.code, said.out, said.err) == (0, "allowed\n", "")
+
+
+def test_a_refused_command_is_exit_2_with_category_and_reason(here: Here) -> None:
+    said = here("guard", "check", "--", "git push --force")
+    assert (said.code, said.err) == (2, "")
+    assert said.out.startswith("refused (force-push): a force push replaces what others have")
+
+
+def test_the_part_that_is_refused_is_named(here: Here) -> None:
+    assert "  in: rm -rf /\n" in here("guard", "check", "--", "ls; x=/; rm -rf $x").out
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed", "category"),
+    [("ls", True, None), ("sudo ls", False, "privilege"), ("echo '", False, "unreadable")],
+)
+def test_json_is_one_object(here: Here, command: str, allowed: bool, category: str | None) -> None:
+    said = here("guard", "check", "--json", "--", command)
+    told = json.loads(said.out)
+    assert said.code == (0 if allowed else 2)
+    assert set(told) == {"command", "allowed", "category", "reason", "part"}
+    assert (told["command"], told["allowed"], told["category"]) == (command, allowed, category)
+
+
+def test_the_directory_counts(here: Here, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    (workspace / "sub").mkdir()
+    assert here("guard", "check", "-C", "sub", "--", "rm -rf *").code == 0
+    assert here("guard", "check", "-C", "sub", "--", "rm -rf ..").code == 2
+
+
+def test_the_settings_may_allow_it(here: Here, workspace: Path) -> None:
+    (workspace / ".ralph").mkdir()
+    (workspace / ".ralph" / "settings.json").write_text('{"guard": {"allow": ["pkill *"]}}')
+    assert here("guard", "check", "--", "pkill -f vite").code == 0
+
+
+@pytest.mark.parametrize("words", [(), ("rm", "-rf", "build")])
+def test_a_command_is_one_text(here: Here, words: tuple[str, ...]) -> None:
+    said = here("guard", "check", "--", *words)
+    assert said.code == 2
+    assert "Try: ralph guard check --help" in said.err
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [(b"ls\nmake\n", 0), (b"ls\nrm -rf /\n", 2), (b"echo \xff\n", 0), (b"", 0)]
+)
+def test_a_script_comes_from_standard_input(workspace: Path, script: bytes, code: int) -> None:
+    argv = [sys.executable, "-m", "ralph", "guard", "check", "-"]
+    assert subprocess.run(argv, input=script, capture_output=True, check=False).returncode == code

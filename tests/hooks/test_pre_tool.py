@@ -1,0 +1,222 @@
+"""`ralph hook pre-tool`: exit 0 lets a call pass, exit 2 refuses it; nothing else happens."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ralph.hooks import pre_tool
+from ralph.hooks.pre_tool import allowed_by_settings, guarded, project_of, refusal
+
+SCRIPT = Path(pre_tool.__file__)
+CAPTURES = Path(__file__).parent / "captures"
+ON = {"RALPH_GUARD": "1", "HOME": "/home/me"}
+DANGEROUS = "rm -rf /"
+
+
+def event(command: object = "ls", **changes: object) -> bytes:
+    """What a host sends (docs/facts.md §4)."""
+    whole: dict[str, object] = {"hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    whole |= {"cwd": "/home/me/project", "tool_input": {"command": command, "description": "d"}}
+    return json.dumps({k: v for k, v in (whole | changes).items() if v is not None}).encode()
+
+
+def run(
+    raw: bytes, environ: dict[str, str], cwd: Path, *argv: str
+) -> subprocess.CompletedProcess[bytes]:
+    command = argv or (sys.executable, "-I", "-S", str(SCRIPT))
+    return subprocess.run(
+        command, input=raw, env=environ, cwd=cwd, capture_output=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CAPTURES.glob("*.json")))
+def test_calls_as_hosts_really_send_them_pass_and_are_refused(name: str) -> None:
+    sent = json.loads((CAPTURES / name).read_text("utf-8"))
+    assert refusal(json.dumps(sent).encode(), ON, "/") is None
+    sent["tool_input"]["command"] = DANGEROUS
+    assert "file-system" in (refusal(json.dumps(sent).encode(), ON, "/") or "")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        event()[:-10],
+        b"\xff\xfe",
+        event("ls").replace(b"ls", b"\xff"),
+        b"[]",
+        b"null",
+        b'"Bash"',
+        b"[" * 100_000,
+        event(tool_name=None),
+        event(tool_name=5),
+        event(cwd=5),
+        event(cwd="relative"),
+        event(cwd="/a\0b"),
+        event(None),
+        event(5),
+        event(["ls"]),
+        event(tool_input=None),
+        event(tool_input="ls"),
+        event(tool_input=[]),
+        event("echo 'unclosed"),
+        event("rm \ud800 -rf /"),
+        event(DANGEROUS),
+    ],
+)
+def test_what_cannot_be_read_is_refused_where_the_guard_is_on(raw: bytes, tmp_path: Path) -> None:
+    """Malformed, truncated, not UTF-8, no command, unreadable command: denied."""
+    assert refusal(raw, ON, str(tmp_path)) is not None
+    assert refusal(raw, {}, str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("tool", ["Read", "Write", "Edit", "WebFetch", "mcp__x__y", "bash", ""])
+def test_other_tools_pass(tool: str) -> None:
+    assert refusal(event(DANGEROUS, tool_name=tool), ON, "/") is None
+
+
+def test_without_a_directory_the_process_has_the_say(tmp_path: Path) -> None:
+    assert refusal(event("rm -rf build", cwd=None), ON, str(tmp_path / "x")) is None
+
+
+@pytest.mark.parametrize(
+    ("marker", "environ", "on"),
+    [
+        (None, {}, False),
+        (None, {"RALPH_GUARD": "1"}, True),
+        (None, {"RALPH_GUARD": "0"}, False),
+        ('{"mode": "direct"}', {}, True),
+        ('{"mode": "direct"}', {"RALPH_GUARD": "0"}, True),
+        ('{"mode": "sandbox"}', {}, False),
+        ('{"mode": "sandbox"}', {"RALPH_GUARD": "1"}, True),
+        ('{"mode": "direct", "run": "7"}', {}, False),
+        ('{"mode": "direct", "run": "7"}', {"RALPH_RUN": "7"}, True),
+        ('{"mode": "direct", "run": "7"}', {"RALPH_RUN": "8"}, False),
+        ("{", {}, True),
+        ("[]", {}, True),
+        ("{}", {}, True),
+        ('{"mode": 5}', {}, True),
+    ],
+)
+def test_the_guard_is_on_in_direct_mode(
+    tmp_path: Path, marker: str | None, environ: dict[str, str], on: bool
+) -> None:
+    """R §3: `.ralph-active` says the mode; one that cannot be read means the worst."""
+    inner = tmp_path / "project" / "sub"
+    inner.mkdir(parents=True)
+    if marker is not None:
+        (tmp_path / "project" / ".ralph-active").write_text(marker)
+    assert guarded(str(inner), environ)[0] is on
+    assert (refusal(event(DANGEROUS, cwd=str(inner)), environ, "/") is not None) is on
+
+
+def test_the_marker_is_found_from_the_project_that_the_host_names(tmp_path: Path) -> None:
+    (tmp_path / ".ralph-active").write_text('{"mode": "direct"}')
+    assert guarded("/", {"CLAUDE_PROJECT_DIR": str(tmp_path)}) == (True, str(tmp_path))
+
+
+def test_a_marker_that_is_a_pipe_or_a_directory_means_the_worst(tmp_path: Path) -> None:
+    for name, make in (("pipe", os.mkfifo), ("directory", os.mkdir)):
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / ".ralph-active")
+        assert guarded(str(tmp_path / name), {})[0]
+
+
+def test_the_project_is_the_nearest_that_somebody_marked(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert project_of(str(inner), {}) == str(inner)
+    (tmp_path / ".git").mkdir()
+    assert project_of(str(inner), {}) == str(tmp_path)
+    (tmp_path / "a" / ".ralph-active").touch()
+    assert project_of(str(inner), {}) == str(tmp_path / "a")
+    assert project_of(str(inner), {"CLAUDE_PROJECT_DIR": "/x"}) == "/x"
+    assert project_of(str(inner), {"CLAUDE_PROJECT_DIR": "x"}) == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("shared", "local", "allow"),
+    [
+        (None, None, ()),
+        ('{"guard": {"allow": ["a *"]}}', None, ("a *",)),
+        ('{"guard": {"allow": ["a"]}}', '{"guard": {"allow": ["b"]}}', ("b",)),
+        ('{"guard": {"allow": ["a"]}}', '{"guard": {"allow": null}}', ("a",)),
+        ('{"guard": {"allow": ["a"]}}', "{", ("a",)),
+        ('{"guard": {"allow": "a"}}', None, ()),
+        ('{"guard": {"allow": ["a", 5]}}', None, ("a",)),
+        ('{"guard": []}', None, ()),
+        ("[]", None, ()),
+    ],
+)
+def test_the_settings_may_allow_commands(
+    tmp_path: Path, shared: str | None, local: str | None, allow: tuple[str, ...]
+) -> None:
+    (tmp_path / ".ralph").mkdir()
+    for name, text in (("settings.json", shared), ("settings.local.json", local)):
+        if text is not None:
+            (tmp_path / ".ralph" / name).write_text(text)
+    assert allowed_by_settings(str(tmp_path)) == allow
+
+
+def test_an_allowed_command_passes(tmp_path: Path) -> None:
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph" / "settings.json").write_text('{"guard": {"allow": ["pkill -f *"]}}')
+    assert refusal(event("pkill -f vite", cwd=str(tmp_path)), ON, "/") is None
+    assert refusal(event("pkill vite", cwd=str(tmp_path)), ON, "/") is not None
+
+
+def test_links_are_resolved_before_paths_are_judged(tmp_path: Path) -> None:
+    real = tmp_path / "deep" / "down" / "project"
+    real.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    environ = {"RALPH_GUARD": "1", "HOME": str(tmp_path / "home")}
+    named = {**environ, "CLAUDE_PROJECT_DIR": str(tmp_path / "link")}
+    inner = event(f"rm -rf {tmp_path}/link/build", cwd=str(tmp_path / "link"))
+    assert refusal(inner, named, "/") is None
+    assert refusal(event("rm -rf ..", cwd=str(tmp_path / "link")), named, "/") is not None
+
+
+@pytest.mark.parametrize(
+    "argv", [(), (sys.executable, "-m", "ralph", "hook", "pre-tool")], ids=["by itself", "ralph"]
+)
+def test_the_program_says_it_with_its_exit_code(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    environ = {**os.environ, **ON}
+    passed = run(event("ls"), environ, tmp_path, *argv)
+    assert (passed.returncode, passed.stdout, passed.stderr) == (0, b"", b"")
+    refused = run(event(DANGEROUS), environ, tmp_path, *argv)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"[ralph] guard: refused (file-system): it deletes /" in refused.stderr
+    off = run(event(DANGEROUS), {**environ, "RALPH_GUARD": ""}, tmp_path, *argv)
+    assert (off.returncode, off.stdout, off.stderr) == (0, b"", b"")
+
+
+def test_a_failure_of_its_own_is_a_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A crash or exit 1 would let the call pass (docs/facts.md §4)."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(pre_tool, "refusal", fail)
+    monkeypatch.setattr(pre_tool, "_read_all", lambda _: b"")
+    assert pre_tool.main() == 2
+    assert "the guard itself failed" in capfd.readouterr().err
+
+
+def test_closed_streams_and_a_missing_directory_are_no_way_around(tmp_path: Path) -> None:
+    hook = f"{sys.executable} -I -S {SCRIPT}"
+    for closed in ("<&-", "2>&-", ">&-"):
+        shell = ["sh", "-c", f"exec {hook} {closed}"]
+        assert run(event(DANGEROUS), ON, tmp_path, *shell).returncode == 2
+    gone = "mkdir gone && cd gone && rmdir ../gone && exec "
+    assert run(event(DANGEROUS), ON, tmp_path, "sh", "-c", gone + hook).returncode == 2
+
+
+def test_an_endless_event_is_refused(tmp_path: Path) -> None:
+    assert run(b"x" * (17 << 20), ON, tmp_path).returncode == 2
