@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,19 @@ from hypothesis import strategies as st
 from ralph.adapters.bash_tree import reader
 from ralph.core.danger import judge
 from ralph.core.danger_rule import UNREADABLE
+from ralph.core.shell_nodes import Script
 from ralph.hooks.pre_tool import verdict_on
 
 pytest.importorskip("tree_sitter")
-READ = reader()
-assert READ is not None
+
+
+def found_reader() -> Callable[[str], Script]:
+    read = reader()
+    assert read is not None
+    return read
+
+
+READ = found_reader()
 
 
 @pytest.mark.parametrize("command", [*(command for _, command in DENIED), *HIDDEN])

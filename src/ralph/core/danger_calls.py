@@ -5,7 +5,6 @@ from ralph.core.danger_inner import find_actions, inner_commands, xargs_commands
 from ralph.core.danger_output import output_of
 from ralph.core.danger_rule import EVASION, REMOTE, Call, Refused
 from ralph.core.danger_rules import judge_assignment, judge_call
-from ralph.core.shell_nodes import Unfollowable
 from ralph.core.shell_text import ANY, NAMED, NET, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -100,9 +99,7 @@ class Caller:
         """A command that another one runs."""
         if not argv:
             return ""
-        self.judge.steps += 1
-        if self.judge.steps > 3000 or len(argv) > 5000:
-            raise Unfollowable("it is too long to follow")
+        self.judge.count()
         return self.call(argv, state)
 
     def _script(self, text: str, params: list[str], state: "State", what: str) -> str:
@@ -281,8 +278,12 @@ class Caller:
                 text = word[2:] if word[:2] == "-S" else word.partition("=")[2]
                 rest = text or (words.pop(0) if words else "")
                 return self._script(" ".join([rest, *words]), [], inner, "the text after -S")
-            if word in ("-u", "-C", "--unset", "--chdir"):
+            if word in ("-u", "--unset"):
                 words = words[1:]
+            elif word.startswith(("-C", "--chdir")):
+                glued = word[2:] if word[:2] == "-C" else word.partition("=")[2]
+                place = glued or (words.pop(0) if words else ANY)
+                self.cd(Call(["cd", place], inner, self.judge.places), inner)
             elif word[:1] != "-":
                 name, _, value = word.partition("=")
                 judge_assignment(name, value, self.judge, inner)

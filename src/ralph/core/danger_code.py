@@ -20,7 +20,7 @@ from ralph.core.danger_rule import (
     Refused,
     positional,
 )
-from ralph.core.danger_secrets import is_credential
+from ralph.core.danger_secrets import is_credential, is_environment_file
 from ralph.core.shell_text import ANY
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -40,7 +40,7 @@ _RUNS = (
 )
 _RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
 _DELETES = (
-    r"\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
+    r"\.rm(?=\s*\()|\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
     r"|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
     r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*)"
     r"|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete)"
@@ -118,6 +118,8 @@ def judge_code(code: str, call: "Call", caller: "Caller") -> None:
         raise Refused(KILL, "it ends every process")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
+    if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")", code):
+        raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
     if "0.0.0.0" in texts and re.search(r"bind|listen|run|serve|Server|host", code):  # noqa: S104
         raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
 
@@ -134,7 +136,8 @@ def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
     home = call.places.where.home
     for text in texts:
         path = f"{home}{text[1:]}" if text.startswith("~/") else text
-        if "\n" not in path and is_credential(path, call.places, call.state.cwd):
+        secret = is_credential(path, call.places, call.state.cwd) or is_environment_file(path)
+        if "\n" not in path and secret:
             raise Refused(CREDENTIALS, f"{text} holds credentials")
     if re.search(_DUMPS, code, re.MULTILINE):
         raise Refused(CREDENTIALS, "it prints every variable of the environment")

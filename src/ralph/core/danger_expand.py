@@ -16,6 +16,7 @@ from ralph.core.shell_text import (
     split,
     unknown,
 )
+from ralph.core.shell_words import is_name
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ class Expander:
         return hide(split(value, " \t\n" if separators is None else separators))
 
     def _tilde(self, text: str) -> str:
+        name, equals, value = text.partition("=")
+        if equals and value.startswith("~") and is_name(name):
+            return f"{name}={self._tilde(value)}"
         if not text.startswith("~"):
             return text
         user, slash, rest = text[1:].partition("/")

@@ -82,8 +82,6 @@ def _moves(call: Call) -> bool:
 def _copies(call: Call) -> bool:
     target = call.value("-t", "--target-directory") if call.name != "rsync" else None
     last = [target] if target else call.args[1:][-1:]
-    if call.name == "rsync" and any(":" in path for path in last):
-        return False  # another machine: the rules about exfiltration
     if call.name == "rsync" and call.has("--delete", "--delete-after", "--delete-excluded"):
         return _each(call, last, "deletes in")
     return _each(call, last, "overwrites", into=True)
@@ -228,7 +226,7 @@ RULES = (
     Rule(FILES, "", "mv rename", test=_moves),
     Rule(FILES, "", "cp install rsync ditto", test=_copies),
     Rule(FILES, "", "ln link", test=_links),
-    Rule(FILES, "", "tee truncate fallocate sponge mkfifo", test=_written),
+    Rule(FILES, "", "tee truncate fallocate sponge mkfifo patch", test=_written),
     Rule(FILES, "", "sed gsed perl", test=_edits),
     Rule(FILES, "", "dd", test=_dd),
     Rule(FILES, "", "tar gtar bsdtar unzip", test=_unpacks),

@@ -1,5 +1,6 @@
 """Rules about git: nothing that was committed is lost, nothing that was pushed is replaced."""
 
+from ralph.core.danger_files import judge_change
 from ralph.core.danger_rule import (
     EVASION,
     EXFILTRATION,
@@ -88,7 +89,9 @@ def _settings(call: Call) -> list[tuple[str, str]]:
 
 def _runs_by_setting(call: Call) -> bool:
     return any(
-        value[:1] == "!" or (key.startswith(_COMMAND_KEYS) and value not in _HARMLESS)
+        value[:1] == "!"
+        or key.startswith("alias.")
+        or (key.startswith(_COMMAND_KEYS) and value not in _HARMLESS)
         for key, value in _settings(call)
     )
 
@@ -119,7 +122,25 @@ def _sets_ref(call: Call) -> bool:
     return len(call.subs) > 2 or call.has("--delete") or call.has_letter("d")
 
 
+def _writes_output(call: Call) -> bool:
+    path = call.value("--output") or (call.value("-o") if call.subs[:1] == ["archive"] else None)
+    if path:
+        judge_change(path, call.places, call.state.cwd, "overwrites")
+    return False
+
+
 RULES = (
+    Rule(FILES, "", "git", test=_writes_output),
+    Rule(
+        EVASION,
+        "git would run a command",
+        "git",
+        sub="grep",
+        flags="--open-files-in-pager",
+        letters="O",
+        valued="ef",
+    ),
+    Rule(GIT, "it moves a branch", "git", sub="checkout|switch", letters="BC", valued="bc"),
     Rule(GIT, "it rewrites the last commit; make a new one", "git", sub="commit", flags="--amend"),
     Rule(
         GIT,

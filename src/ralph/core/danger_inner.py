@@ -239,7 +239,8 @@ def find_actions(call: "Call") -> list[list[str]]:
     free = kinds <= {FREE_PLACE, ROOT} and not any(
         call.places.is_git(start, cwd) or call.places.steers(start, cwd) for start in starts
     )
-    found = [FREE] if free else [f"{start.rstrip('/')}/{NAMED}" for start in starts]
+    named = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if word == "-name"), NAMED)
+    found = [FREE] if free else [f"{start.rstrip('/')}/{named}" for start in starts]
     made = []
     if "-delete" in rest:
         narrow = any(word in _NARROW for word in rest)

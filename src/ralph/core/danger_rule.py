@@ -64,7 +64,7 @@ class Call:
     __slots__ = ("args", "name", "places", "shown", "state", "subs", "words")
 
     def __init__(self, argv: list[str], state: "State", places: "Places") -> None:
-        self.name = argv[0].rpartition("/")[2] or argv[0]
+        self.name = (argv[0].rpartition("/")[2] or argv[0]).removesuffix(".exe")
         self.words = argv[1:]
         self.state, self.places = state, places
         self.args = positional(self.words, frozenset())

@@ -90,12 +90,16 @@ class Judge:
                 inner.params = [FREE] * 9
                 self.run(body, inner)
 
-    def run(self, node: "Node", state: State) -> str:
-        """Judge what is in a node; what it prints."""
+    def count(self) -> None:
+        """One more step; there is an end to them."""
         self.steps += 1
-        self.depth += 1
         if self.steps > _MOST_STEPS or self.depth > _DEEPEST:
             raise Unfollowable("it is too long or too deep to follow")
+
+    def run(self, node: "Node", state: State) -> str:
+        """Judge what is in a node; what it prints."""
+        self.count()
+        self.depth += 1
         try:
             return _RUNNERS[type(node)](self, node, state)
         finally:
@@ -150,6 +154,8 @@ class Judge:
             else list(state.params)
         )
         if len(words) > _MANY:
+            if _spawns(node.body):
+                raise Refused(BOMB, "it starts very many processes at once")
             words = list(dict.fromkeys(NAMED if w.isdecimal() else w for w in words))
         before = state.weak
         printed = []
@@ -242,7 +248,7 @@ class Judge:
         targets = self._open(node.redirects, inner)
         printed = self._judged(argv, inner) if argv else ""
         if inner is not state:
-            state.cwd = inner.cwd
+            state.take(inner, {assign.name for assign in node.assigns})
         state.stdin = before
         return self._written(targets, printed, state)
 
@@ -317,7 +323,12 @@ def _spawns_endlessly(node: Loop) -> bool:
         or head.words[0].literal() not in ("true", ":")
     ):
         return False
-    items = node.body.items
+    return _spawns(node.body)
+
+
+def _spawns(body: Script) -> bool:
+    """Whether something is sent to the background, and nothing waits or ends it."""
+    items = body.items
     plain = [item.words[0].literal() for item in items if isinstance(item, Simple) and item.words]
     waits = any(word in ("sleep", "wait", "break", "exit", "read") for word in plain)
     return any(isinstance(item, Background) for item in items) and not waits

@@ -112,6 +112,9 @@ _DATA = (
 )
 
 
+_SINGLE = (".ssh/id_rsa", ".ssh/id_ed25519", ".aws/credentials", ".netrc", ".npmrc")
+
+
 def judge_reading(path: str, places: "Places", cwd: str) -> None:
     """Refuse to read what holds credentials."""
     if is_credential(path, places, cwd):
@@ -123,14 +126,21 @@ def is_credential(path: str, places: "Places", cwd: str) -> bool:
     if path.endswith(".pub") or unknown(cwd) or path.startswith("-"):
         return False
     home, whole = places.at_home(path, cwd), places.absolute(path, cwd)
-    if home and (home.startswith(_AT_HOME) or f"{home}/" in _AT_HOME):
+    if home and (home.startswith(_AT_HOME) or f"{home}/" in (".ssh/", *_AT_HOME)):
         return True
+    if any(c in whole for c in "*?["):
+        from fnmatch import fnmatchcase
+
+        known = (*_ANYWHERE, *(f"{places.where.home}/{name}" for name in _SINGLE))
+        if any(fnmatchcase(name, whole) for name in known):
+            return True
     if whole.startswith("/proc/") and whole.endswith("/environ"):
         return True
     return whole.startswith(_ANYWHERE) or path.rpartition("/")[2] in _KEYS
 
 
-def _is_environment_file(path: str) -> bool:
+def is_environment_file(path: str) -> bool:
+    """Whether a file of this name sets the environment's secrets; samples do not."""
     name = path.rpartition("/")[2]
     return (name == ".env" or name.startswith(".env.")) and not name.endswith(_SAMPLES)
 
@@ -152,7 +162,7 @@ def _reads(call: Call) -> bool:
         return False
     for path in _candidates(call):
         judge_reading(path, call.places, call.state.cwd)
-        if call.name in _ENV_READERS and _is_environment_file(path):
+        if call.name in _ENV_READERS and is_environment_file(path):
             raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
     return False
 

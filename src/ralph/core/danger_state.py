@@ -46,6 +46,12 @@ class State:
         other.piped, other.added_remote = self.piped, self.added_remote
         return other
 
+    def take(self, other: "State", passing: set[str]) -> None:
+        """Go on from a state in which these variables held for one command only."""
+        self.cwd, self.params = other.cwd, other.params
+        self.variables |= {n: v for n, v in other.variables.items() if n not in passing}
+        self.arrays |= {n: v for n, v in other.arrays.items() if n not in passing}
+
     def assign(self, name: str, value: str) -> None:
         """Give a variable a value, or one more if this may not happen."""
         self.choice.pop(name, None)
@@ -65,7 +71,7 @@ class State:
         if name == "#":
             return NAMED
         if name in "@*":
-            return " ".join(self.params)
+            return ANY
         place = int(name)
         if place == 0:
             return self.zero

@@ -133,6 +133,40 @@ def _make_runs(call: Call) -> bool:
     return any(word.startswith(("SHELL=", "--eval")) for word in call.words)
 
 
+def _history_option(call: Call) -> bool:
+    return "history" in call.words
+
+
+def _escapes(call: Call) -> bool:
+    """A line that begins with `!` runs a command in many programs."""
+    lines = (call.state.stdin or "").splitlines()
+    return any(line.lstrip().startswith("!") for line in lines) or any(
+        word.startswith(("+!", "+:!")) for word in call.words
+    )
+
+
+def _database_shell(call: Call) -> bool:
+    texts = [*call.words, call.state.stdin or ""]
+    return any(mark in text for text in texts for mark in (".shell", ".system", "\\!"))
+
+
+def _make_from_input(call: Call) -> bool:
+    return call.value("-f", "--file", "--makefile") in ("-", "/dev/stdin")
+
+
+def _ssh_command(call: Call) -> bool:
+    return any("proxycommand" in w.lower() or "localcommand" in w.lower() for w in call.words)
+
+
+def _packer(call: Call) -> bool:
+    """`tar -I PROGRAM`: the usual ones are fine."""
+    program = call.clustered("I", "fC") or call.value("--use-compress-program")
+    return bool(program) and str(program).split()[0] not in _PACKERS
+
+
+_PACKERS = names("gzip pigz bzip2 pbzip2 lbzip2 xz pixz zstd pzstd zstdmt lz4 brotli")
+
+
 RULES = (
     Rule(
         PRIVILEGE,
@@ -285,4 +319,17 @@ RULES = (
         EVASION, "it runs a command from an editor", "vim vi nvim ex view emacs", test=_editor_shell
     ),
     Rule(EVASION, "it changes what make runs", "make gmake", test=_make_runs),
+    Rule(HISTORY, "it turns the shell's history off", "shopt", test=_history_option),
+    Rule(BOMB, "it never ends", "yes", test=_in_background),
+    Rule(EVASION, "it runs a command from within", "ed ex ftp less more mail", test=_escapes),
+    Rule(
+        EVASION, "it runs a command from within", "sqlite3 sqlite psql mysql", test=_database_shell
+    ),
+    Rule(EVASION, "nobody can tell what make would run", "make gmake", test=_make_from_input),
+    Rule(EVASION, "it runs a command from within", "ssh scp sftp", test=_ssh_command),
+    Rule(EVASION, "it runs a command from within", "tar gtar bsdtar", test=_packer),
+    Rule(EVASION, "it runs a command from within", "man", flags="--pager", letters="P"),
+    Rule(EVASION, "it runs a command from within", "sort", flags="--compress-program"),
+    Rule(EVASION, "it runs a command from within", "split", flags="--filter"),
+    Rule(EVASION, "it runs a command from within", "zip", flags="--unzip-command -TT"),
 )

@@ -110,7 +110,11 @@ def _sequence(text: str) -> list[str]:
     first, last = ends[0], ends[1]
     if _is_number(first) and _is_number(last):
         low, high = sorted((int(first), int(last)))
-        return [str(n) for n in range(low, high + 1)] if high - low < _MOST_FIELDS else [ANY]
+        return (
+            [str(n) for n in range(low, high + 1)]
+            if high - low < _MOST_FIELDS
+            else [NAMED] * _MOST_FIELDS
+        )
     if len(first) == len(last) == 1:
         low, high = sorted((ord(first), ord(last)))
         return [chr(n) for n in range(low, high + 1)]
