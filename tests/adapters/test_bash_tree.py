@@ -30,15 +30,15 @@ def found_reader() -> Callable[[str], Script]:
 READ = found_reader()
 
 
-@pytest.mark.parametrize("command", [*(command for _, command in DENIED), *HIDDEN])
-def test_what_is_refused_is_refused_by_both(command: str) -> None:
-    assert not judge(command, WHERE, (), READ).allowed
+def test_what_is_refused_is_refused_by_both() -> None:
+    commands = [*(command for _, command in DENIED), *HIDDEN]
+    assert [command for command in commands if judge(command, WHERE, (), READ).allowed] == []
 
 
-@pytest.mark.parametrize("command", ALLOWED)
-def test_what_is_allowed_is_allowed_by_both_or_beyond_the_grammar(command: str) -> None:
-    found = judge(command, WHERE, (), READ)
-    assert found.allowed or found.category == UNREADABLE, f"{found.category}: {found.reason}"
+def test_what_is_allowed_is_allowed_by_both_or_beyond_the_grammar() -> None:
+    found = [(command, judge(command, WHERE, (), READ)) for command in ALLOWED]
+    wrong = [(c, v.category, v.reason) for c, v in found if v.category not in ("", UNREADABLE)]
+    assert not wrong
 
 
 def test_hardly_anything_is_beyond_the_grammar() -> None:

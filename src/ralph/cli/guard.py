@@ -33,9 +33,13 @@ Exit codes: 0 allowed, 2 refused.
 """
 
 
-@click.group(epilog=_EPILOG)
-def guard() -> None:
+@click.group(invoke_without_command=True, epilog=_EPILOG)
+@click.pass_context
+def guard(context: click.Context) -> None:
     """Judge shell commands as the guard does before an agent runs them."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(2)
 
 
 @guard.command(epilog=_CHECK_EPILOG)
