@@ -73,14 +73,14 @@ class Launched:
             os.waitpid(self.pid, 0)
 
 
-def launch() -> Launched:
-    """Start a keeper. It gets ready while we go on."""
+def launch(program: str = __file__) -> Launched:
+    """Start a keeper, or another program of its kind. It gets ready while we go on."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
     nowhere = os.open(os.devnull, os.O_RDWR)
     try:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", __file__],
+            [sys.executable, "-I", "-S", program],
             os.environ,
             file_actions=[
                 *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),

@@ -26,6 +26,13 @@ def parent(pid: int) -> int:
     return int(fields[1]) if len(fields) > 1 else 0
 
 
+def number_inside(pid: int) -> int:
+    """The number that a process has in its own PID namespace; 0 where nobody knows."""
+    lines = _read(f"/proc/{pid}/status", -1).splitlines()
+    words = next((line.split() for line in lines if line.startswith(b"NSpid:")), [b"0"])
+    return int(words[-1])
+
+
 def line_of(pid: int) -> list[int]:
     """A process and everybody above it."""
     line: list[int] = []

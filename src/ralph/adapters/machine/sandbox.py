@@ -87,7 +87,7 @@ def bubblewrap(machine: Machine) -> Check:
     works = machine.ask(path, "--ro-bind", "/", "/", "true")
     found = f"{version} at {path}"
     if works.trouble:
-        return warning("bwrap", f"{found}: {works.trouble}", _namespace_remedy())
+        return warning("bwrap", f"{found}: {works.trouble}", namespace_remedy())
     layers = version[0].isdigit() and version_numbers(version) >= (0, 11)
     more = ", and mount overlays" if layers else ", without overlays of its own (0.11 has them)"
     return ok("bwrap", f"{found}: this machine can contain with it{more}")
@@ -133,7 +133,7 @@ def _ability(name: str, answer: Answer | None, can: str, needed_for: str) -> Che
         return warning(name, f"{_NO_UNSHARE} (for {needed_for})", _INSTALL_UNSHARE)
     if answer.trouble:
         text = f"this machine cannot: {answer.trouble} (for {needed_for})"
-        return warning(name, text, _namespace_remedy())
+        return warning(name, text, namespace_remedy())
     return ok(name, f"{can} (for {needed_for})")
 
 
@@ -141,7 +141,7 @@ def _as_whom() -> str:
     return " as root; for others it was not tried" if os.geteuid() == 0 else ""
 
 
-def _namespace_remedy() -> str:
+def namespace_remedy() -> str:
     """What to type, from what the kernel says of itself."""
     return next((r for n, value, r in _SYSCTLS if _sysctl(n) == value), _IN_CONTAINER)
 

@@ -1,0 +1,201 @@
+"""How a sandbox is furnished, by its first process: an overlay on the project, the rest of the host
+to be read only, private places for temporary files, and nothing to see of Ralph's state.
+
+Standard library only: this runs in `namespace.py`.
+"""
+
+import os
+from os.path import dirname, isdir, realpath
+
+from ralph.adapters.sandbox import kernel
+
+TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypedDict
+
+    class Plan(TypedDict):
+        """What a sandbox shall be. Paths are real and absolute."""
+
+        project: bytes
+        place: bytes  # a directory with `upper` and `work` for the layer
+        memory: int  # bytes; not 0: the layer is kept in memory, and is no larger
+        network: str  # off, on or proxy
+        root: bool
+        hidden: list[bytes]  # directories
+        visible: list[bytes]  # what is to be seen although it lies in a hidden place
+
+    Step = Callable[[str, Callable[[], None]], None]
+
+_PRIVATE = (b"/tmp", b"/var/tmp")
+_SERVICES = b"/run"  # sockets in there lead out of every sandbox
+_DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
+_DEVICE_LINKS = {
+    b"fd": b"/proc/self/fd",
+    b"stdin": b"/proc/self/fd/0",
+    b"stdout": b"/proc/self/fd/1",
+    b"stderr": b"/proc/self/fd/2",
+    b"ptmx": b"pts/ptmx",
+}
+_PASSWORDS = (b"/etc/shadow", b"/etc/gshadow", b"/etc/shadow-", b"/etc/gshadow-")
+# Through these root would reach the whole machine.
+_KERNEL = (b"sys", b"sysrq-trigger", b"irq", b"bus", b"fs", b"acpi", b"scsi")
+_RESOLVER = b"/etc/resolv.conf"
+_SAFELY = kernel.MS_NOSUID | kernel.MS_NODEV
+
+
+class Made:
+    """What is handed to Ralph: descriptors of the upper layer and of the project as it looks."""
+
+    def __init__(self, upper: int, merged: int, kept: str) -> None:
+        self.upper = upper
+        self.merged = merged
+        self.kept = kept  # on disk, or in memory
+
+
+def furnish(plan: "Plan", step: "Step") -> Made:
+    """Do everything, in an order that never shows more than at the end."""
+    step("keep mounts private", lambda: kernel.mount(b"", b"/", flags=_PRIVATELY))
+    made = _overlay(plan, step)
+    seen = {path: _handle(path) for path in _to_be_seen(plan)}
+    fresh = _processes()
+    writable = [plan["project"]]
+    step("make /dev", _devices)
+    hidden = [place for place in (*_PRIVATE, _SERVICES, *plan["hidden"]) if isdir(place)]
+    for place in dict.fromkeys(map(realpath, hidden)):
+        if isdir(place):  # it may lie in one that is hidden by now
+            step(f"hide {os.fsdecode(place)}", lambda place=place: _hide(place))  # type: ignore[misc]
+            writable += [place] if place in _PRIVATE else []
+    for path, handle in seen.items():
+        step(f"show {os.fsdecode(path)}", lambda p=path, h=handle: _show(p, h))  # type: ignore[misc]
+    step("show the project", lambda: _show(plan["project"], made.merged))
+    if plan["root"]:
+        step("hide what root could read or write", lambda: _shield(fresh=fresh))
+    step(
+        "make the host read only", lambda: _only_readable(writable, fresh=fresh or not plan["root"])
+    )
+    os.close(made.merged)  # it may be the mount that is hidden now
+    made.merged = os.open(plan["project"], os.O_RDONLY | os.O_DIRECTORY)
+    return made
+
+
+_PRIVATELY = kernel.MS_REC | kernel.MS_PRIVATE
+
+
+def _overlay(plan: "Plan", step: "Step") -> Made:
+    """The project with a layer above it, on disk if the disk can hold one, else in memory."""
+    if not plan["memory"]:
+        try:
+            return _mounted(plan, "on disk")
+        except OSError:
+            pass  # another overlay holds the place, or a file system without what it takes
+    size = b",size=%d" % plan["memory"] if plan["memory"] else b""
+    kind = b"tmpfs"
+    step(
+        "mount memory for the layer",
+        lambda: kernel.mount(kind, plan["place"], kind, _SAFELY, b"mode=700" + size),
+    )
+    for name in (b"upper", b"work"):
+        os.mkdir(os.path.join(plan["place"], name), 0o700)
+    made: list[Made] = []
+    step("mount the overlay", lambda: made.append(_mounted(plan, "in memory")))
+    return made[0]
+
+
+def _mounted(plan: "Plan", kept: str) -> Made:
+    lower = _handle(plan["project"])
+    upper = os.open(os.path.join(plan["place"], b"upper"), os.O_RDONLY | os.O_DIRECTORY)
+    work = _handle(os.path.join(plan["place"], b"work"))
+    os.fchmod(upper, os.stat(plan["project"]).st_mode & 0o7777)
+    # By descriptors, since names may hold commas and colons. Volatile: nothing is synced at the
+    # end, which would wait for the whole disk.
+    places = (_by(lower), _by(upper), _by(work))
+    data = b"lowerdir=%b,upperdir=%b,workdir=%b,userxattr,volatile" % places
+    kernel.mount(b"overlay", plan["project"], b"overlay", _SAFELY, data)
+    os.close(lower)
+    os.close(work)
+    merged = os.open(plan["project"], os.O_RDONLY | os.O_DIRECTORY)
+    return Made(upper, merged, kept)
+
+
+def _handle(path: bytes) -> int:
+    return os.open(path, os.O_PATH)
+
+
+def _by(descriptor: int) -> bytes:
+    return b"/proc/self/fd/%d" % descriptor
+
+
+def _to_be_seen(plan: "Plan") -> "list[bytes]":
+    """What is there, of what shall be seen; the resolver's file may lie among the services."""
+    paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]
+    places = (*_PRIVATE, _SERVICES, *plan["hidden"])
+    inside = [p for p in paths if any(p.startswith(place + b"/") for place in places)]
+    return [path for path in inside if os.path.exists(path)]
+
+
+def _processes() -> bool:
+    """A /proc of our own. Within some containers there can be none: then the outer one stays,
+    which is harmless, since what it shows is not ours to touch."""
+    try:
+        kernel.mount(b"proc", b"/proc", b"proc", _SAFELY | kernel.MS_NOEXEC)
+    except OSError:
+        return False
+    return True
+
+
+def _devices() -> None:
+    """The few that programs need; the others are the host's hardware."""
+    handles = {n: _handle(b"/dev/" + n) for n in _DEVICES if os.path.exists(b"/dev/" + n)}
+    kernel.mount(b"tmpfs", b"/dev", b"tmpfs", kernel.MS_NOSUID, b"mode=755,size=64k")
+    for name, handle in handles.items():
+        _touch(b"/dev/" + name)
+        kernel.mount(_by(handle), b"/dev/" + name, flags=kernel.MS_BIND)
+        os.close(handle)
+    for name, target in _DEVICE_LINKS.items():
+        os.symlink(target, b"/dev/" + name)
+    os.mkdir(b"/dev/pts")
+    os.mkdir(b"/dev/shm")
+    options = b"newinstance,ptmxmode=0666,mode=620"
+    kernel.mount(b"devpts", b"/dev/pts", b"devpts", kernel.MS_NOSUID, options)
+    kernel.mount(b"tmpfs", b"/dev/shm", b"tmpfs", _SAFELY, b"mode=1777")
+
+
+def _hide(place: bytes) -> None:
+    mode = b"mode=1777" if place in _PRIVATE else b"mode=755"
+    kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, mode)
+
+
+def _show(path: bytes, handle: int) -> None:
+    """Put something back where it was, if it is hidden."""
+    there = os.fstat(handle)
+    if os.path.exists(path) and os.path.samestat(os.stat(path), there):
+        return
+    if isdir(_by(handle)):
+        os.makedirs(path, exist_ok=True)
+    else:
+        os.makedirs(dirname(path), exist_ok=True)
+        _touch(path)
+    kernel.mount(_by(handle), path, flags=kernel.MS_BIND | kernel.MS_REC)
+
+
+def _touch(path: bytes) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def _shield(*, fresh: bool) -> None:
+    for path in filter(os.path.exists, _PASSWORDS):
+        kernel.mount(b"/dev/null", path, flags=kernel.MS_BIND)
+    for name in _KERNEL if fresh else ():
+        path = b"/proc/" + name
+        if os.path.exists(path):
+            kernel.mount(path, path, flags=kernel.MS_BIND)
+
+
+def _only_readable(writable: "list[bytes]", *, fresh: bool) -> None:
+    """Everything to be read only, then what is ours to be written again."""
+    shut = kernel.ATTR_RDONLY | kernel.ATTR_NODEV
+    kernel.set_mount(b"/", put=shut | kernel.ATTR_NOSUID, recursive=True)
+    kernel.set_mount(b"/dev", clear=shut, recursive=True)
+    for place in (*writable, *([b"/proc"] if fresh else [])):
+        kernel.set_mount(place, clear=kernel.ATTR_RDONLY)

@@ -1,0 +1,196 @@
+"""What a sandbox is: a place to run that can be undone (B §Execution Environment, §Rollback).
+
+A backend is a module with `NAME`, `probe` and `open`. Three properties come apart: contain (what a
+command may touch), rollback (whether that can be undone), egress (whom it may call).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import IO, Protocol, Self
+
+from ralph.adapters.process import Child
+from ralph.core.value import value
+
+
+@value
+class Capabilities:
+    """What a backend does here; `why` says what it rests on, or what is missing."""
+
+    contain: bool
+    rollback: bool
+    egress: bool
+    why: str
+    usable: bool = True
+
+
+@value
+class Network:
+    """Whom a sandbox may call: everybody, or these hosts, which may be none."""
+
+    everybody: bool = False
+    hosts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "on" if self.everybody else ",".join(self.hosts) or "off"
+
+
+OFF, ON = Network(), Network(everybody=True)
+
+
+@value
+class Policy:
+    """How a sandbox shall be. The state directory is hidden in it, and keeps its layer."""
+
+    environ: Mapping[str, str]
+    state: str
+    network: Network = OFF
+    hidden: tuple[str, ...] = ()  # more directories that are not to be seen
+    visible: tuple[str, ...] = ()  # what is to be seen, read only, although it lies in /tmp
+    memory: int = 0  # bytes; not 0: the layer is kept in memory, and is no larger
+
+
+class Kind(StrEnum):
+    """What became of a path."""
+
+    ADDED = "added"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+    MODE = "mode"
+    SYMLINK = "symlink"  # a link that is new, or leads elsewhere now
+
+
+class Entry(StrEnum):
+    """What stands at a path."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"  # a socket, a pipe, a device
+
+
+@value
+class Change:
+    """One path that differs from the project; bytes that are no UTF-8 are surrogates."""
+
+    path: str
+    kind: Kind
+    entry: Entry = Entry.FILE
+
+
+@value
+class Spared:
+    """A change that was not applied, and why."""
+
+    path: str
+    why: str
+
+
+@value
+class Kept:
+    """What a commit did. `held` waits for review, `changed` is what a person changed meanwhile."""
+
+    applied: tuple[str, ...] = ()
+    held: tuple[Spared, ...] = ()
+    changed: tuple[Spared, ...] = ()
+    failed: tuple[Spared, ...] = ()
+    saved: str = ""  # the directory with what was not applied
+
+    @property
+    def spared(self) -> tuple[Spared, ...]:
+        """All that was not applied."""
+        return (*self.held, *self.changed, *self.failed)
+
+
+@value
+class Result:
+    """How a command ended, and what it printed."""
+
+    code: int
+    output: bytes
+    error: bytes
+
+
+class Files(Protocol):
+    """The project's files as the sandbox sees them. Paths are relative, without links and `..`."""
+
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+        """Make or replace a file, and the directories above it."""
+
+    def list(self, path: str = "") -> tuple[str, ...]:
+        """The names in a directory, sorted."""
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or a directory with everything in it."""
+
+
+class Sandbox(Protocol):
+    """An open sandbox. `close` ends whatever runs in it; what was not committed is then gone."""
+
+    @property
+    def project(self) -> str:
+        """Where the project is, for commands in the sandbox."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this one does."""
+
+    @property
+    def fs(self) -> Files:
+        """The project's files."""
+
+    def spawn(
+        self,
+        argv: Iterable[str],
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+        *,
+        stdin: bytes | None = None,
+    ) -> Child:
+        """Start a program; OSError if it cannot be started."""
+
+    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a program on streams that we have."""
+
+    def bash(self, command: str) -> Result:
+        """Run a shell command to its end."""
+
+    def eval(self, code: str, language: str = "python") -> Result:
+        """Run Python, or TypeScript where a runner is installed."""
+
+    def git(self, *arguments: str) -> Result:
+        """Run the real git on the project as the sandbox sees it."""
+
+    def changes(self) -> tuple[Change, ...]:
+        """What differs from the project, sorted by path."""
+
+    def diff(self, change: Change) -> str:
+        """A change in detail, as a unified diff."""
+
+    def commit(self, *, everything: bool = False) -> Kept:
+        """Apply the changes to the project, but for what is held unless everything is wanted."""
+
+    def discard(self) -> None:
+        """Forget the changes. ConfigError where there is no rollback."""
+
+    def close(self) -> None:
+        """End what runs, and leave nothing behind."""
+
+    def __enter__(self) -> Self:
+        """Closed when left."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+
+
+class Backend(Protocol):
+    """A way to make sandboxes."""
+
+    def probe(self, project: str, policy: Policy) -> Capabilities:
+        """Try it for real, here; never an exception."""
+
+    def open(self, project: str, policy: Policy) -> Sandbox:
+        """A sandbox over a project. ConfigError says what is missing."""

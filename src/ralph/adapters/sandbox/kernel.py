@@ -1,0 +1,94 @@
+"""The system calls that namespaces and mounts need, and Python 3.11 does not have.
+
+Standard library only and quick to import: not by ctypes, which costs every start milliseconds.
+"""
+
+import _ctypes
+import os
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
+_AT_RECURSIVE = 0x8000
+_AT_FDCWD = -100
+_MOUNT_SETATTR = 442  # the same number on every architecture
+
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_LAST_CAPABILITY = 63
+_CAPABILITY_VERSION = 0x20080522
+# What a root user needs for work on files, and to become somebody else: CHOWN, DAC_OVERRIDE,
+# FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE. None of them leads out of a sandbox.
+OF_ROOT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
+
+
+TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
+if TYPE_CHECKING:
+    _Simple = _ctypes._SimpleCData[int]  # noqa: SLF001  ctypes does so too
+else:
+    _Simple = _ctypes._SimpleCData  # noqa: SLF001
+
+
+class _Int(_Simple):  # what ctypes calls c_int
+    _type_ = "i"
+
+
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = _Int
+
+
+_LIBC = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this very program
+
+
+def _call(name: str, *arguments: int | bytes | None) -> None:
+    function = _Function(_ctypes.dlsym(_LIBC, name))
+    if function(*arguments) < 0:
+        number = _ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces of these kinds for new ones."""
+    _call("unshare", flags)
+
+
+def mount(
+    source: bytes, target: bytes, kind: bytes = b"", flags: int = 0, data: bytes = b""
+) -> None:
+    """Mount a file system, or with MS_BIND what is mounted elsewhere."""
+    _call("mount", source or b"none", target, kind or None, flags, data or None)
+
+
+def set_mount(target: bytes, *, put: int = 0, clear: int = 0, recursive: bool = False) -> None:
+    """Change what may be done through a mount, or through all that are mounted below it."""
+    attributes = b"".join(word.to_bytes(8, "little") for word in (put, clear, 0, 0))
+    flags = _AT_RECURSIVE if recursive else 0
+    _call("syscall", _MOUNT_SETATTR, _AT_FDCWD, target, flags, attributes, len(attributes))
+
+
+def die_with_parent(number: int) -> None:
+    """Get this signal when our parent, which must have one thread only, ends."""
+    _call("prctl", _PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
+def keep_capabilities(kept: frozenset[int]) -> None:
+    """Give up all other capabilities, also those that a program could bring."""
+    for number in range(_LAST_CAPABILITY + 1):
+        if number not in kept:
+            try:
+                _call("prctl", _PR_CAPBSET_DROP, number, 0, 0, 0)
+            except OSError:
+                break  # the kernel has no more
+    _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    mask = sum(1 << number for number in kept).to_bytes(4, "little")
+    header = _CAPABILITY_VERSION.to_bytes(4, "little") + bytes(4)
+    _call("capset", header, mask + mask + bytes(4) + bytes(12))

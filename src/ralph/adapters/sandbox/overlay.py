@@ -1,0 +1,195 @@
+"""The backend `overlay`: namespaces and the kernel's overlayfs. It contains, can be undone, and
+decides who may be called."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ralph.adapters.files import ensure_state_root
+from ralph.adapters.sandbox import apply, place
+from ralph.adapters.sandbox.base import Common, Moment, real_project
+from ralph.adapters.sandbox.compare import layer_changes
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Policy
+from ralph.adapters.sandbox.launcher import Launcher, Opened, RefusedError
+from ralph.adapters.sandbox.proxy import Proxy
+from ralph.adapters.sandbox.tree import Tree
+from ralph.core.value import replace
+from ralph.errors import ConfigError, RalphError
+
+if TYPE_CHECKING:
+    from ralph.adapters.sandbox.furnish import Plan
+
+NAME = "overlay"
+LAUNCHER = Launcher()  # one process makes all sandboxes of a program
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_OURSELVES = ("localhost", "127.0.0.1", "::1")
+
+
+def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interface has it so
+    """A sandbox over a project. ConfigError says what is missing."""
+    moment = Moment()
+    LAUNCHER.begin()  # it gets ready while we go on
+    project = real_project(project)
+    kept = place.claim(policy.state, project)
+    try:
+        opened = LAUNCHER.open(_plan(project, policy, kept))
+    except RefusedError as error:
+        kept.remove()
+        raise ConfigError(f"no sandbox: {error}", remedy()) from error
+    except BaseException:
+        kept.remove()
+        raise
+    return Overlay(project, policy, kept, opened, moment.passed())
+
+
+def _plan(project: str, policy: Policy, kept: place.Place) -> "Plan":
+    for name in ("upper", "work"):
+        kept.directory(name)
+    limited = "on" if policy.network.everybody else "proxy" if policy.network.hosts else "off"
+    hidden = map(os.path.realpath, (policy.state, *policy.hidden))
+    return {
+        "project": os.fsencode(project),
+        "place": os.fsencode(kept.path),
+        "memory": policy.memory,
+        "network": limited,
+        "root": os.geteuid() == 0,
+        "hidden": [os.fsencode(path) for path in hidden],
+        "visible": [os.fsencode(os.path.realpath(path)) for path in policy.visible],
+    }
+
+
+class Overlay(Common):
+    """A project under a layer that takes all changes."""
+
+    def __init__(
+        self, project: str, policy: Policy, kept: place.Place, opened: Opened, moment: int
+    ) -> None:
+        root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
+        able = Capabilities(True, True, True, f"changes are kept {opened.kept}{root}")
+        tree = Tree(opened.merged)
+        super().__init__(project, policy, able, keeper=opened.keeper, tree=tree, directory=project)
+        self._place = kept
+        self._opened = opened
+        self._moment = moment
+        self._upper = f"/proc/self/fd/{opened.upper}"
+        self._ended = False
+        self._proxy: Proxy | None = None
+        if opened.listener is not None:
+            self._proxy = Proxy(opened.listener, policy.network.hosts)
+        self._environ = _environment(policy, opened.port)
+
+    def environment(self) -> Mapping[str, str]:
+        """Temporary files are private, and the proxy is named where there is one."""
+        return self._environ
+
+    def changes(self) -> tuple[Change, ...]:
+        """What the upper layer makes of the project."""
+        found = layer_changes(os.fsencode(self._upper), os.fsencode(self.origin))
+        return tuple(sorted(found, key=lambda change: (change.path, change.kind)))
+
+    def commit(self, *, everything: bool = False) -> Kept:
+        """End what runs, then apply the changes."""
+        self._end()
+        changes = self.changes()
+        source = self._lasting(changes)
+        commit = apply.Commit(
+            self.origin,
+            source,
+            self._moment,
+            changes,
+            apply.copies_in(self._upper, changes),
+            everything,
+            os.path.basename(self._place.path),
+        )
+        commit.write(os.path.join(self._place.path, apply.JOURNAL))
+        return finish(commit, self._place.path)
+
+    def _lasting(self, changes: tuple[Change, ...]) -> str:
+        """Where what we commit is found even after we are killed."""
+        if self._opened.kept == "on disk":
+            return os.path.join(self._place.path, "upper")
+        staged = self._place.directory("stage")
+        apply.stage(self._upper, changes, staged)
+        return staged
+
+    def discard(self) -> None:
+        """Forget the changes; the sandbox is closed."""
+        self.close()
+
+    def _after(self, change: Change) -> str:
+        return "" if change.kind is Kind.DELETED else os.path.join(self._upper, change.path)
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._keeper.close()
+            if self._proxy is not None:
+                self._proxy.close()
+
+    def close(self) -> None:
+        """End what runs, and leave nothing behind."""
+        if self._open:
+            self._open = False
+            self._end()
+            self._opened.forget()
+            self._place.remove()
+
+    def _python(self) -> str:
+        """One that is seen in there: ours may lie in a temporary directory."""
+        ours = super()._python()
+        seen = not ours.startswith(("/tmp/", "/var/tmp/", "/run/"))  # noqa: S108
+        return ours if seen else shutil.which("python3", path="/usr/local/bin:/usr/bin") or ours
+
+
+def finish(commit: apply.Commit, path: str) -> Kept:
+    """Apply a commit whose journal is in a sandbox's place, and forget the journal."""
+    kept = apply.apply(commit)
+    above = os.path.dirname(os.path.dirname(path))
+    saved = apply.save(commit, kept, os.path.join(above, "held", os.path.basename(path)))
+    os.unlink(os.path.join(path, apply.JOURNAL))
+    return replace(kept, saved=saved)
+
+
+def recover(project: str, state: str) -> tuple[Kept, ...]:
+    """Tidy up after sandboxes whose owners were killed; what was finished of their commits."""
+    finished = []
+    for path in place.abandoned(state, os.path.realpath(project)):
+        commit = apply.read(os.path.join(path, apply.JOURNAL))
+        if commit is not None:
+            finished.append(finish(commit, path))
+    return tuple(finished)
+
+
+def _environment(policy: Policy, port: int) -> dict[str, str]:
+    environ = {**policy.environ, "TMPDIR": "/tmp", "RALPH_SANDBOX": NAME}  # noqa: S108
+    if not policy.network.everybody:
+        names = (*_PROXIES, *(name.upper() for name in _PROXIES), "no_proxy", "NO_PROXY")
+        environ = {name: text for name, text in environ.items() if name not in names}
+    if port:
+        allowed = {host.partition(":")[0] for host in policy.network.hosts}
+        direct = ",".join(host for host in _OURSELVES if host not in allowed)
+        for name in _PROXIES:
+            environ[name] = environ[name.upper()] = f"http://127.0.0.1:{port}"
+        environ["no_proxy"] = environ["NO_PROXY"] = direct
+    return environ
+
+
+def probe(project: str, policy: Policy) -> Capabilities:
+    """Try it for real: a file in it is in the layer, the host is clean, the network is shut."""
+    from ralph.adapters.sandbox.trial import trial
+
+    try:
+        ensure_state_root(policy.state)
+        with tempfile.TemporaryDirectory(prefix="ralph-probe-", dir=policy.state) as place_:
+            return trial(open, place_, policy)
+    except (RalphError, OSError) as error:
+        return Capabilities(False, False, False, str(error), usable=False)
+
+
+def remedy() -> str:
+    """What to type where the kernel or a container forbids namespaces."""
+    from ralph.adapters.machine.sandbox import namespace_remedy
+
+    return namespace_remedy()

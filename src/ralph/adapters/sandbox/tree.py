@@ -1,0 +1,136 @@
+"""Files below a directory, reached without ever following a link: whoever works in a sandbox can
+put one anywhere, and it must not lead us out."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from ralph.adapters.safe_open import regular
+from ralph.adapters.sandbox.interface import Entry
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_CHUNK = 1024 * 1024
+
+
+def entry_of(info: os.stat_result) -> Entry:
+    """What it is."""
+    kinds = {stat.S_IFREG: Entry.FILE, stat.S_IFDIR: Entry.DIRECTORY, stat.S_IFLNK: Entry.LINK}
+    return kinds.get(stat.S_IFMT(info.st_mode), Entry.OTHER)
+
+
+def parts_of(path: str) -> list[bytes]:
+    """The steps of a relative path; ValueError for one that leads elsewhere."""
+    steps = os.fsencode(path).split(b"/")
+    if path.startswith("/") or b".." in steps or b"\0" in os.fsencode(path):
+        raise ValueError(f"not a path within the project: {path!r}")
+    return [step for step in steps if step not in (b"", b".")]
+
+
+class Tree:
+    """A directory, by descriptor or by path, and what is below it."""
+
+    def __init__(self, root: int | str) -> None:
+        self._root = root
+
+    # -------------------------------------------------------------- what a sandbox's user calls
+
+    def read(self, path: str) -> bytes:
+        """The content of a file; OSError for a link, a pipe, a device."""
+        with self.above(path) as (directory, name):
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with os.fdopen(regular(os.open(name, flags, dir_fd=directory)), "rb") as file:
+                return file.read()
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+        """Make or replace a file, and the directories above it."""
+        with self.above(path, make=True) as (directory, name):
+            self._refuse_directory(directory, name)
+            if mode is None:
+                mode = self._mode(directory, name)
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=directory)  # whatever it is: a link is not followed
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), mode)
+
+    def list(self, path: str = "") -> tuple[str, ...]:
+        """The names in a directory, sorted."""
+        with self.within(parts_of(path)) as directory:
+            return tuple(sorted(os.listdir(directory)))
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or a directory with everything in it."""
+        with self.above(path) as (directory, name):
+            if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+                import shutil
+
+                shutil.rmtree(os.fsdecode(name), dir_fd=directory)
+            else:
+                os.unlink(name, dir_fd=directory)
+
+    # -------------------------------------------------------------- what we need ourselves
+
+    def info(self, path: str) -> os.stat_result | None:
+        """What stands there itself; None if nothing does, or a link is in the way."""
+        try:
+            with self.above(path) as (directory, name):
+                return os.lstat(name, dir_fd=directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return None
+            raise
+
+    @contextmanager
+    def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
+        """The directory that holds it, and its name there."""
+        steps = parts_of(path)
+        if not steps:
+            raise ValueError("the project itself is not a file")
+        with self.within(steps[:-1], make=make) as directory:
+            yield directory, steps[-1]
+
+    @contextmanager
+    def within(self, steps: Sequence[bytes], *, make: bool = False) -> Iterator[int]:
+        """A directory, open; every step must be one, not a link to one."""
+        if isinstance(self._root, int):
+            here = os.open(".", _DIRECTORY, dir_fd=self._root)
+        else:
+            here = os.open(self._root, _DIRECTORY)
+        try:
+            for step in steps:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(step, dir_fd=here)
+                before, here = here, os.open(step, _DIRECTORY, dir_fd=here)
+                os.close(before)
+            yield here
+        finally:
+            os.close(here)
+
+    def _refuse_directory(self, directory: int, name: bytes) -> None:
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(name))
+
+    def _mode(self, directory: int, name: bytes) -> int:
+        try:
+            info = os.lstat(name, dir_fd=directory)
+        except FileNotFoundError:
+            return 0o644
+        return stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else 0o644
+
+
+def same_content(first: bytes, second: bytes) -> bool:
+    """Whether two files hold the same; both are known to be regular."""
+    with open(first, "rb", buffering=0) as one, open(second, "rb", buffering=0) as other:
+        while True:
+            here, there = one.read(_CHUNK), other.read(_CHUNK)
+            if here != there:
+                return False
+            if not here:
+                return True

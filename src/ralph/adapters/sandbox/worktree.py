@@ -1,0 +1,125 @@
+"""The backend `worktree`: a git worktree beside the project. What is done in it can be undone; a
+command can still reach everything that you can, and call anybody."""
+
+import os
+import shutil
+
+from ralph.adapters import keeper_process
+from ralph.adapters.git import git_output
+from ralph.adapters.sandbox import apply, place
+from ralph.adapters.sandbox.base import Common, Moment, real_project
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Policy
+from ralph.adapters.sandbox.launcher import Attaching
+from ralph.adapters.sandbox.manifest import Manifest
+from ralph.adapters.sandbox.overlay import finish
+from ralph.adapters.sandbox.tree import Tree
+from ralph.errors import ConfigError
+
+NAME = "worktree"
+_WHY = "a git worktree, without files that git ignores; it can be undone, and contains nothing"
+_STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames")
+_FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
+
+
+def probe(project: str, policy: Policy) -> Capabilities:
+    """Ask git about the project; a worktree is as good as the answer."""
+    why = _problem(os.path.realpath(project), policy)
+    return Capabilities(False, not why, False, why or _WHY, usable=not why)
+
+
+def _problem(project: str, policy: Policy) -> str:
+    """Why there can be no worktree; "" if there can be one."""
+    if not keeper_process.is_possible():
+        return "needs Linux 5.3 or newer"
+    top = git_output(project, policy.environ, "rev-parse", "--show-toplevel")
+    if top is None:
+        return "not a git repository"
+    if os.fsdecode(top.removesuffix(b"\n")) != project:
+        return "not the top directory of its git repository"
+    if git_output(project, policy.environ, "rev-parse", "--verify", "--quiet", "HEAD") is None:
+        return "the git repository has no commit yet"
+    return ""
+
+
+def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interface has it so
+    """A worktree with everything that the project has now, but for ignored files."""
+    moment = Moment()
+    project = real_project(project)
+    if why := _problem(project, policy):
+        raise ConfigError(f"no worktree: {why}", "Try: git init && git add -A && git commit")
+    kept = place.claim(policy.state, project)
+    try:
+        return Worktree(project, policy, kept, moment.passed())
+    except BaseException:
+        _remove(project, policy, kept)
+        raise
+
+
+class Worktree(Common):
+    """A second working tree; commands work in it."""
+
+    def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
+        self._place = kept
+        self._moment = moment
+        tree = os.path.join(kept.path, "tree")
+        _add(project, policy, tree)
+        able = Capabilities(False, True, False, _WHY)
+        super().__init__(project, policy, able, keeper=Attaching(), tree=Tree(tree), directory=tree)
+        self._manifest = Manifest(tree, git=False)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What has another stamp than at the beginning and differs from the project."""
+        found = self._manifest.against(self.origin)
+        return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
+
+    def commit(self, *, everything: bool = False) -> Kept:
+        """End what runs, then apply the changes to the project's files."""
+        self._keeper.close()
+        changes = self.changes()
+        commit = apply.Commit(
+            self.origin,
+            self.project,
+            self._moment,
+            changes,
+            frozenset(),
+            everything,
+            os.path.basename(self._place.path),
+        )
+        commit.write(os.path.join(self._place.path, apply.JOURNAL))
+        return finish(commit, self._place.path)
+
+    def discard(self) -> None:
+        """Forget the changes; the sandbox is closed."""
+        self.close()
+
+    def _after(self, change: Change) -> str:
+        return "" if change.kind is Kind.DELETED else os.path.join(self.project, change.path)
+
+    def _leave(self) -> None:
+        _remove(self.origin, self.policy, self._place)
+
+
+def _add(project: str, policy: Policy, tree: str) -> None:
+    """A worktree of HEAD, then whatever the project has beyond it."""
+    where = (project, policy.environ)
+    if git_output(*where, "worktree", "add", "--detach", "--quiet", tree, "HEAD") is None:
+        raise ConfigError("git cannot add a worktree", f"See why: git worktree add {tree} HEAD")
+    for entry in (git_output(*where, *_STATUS) or b"").split(b"\0"):
+        if fields := _FIELDS_BEFORE_PATH.get(entry[:1]):
+            _copy(os.fsencode(project), os.fsencode(tree), entry.split(b" ", fields)[-1])
+
+
+def _copy(project: bytes, tree: bytes, path: bytes) -> None:
+    source, to = os.path.join(project, path), os.path.join(tree, path)
+    if os.path.islink(to) or os.path.isfile(to):
+        os.unlink(to)
+    if os.path.islink(source) or os.path.isfile(source):
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        shutil.copy2(source, to, follow_symlinks=False)
+
+
+def _remove(project: str, policy: Policy, kept: place.Place) -> None:
+    tree = os.path.join(kept.path, "tree")
+    git_output(project, policy.environ, "worktree", "remove", "--force", "--force", tree)
+    kept.remove()
+    git_output(project, policy.environ, "worktree", "prune")

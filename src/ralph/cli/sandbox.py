@@ -1,0 +1,298 @@
+"""`ralph sandbox`: what this machine can do, and a command whose changes can be undone (B)."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import click
+
+from ralph.adapters.files import state_root
+from ralph.adapters.sandbox import BACKENDS
+from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
+from ralph.cli.params import current_directory, in_directory
+from ralph.cli.sandbox_lines import change_lines, kept_lines, network_of, probe_lines, shown
+from ralph.cli.terminal import is_terminal, style_of
+from ralph.core.value import replace, value
+from ralph.core.verdict import Cut, Reason
+from ralph.errors import ConfigError
+from ralph.ui.clean import clean
+
+_GRACE = 5.0
+_NOT_FOUND, _NOT_EXECUTABLE, _INTERRUPTED = 127, 126, Reason.INTERRUPTED.exit_code
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Examples:
+  ralph sandbox probe                    what this machine can do
+  ralph sandbox run -- make clean all    then look at what changed, and decide
+""",
+)
+@click.pass_context
+@in_directory
+def sandbox(context: click.Context) -> None:
+    """Run a command so that what it changes can be seen, kept or undone.
+
+    A sandbox can do three things: contain (the command cannot touch anything but the project),
+    rollback (what it did to the project can be undone) and egress (whom it may call).
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(Reason.CONFIG.exit_code)
+
+
+@sandbox.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Examples:
+  ralph sandbox probe
+  ralph sandbox probe --json | jq -r .chosen
+\b
+Exit codes: 0 one is usable, 1 none is.
+""",
+)
+@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+@in_directory
+def probe(*, in_json: bool) -> int:
+    """Try every sandbox for real, and say what each can do here.
+
+    A file is written in it, looked for in its layer, and must not be in the project; a call to this
+    machine must fail.
+    """
+    from ralph.adapters.sandbox.catalog import chosen, probe_all
+    from ralph.adapters.sandbox.overlay import LAUNCHER
+
+    environ = dict(os.environ)
+    policy = Policy(environ, state_root(environ))
+    found = probe_all(
+        current_directory(), policy, lambda p: shutil.which(p, path=environ.get("PATH"))
+    )
+    LAUNCHER.close()
+    name = chosen(found)
+    if in_json:
+        rows = [{"name": one.name, **_row(one.can)} for one in found]
+        print(json.dumps({"chosen": name, "backends": rows}, indent=2))
+    else:
+        print(*probe_lines(found, name, style_of(sys.stdout, environ)), sep="\n")
+    return 0 if name else 1
+
+
+def _row(can: object) -> dict[str, object]:
+    return {k: getattr(can, k) for k in ("usable", "contain", "rollback", "egress", "why")}
+
+
+@sandbox.command(
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  ralph sandbox run -- make clean all
+  ralph sandbox run --discard -- sh -c 'rm -rf *; ls'
+  ralph sandbox run --keep --network registry.npmjs.org -- npm install
+  ralph sandbox run --json --discard -- make test
+\b
+Exit codes: the command's own (128 + n for signal n); 127 it was not found,
+126 it cannot be executed, 2 nothing was run, 130 interrupted.
+""",
+)
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
+@click.option(
+    "--backend",
+    metavar="NAME",
+    type=click.Choice([*BACKENDS, "auto"]),
+    default="auto",
+    help="overlay, worktree or direct. Default: the first usable of the first two.",
+)
+@click.option(
+    "--network",
+    metavar="off|on|HOST,...",
+    help="Whom the command may call: nobody (default), everybody, or these hosts: NAME, "
+    "NAME:PORT, *.DOMAIN.",
+)
+@click.option(
+    "--keep",
+    is_flag=False,
+    flag_value="safe",
+    metavar="[=all]",
+    type=click.Choice(["safe", "all"]),
+    help="Keep the changes; with =all also those that are held for review.",
+)
+@click.option("--discard", is_flag=True, help="Throw the changes away.")
+@click.option("--json", "in_json", is_flag=True, help="Print one JSON object at the end.")
+@in_directory
+def run(
+    command: tuple[str, ...],
+    *,
+    backend: str,
+    network: str | None,
+    keep: str | None,
+    discard: bool,
+    in_json: bool,
+) -> int:
+    """Run a command in a sandbox over this directory, show what it changed, and ask.
+
+    Without a terminal and without --keep or --discard nothing is applied. What somebody else
+    changed meanwhile is never overwritten. Git hooks and configuration, settings of Claude Code and
+    Ralph, CI files and links out of the project are held for review.
+    """
+    if keep and discard:
+        raise click.UsageError("--keep and --discard exclude each other.")
+    wish = _Wish(command, keep or ("" if not discard else "discard"), in_json=in_json)
+    with _signals() as asked:
+        return _Visit(wish, asked, dict(os.environ)).run(backend, network)
+
+
+@value
+class _Wish:
+    command: tuple[str, ...]
+    fate: str  # of the changes: safe, all, discard, or "" to ask
+    in_json: bool
+
+
+class _Visit:
+    """One command in one sandbox."""
+
+    def __init__(self, wish: _Wish, asked: list[int], environ: dict[str, str]) -> None:
+        self._wish = wish
+        self._asked = asked  # the signals that came
+        self._environ = environ
+
+    def run(self, backend: str, network: str | None) -> int:
+        """Open, run, show, decide; the command's exit code."""
+        from ralph.adapters.sandbox import catalog, overlay
+
+        project = current_directory()
+        policy = Policy(self._environ, state_root(self._environ))
+        wanted = None if network is None else network_of(network)
+        name = catalog.choose(project, policy) if backend == "auto" else backend
+        self._check(name)
+        policy = replace(policy, network=_network(name, wanted))
+        for finished in overlay.recover(project, policy.state):
+            _say("An earlier sandbox was killed while it was kept; that is finished now:")
+            _say(*kept_lines(finished))
+        try:
+            with catalog.backend(name).open(project, policy) as box:
+                _say(_headline(name, policy.network))
+                code, started = self._carried_out(box)
+                changes = box.changes() if started else ()
+                kept = self._decide(box, changes) if started else None
+        finally:
+            overlay.LAUNCHER.close()
+        if self._wish.in_json:
+            _tell(name, policy.network, code, changes, kept)
+        return code
+
+    def _check(self, name: str) -> None:
+        if name == "direct" and self._wish.fate not in ("safe", "all"):
+            raise ConfigError(
+                "direct works in place: what the command does cannot be undone",
+                "Say that you want that: --keep",
+            )
+
+    def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
+        """The command's exit code, and whether it could be started at all."""
+        try:
+            child = box.attach(self._wish.command, 0, 2 if self._wish.in_json else 1, 2)
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            why = "not found in the sandbox" if missing else error.strerror
+            _say(f"{shown(self._wish.command[0])}: {why}")
+            return _NOT_FOUND if missing else _NOT_EXECUTABLE, False
+        ended = child.wait(self._cut)
+        return _INTERRUPTED if ended.cut else ended.code, True
+
+    def _cut(self) -> Cut | None:
+        """The first signal asks the command to end, the second makes haste."""
+        return Cut("interrupted", _GRACE if len(self._asked) == 1 else 0.0) if self._asked else None
+
+    def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> Kept | None:
+        """What becomes of the changes; None: nothing was applied."""
+        if not changes:
+            _say("Nothing was changed.")
+            return None
+        _say(*change_lines(changes))
+        if self._asked:
+            _say("Interrupted: nothing is kept.")
+            return None
+        fate = self._wish.fate or _ask(box, changes)
+        if fate in ("safe", "all"):
+            kept = box.commit(everything=fate == "all")
+            _say(*kept_lines(kept))
+            return kept
+        _say("Discarded." if fate == "discard" else "Nothing is kept: say --keep or --discard.")
+        return None
+
+
+def _tell(
+    name: str, network: Network, code: int, changes: tuple[Change, ...], kept: Kept | None
+) -> None:
+    """All of it, for programs."""
+    done = kept or Kept()
+    lists = {k: getattr(done, k) for k in ("held", "changed", "failed")}
+    found = {
+        "backend": name,
+        "network": str(network),
+        "exit_code": code,
+        "kept": kept is not None,
+        "changes": [{"path": c.path, "kind": c.kind, "entry": c.entry} for c in changes],
+        "applied": list(done.applied),
+        **{k: [{"path": s.path, "why": s.why} for s in v] for k, v in lists.items()},
+        "saved": done.saved,
+    }
+    print(json.dumps(found), flush=True)
+
+
+def _network(name: str, wanted: Network | None) -> Network:
+    """What was asked for, if the backend can see to it."""
+    if name == "overlay":
+        return wanted or OFF
+    if wanted not in (None, ON):
+        raise ConfigError(
+            f"{name} cannot keep a command off the network",
+            "Use overlay, or say that it may call everybody: --network on",
+        )
+    return ON
+
+
+def _headline(name: str, network: Network) -> str:
+    said = {"worktree": ", which undoes but does not contain", "direct": ", in place"}
+    return f"Sandbox: {name}{said.get(name, '')}; network {network}"
+
+
+def _ask(box: Sandbox, changes: tuple[Change, ...]) -> str:
+    """What a person at the terminal wants; "" without one."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return ""
+    while True:
+        question = "[ralph] Keep these changes? [y]es, [n]o, [d]iff: "
+        answer = click.prompt(question, "n", prompt_suffix="", show_default=False, err=True)
+        if answer[:1].lower() == "d":
+            for change in changes:
+                print(clean(box.diff(change)), end="", file=sys.stderr)
+            continue
+        return "safe" if answer[:1].lower() == "y" else "discard"
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Count what would end us while the command runs."""
+    asked: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(n, lambda number, _: asked.append(number)) for n in numbers]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _say(*lines: str, to: TextIO | None = None) -> None:
+    stream = to or sys.stderr
+    if stream is not None:
+        print(*(f"[ralph] {line}" for line in lines), sep="\n", file=stream, flush=True)

@@ -1,0 +1,86 @@
+"""What `ralph sandbox` prints: changes, what became of them, and what a machine can do."""
+
+import os
+import re
+from collections.abc import Iterator
+
+import click
+
+from ralph.adapters.sandbox.catalog import Probed
+from ralph.adapters.sandbox.interface import ON, Change, Entry, Kept, Kind, Network, Spared
+from ralph.core.words import counted
+from ralph.ui.style import Style, Tone
+
+_MOST = 40  # changes that are listed one by one
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,5})?")
+_WIDTH = max(map(len, Kind))
+
+
+def network_of(text: str) -> Network:
+    """`off`, `on`, or hosts with commas between."""
+    if text in ("off", "on"):
+        return ON if text == "on" else Network()
+    hosts = [host.strip() for host in text.split(",") if host.strip()]
+    wrong = next((host for host in hosts if not _HOST.fullmatch(host)), None)
+    if wrong is not None or not hosts:
+        raise click.BadParameter(
+            f"{wrong or text!r} is no host: say off, on, or hosts as in pypi.org,*.npmjs.org:443.",
+            param_hint="'--network'",
+        )
+    return Network(hosts=tuple(hosts))
+
+
+def shown(path: str) -> str:
+    """A name as people can read it on one line, whatever bytes it holds."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def change_lines(changes: tuple[Change, ...]) -> Iterator[str]:
+    """A heading, then one line a change; of git's own files only their number."""
+    yield f"{counted(len(changes), 'change')}:"
+    ours = [change for change in changes if not _is_gits(change.path)]
+    for change in ours[:_MOST]:
+        slash = "/" if change.entry is Entry.DIRECTORY else ""
+        yield f"  {change.kind:<{_WIDTH}}  {shown(change.path)}{slash}"
+    if len(ours) > _MOST:
+        yield f"  ... and {len(ours) - _MOST} more"
+    if gits := len(changes) - len(ours):
+        yield f"  {counted(gits, 'change')} in .git"
+
+
+def _is_gits(path: str) -> bool:
+    """Objects, index, refs; hooks and configuration are worth a line."""
+    return path.startswith(".git/") and not path.startswith((".git/hooks", ".git/config"))
+
+
+def kept_lines(kept: Kept) -> Iterator[str]:
+    """What was applied, and what was not, with the reason."""
+    yield f"Kept {counted(len(kept.applied), 'change')}."
+    for heading, spared in (
+        ("Not overwritten, since somebody changed it meanwhile", kept.changed),
+        ("Held for review (--keep=all applies it)", kept.held),
+        ("Could not be applied", kept.failed),
+    ):
+        yield from _spared_lines(heading, spared)
+    if kept.saved:
+        yield f"What was not applied is in {shown(kept.saved)}"
+
+
+def _spared_lines(heading: str, spared: tuple[Spared, ...]) -> Iterator[str]:
+    if spared:
+        yield f"{heading}:"
+    for one in spared[:_MOST]:
+        yield f"  {shown(one.path)}: {one.why}"
+    if len(spared) > _MOST:
+        yield f"  ... and {len(spared) - _MOST} more"
+
+
+def probe_lines(found: tuple[Probed, ...], name: str | None, style: Style) -> Iterator[str]:
+    """A line for each backend, and which one is taken."""
+    for one in found:
+        mark = "usable    " if one.can.usable else "not usable"
+        tone = Tone.GOOD if one.can.usable else Tone.FAINT
+        can = [word for word in ("contain", "rollback", "egress") if getattr(one.can, word)]
+        yield f"{one.name:<9} {style.paint(mark, tone)}  {' '.join(can) or '-':<23}  {one.can.why}"
+    yield f"Chosen: {name}" if name else "None is usable: see the reasons above."
