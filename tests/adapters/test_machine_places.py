@@ -174,7 +174,7 @@ def test_other_sandboxes(
 
 def test_the_remedy_names_the_switch_that_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "_sysctl", lambda name: "0" if "userns_clone" in name else "")
-    remedy = sandbox._namespace_remedy()
+    remedy = sandbox.namespace_remedy()
     assert remedy == "sudo sysctl kernel.unprivileged_userns_clone=1"
 
 

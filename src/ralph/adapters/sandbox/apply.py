@@ -13,15 +13,16 @@ import stat
 from collections.abc import Callable, Collection, Iterable
 
 from ralph.adapters.files import write_atomically
-from ralph.adapters.sandbox.compare import came_from_below, difference
+from ralph.adapters.sandbox.compare import difference
 from ralph.adapters.sandbox.held import held_because, leads_out
 from ralph.adapters.sandbox.interface import Change, Entry, Kept, Kind, Spared
-from ralph.adapters.sandbox.tree import Tree, parts_of
+from ralph.adapters.sandbox.tree import Tree, entry_of, parts_of
 from ralph.core.value import value
 
 JOURNAL = "commit.json"
 _CHUNK = 1024 * 1024
 _IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENOTDIR)
+_DONE = "done"
 _GONE = "its directory is gone or a link now"
 _DELETED = "someone deleted it meanwhile"
 _CHANGED = "someone changed it meanwhile"
@@ -65,11 +66,27 @@ def read(path: str) -> Commit | None:
         return None
 
 
-def copies_in(source: str, changes: Iterable[Change]) -> frozenset[str]:
-    """Which changes are to something that the project had."""
-    at = os.fsencode(source)
-    paths = (c.path for c in changes if c.kind is not Kind.DELETED)
-    return frozenset(p for p in paths if came_from_below(os.path.join(at, os.fsencode(p))))
+def doubtful(project: str, opened: int, changes: Iterable[Change]) -> list[str]:
+    """What looks new, but stands where somebody added or deleted something meanwhile.
+
+    An upper layer does not tell whether a file was there before; who deleted it wants it gone.
+    """
+    changed: dict[str, bool] = {}
+    found = []
+    for change in changes:
+        if change.kind is Kind.ADDED:
+            above = os.path.dirname(change.path)
+            if above not in changed:
+                changed[above] = _changed_since(os.path.join(project, above), opened)
+            found += [change.path] if changed[above] else []
+    return found
+
+
+def _changed_since(directory: str, opened: int) -> bool:
+    try:
+        return os.stat(directory).st_ctime_ns >= opened
+    except OSError:
+        return False
 
 
 def stage(source: str, changes: Collection[Change], into: str) -> None:
@@ -98,12 +115,19 @@ def apply(commit: Commit, progress: Callable[[Change], None] = lambda _: None) -
     """Apply what may be applied; the rest is named with the reason."""
     applied: list[str] = []
     spared: dict[str, list[Spared]] = {"held": [], "changed": [], "failed": []}
-    for number, change in enumerate(_in_order(commit.changes)):
-        where, why = _verdict(commit, change)
-        if not where:
+    # All are looked at before the first is applied: of two names of one file, each change of one
+    # shows in the other.
+    tree = Tree(commit.project)
+    judged = [(c, _verdict(commit, c), _content(tree, c)) for c in _in_order(commit.changes)]
+    for number, (change, verdict, content) in enumerate(judged):
+        if not verdict[0] and _content(tree, change) != content:
+            verdict = "changed", _CHANGED  # while we were at the others  # noqa: PLW2901
+        if not verdict[0]:
             progress(change)
-            where, why = _applied(commit, change, b".ralph-%b-%d" % (commit.name.encode(), number))
-        if where:
+            temporary = b".ralph-%b-%d" % (commit.name.encode(), number)
+            verdict = _applied(commit, change, temporary)  # noqa: PLW2901
+        where, why = verdict
+        if where and where != _DONE:
             spared[where].append(Spared(change.path, why))
         else:
             applied.append(change.path)
@@ -116,6 +140,14 @@ def apply(commit: Commit, progress: Callable[[Change], None] = lambda _: None) -
     )
 
 
+def _content(tree: Tree, change: Change) -> tuple[int, ...]:
+    """What changes with a file's content; nothing for a directory, which has none of its own."""
+    info = None if change.entry is Entry.DIRECTORY else tree.info(change.path)
+    if info is None or stat.S_ISDIR(info.st_mode):
+        return ()
+    return info.st_ino, info.st_size, info.st_mtime_ns
+
+
 def _in_order(changes: Iterable[Change]) -> list[Change]:
     """Deletions first, the inner before the outer; then the outer before the inner."""
     changes = sorted(changes, key=lambda change: change.path)
@@ -126,7 +158,7 @@ def _in_order(changes: Iterable[Change]) -> list[Change]:
 def _verdict(commit: Commit, change: Change) -> tuple[str, str]:
     """Why a change must not be applied; two empty words if it may be."""
     if change.entry is Entry.OTHER and change.kind is not Kind.DELETED:
-        return "held", "a socket, a pipe or a device is never kept"
+        return "failed", "a socket, a pipe or a device is not kept"
     if not commit.everything and (why := _held(commit, change)):
         return "held", why
     if change.path == ".":
@@ -136,7 +168,10 @@ def _verdict(commit: Commit, change: Change) -> tuple[str, str]:
         missing = change.kind in (Kind.MODIFIED, Kind.MODE) or change.path in commit.copies
         return ("changed", _DELETED) if missing and change.kind is not Kind.DELETED else ("", "")
     meanwhile = here.st_ctime_ns >= commit.opened and not stat.S_ISDIR(here.st_mode)
-    return ("changed", _CHANGED) if meanwhile and not _is_done(commit, change) else ("", "")
+    another = change.kind is Kind.DELETED and change.entry is not entry_of(here)
+    if not meanwhile and not another:
+        return "", ""
+    return (_DONE, "") if _is_done(commit, change) else ("changed", _CHANGED)
 
 
 def _held(commit: Commit, change: Change) -> str:
@@ -153,12 +188,11 @@ def _held(commit: Commit, change: Change) -> str:
 
 def _is_done(commit: Commit, change: Change) -> bool:
     """Whether the project has it already: a commit that was cut off had applied it."""
-    if change.kind is Kind.DELETED:
-        return False
     paths = [os.fsencode(os.path.join(top, change.path)) for top in (commit.project, commit.source)]
     try:
         old, new = ((path, os.lstat(path)) for path in paths)
-        return difference(old, new) is None
+        directories = stat.S_ISDIR(old[1].st_mode) and stat.S_ISDIR(new[1].st_mode)
+        return directories or difference(old, new) is None  # their modes come last
     except OSError:
         return False
 

@@ -14,7 +14,7 @@ from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.tree import Tree
 from ralph.errors import ConfigError
 
-_COARSE = 5  # CLOCK_REALTIME_COARSE: what file systems stamp files with
+_COARSE = 5  # CLOCK_REALTIME_COARSE
 _TICK = 0.0005
 _TYPESCRIPT = (  # what runs TypeScript from its standard input
     ("bun", "run", "-"),
@@ -145,12 +145,12 @@ def real_project(project: str) -> str:
 class Moment:
     """When a sandbox was opened, by the clock that files are stamped with.
 
-    Files are stamped by ticks of some milliseconds: what was written before has an earlier stamp
-    only if a tick lies between.
+    Files are stamped by ticks of some milliseconds, or exactly: what was written before has an
+    earlier stamp only if the ticking clock has passed the exact one's time.
     """
 
     def __init__(self) -> None:
-        self._before = _coarse()
+        self._before = time.time_ns()
 
     def passed(self) -> int:
         """Now, in nanoseconds; later than anything that was written before the moment began."""

@@ -8,7 +8,6 @@ from ralph.adapters.sandbox.interface import Change, Entry, Kind
 from ralph.adapters.sandbox.tree import entry_of, same_content
 
 _OPAQUE = "user.overlay.opaque"
-_ORIGIN = "user.overlay.origin"
 
 
 def layer_changes(upper: bytes, lower: bytes) -> Iterator[Change]:
@@ -92,14 +91,6 @@ def deleted(lower: bytes, path: bytes) -> Iterator[Change]:
         if entry is Entry.DIRECTORY:
             names = _names(os.path.join(lower, here))
             waiting += [os.path.join(here, name) for name in sorted(names, reverse=True)]
-
-
-def came_from_below(path: bytes) -> bool:
-    """Whether an entry of an upper layer is a copy of one that stood in the lower layer."""
-    try:
-        return bool(os.getxattr(path, _ORIGIN, follow_symlinks=False))
-    except OSError:
-        return False
 
 
 def _mode_of_root(upper: bytes, lower: bytes) -> Iterator[Change]:

@@ -26,8 +26,9 @@ _PR_SET_NO_NEW_PRIVS = 38
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION = 0x20080522
 # What a root user needs for work on files, and to become somebody else: CHOWN, DAC_OVERRIDE,
-# FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE. None of them leads out of a sandbox.
-OF_ROOT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
+# FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE, and SETFCAP for a sandbox within. None of
+# them leads out.
+OF_ROOT = frozenset({0, 1, 3, 4, 5, 6, 7, 10, 31})
 
 
 TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest

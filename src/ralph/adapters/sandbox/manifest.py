@@ -47,6 +47,10 @@ class Manifest:
         self._known = {path: stamp_of(info) for path, info in entries(self._root, git=git)}
         self._kinds = {path: stamp[0] for path, stamp in self._known.items()}
 
+    def knows(self, path: str) -> bool:
+        """Whether it was there."""
+        return os.fsencode(path) in self._known
+
     def differing(self) -> Iterator[tuple[bytes, os.stat_result | None]]:
         """Every path whose stamp is another now; None is one that is gone."""
         now = dict(entries(self._root, git=self._git))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ralph.adapters.files import ensure_state_root
+from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.base import Common, Moment, real_project
 from ralph.adapters.sandbox.compare import layer_changes
@@ -37,7 +38,7 @@ def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interfac
         opened = LAUNCHER.open(_plan(project, policy, kept))
     except RefusedError as error:
         kept.remove()
-        raise ConfigError(f"no sandbox: {error}", remedy()) from error
+        raise ConfigError(str(error), remedy()) from error
     except BaseException:
         kept.remove()
         raise
@@ -99,12 +100,21 @@ class Overlay(Common):
             source,
             self._moment,
             changes,
-            apply.copies_in(self._upper, changes),
+            self._had(apply.doubtful(self.origin, self._moment, changes)),
             everything,
             os.path.basename(self._place.path),
         )
         commit.write(os.path.join(self._place.path, apply.JOURNAL))
         return finish(commit, self._place.path)
+
+    def _had(self, paths: list[str]) -> frozenset[str]:
+        """Which of these the project had, as far as git knows."""
+        if not paths:
+            return frozenset()
+        listing = git_output(self.origin, self.policy.environ, "ls-files", "-z") or b""
+        tracked = set(map(os.fsdecode, listing.split(b"\0")))
+        above = {path[:end] for path in tracked for end in range(len(path)) if path[end] == "/"}
+        return frozenset(path for path in paths if path in tracked or path in above)
 
     def _lasting(self, changes: tuple[Change, ...]) -> str:
         """Where what we commit is found even after we are killed."""
@@ -184,7 +194,9 @@ def probe(project: str, policy: Policy) -> Capabilities:
         ensure_state_root(policy.state)
         with tempfile.TemporaryDirectory(prefix="ralph-probe-", dir=policy.state) as place_:
             return trial(open, place_, policy)
-    except (RalphError, OSError) as error:
+    except RalphError as error:
+        return Capabilities(False, False, False, f"{error.message}. {error.remedy}", usable=False)
+    except OSError as error:
         return Capabilities(False, False, False, str(error), usable=False)
 
 

@@ -81,7 +81,7 @@ class Worktree(Common):
             self.project,
             self._moment,
             changes,
-            frozenset(),
+            frozenset(change.path for change in changes if self._manifest.knows(change.path)),
             everything,
             os.path.basename(self._place.path),
         )

@@ -1,0 +1,34 @@
+"""A project and a sandbox over it, for tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox.interface import Change, Entry, Kind, Policy
+
+USABLE = overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable
+needs_overlay = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")
+
+
+def policy(memory: int = 0) -> Policy:
+    """As the command line makes it, in the test's own world."""
+    return Policy(dict(os.environ), os.environ["RALPH_STATE_DIR"], memory=memory)
+
+
+def tree(directory: Path, **files: str) -> Path:
+    """A directory with these files; `__` in a name is a slash."""
+    for name, text in files.items():
+        path = directory / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return directory
+
+
+def file(path: str, kind: Kind) -> Change:
+    return Change(path, kind, Entry.FILE)
+
+
+def directory(path: str, kind: Kind) -> Change:
+    return Change(path, kind, Entry.DIRECTORY)

@@ -1,0 +1,169 @@
+"""Keeping a sandbox: what is held, what is spared, and what a killed commit leaves."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sandbox_support import needs_overlay, policy, tree
+
+from ralph.adapters.sandbox import apply, overlay
+from ralph.adapters.sandbox.held import held_because, leads_out
+from ralph.adapters.sandbox.place import sandboxes
+
+
+@pytest.mark.parametrize(
+    ("path", "held"),
+    [
+        (".git/hooks/pre-commit", True),
+        (".git/hooks", True),
+        (".git/config", True),
+        (".git/modules/a/b/hooks/post-checkout", True),
+        ("vendor/x/.git/hooks/pre-push", True),
+        (".claude/settings.json", True),
+        (".claude/settings.local.json", True),
+        (".ralph/settings.json", True),
+        (".github/workflows/ci.yml", True),
+        (".GitHub/Workflows/ci.yml", True),
+        (".gitlab-ci.yml", True),
+        (".circleci/config.yml", True),
+        ("Jenkinsfile", True),
+        ("azure-pipelines.yml", True),
+        (".git/index", False),
+        (".git/refs/heads/main", False),
+        (".git/configuration", False),
+        (".claude/commands/x.md", False),
+        (".github/ISSUE_TEMPLATE.md", False),
+        ("src/hooks/use.ts", False),
+        ("docs/gitlab-ci.yml.md", False),
+        ("new\nline", False),
+    ],
+)
+def test_what_is_held(path: str, held: bool) -> None:
+    """Settled: "holds `.git/hooks`, `.claude/settings*`, CI files"."""
+    assert bool(held_because(path)) == held
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "out"),
+    [
+        ("l", "a", False),
+        ("d/l", "../a", False),
+        ("d/l", "../../a", True),
+        ("l", "..", True),
+        ("l", "d/../../x", True),
+        ("l", "/etc/passwd", True),
+        ("l", "/work/project/a", False),
+        ("l", "/work/project", False),
+        ("l", "/work/project-two", True),
+        ("l", "/work/project/../x", True),
+    ],
+)
+def test_which_links_lead_out(path: str, target: str, out: bool) -> None:
+    assert leads_out(path, target, "/work/project") == out
+
+
+@needs_overlay
+def test_a_person_who_deletes_or_adds_meanwhile(repo: Path, tmp_path: Path) -> None:
+    """Settled: "never overwrites what a person changed meanwhile and names it"."""
+    project = tree(repo, a="1\n", d__x="1\n", e__x="1\n", f="1\n")
+    subprocess.run(["git", "add", "--all"], check=True)
+    with overlay.open(str(project), policy()) as sandbox:
+        sandbox.bash("echo 2 >> a; rm -r d; echo 2 >> e/x; echo 2 >> f; echo 2 > new")
+        (project / "a").unlink()
+        tree(project, d__new="person\n")
+        (project / "e" / "x").unlink()
+        (project / "e").rmdir()
+        (project / "e").symlink_to(tmp_path)
+        kept = sandbox.commit()
+    assert {spared.path for spared in kept.changed} == {"a", "d", "d/new", "e", "e/x"}
+    assert (project / "new").read_text() == "2\n"
+    assert not (project / "a").exists()
+    assert (project / "d" / "new").read_text() == "person\n"
+    assert not (tmp_path / "x").exists()
+    assert (project / "f").read_text() == "1\n2\n"
+
+
+@needs_overlay
+def test_two_names_of_one_file(tmp_path: Path) -> None:
+    """What we do to one name is no change by a person to the other."""
+    project = tree(tmp_path / "project", a="1\n")
+    os.link(project / "a", project / "b")
+    with overlay.open(str(project), policy()) as sandbox:
+        sandbox.bash("rm a; chmod 700 b")
+        assert not sandbox.commit().spared
+    assert os.listdir(project) == ["b"]
+
+
+@needs_overlay
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_project_that_cannot_be_written(tmp_path: Path) -> None:
+    """Bad input: "read-only project"."""
+    project = tree(tmp_path / "project", a="1\n")
+    with overlay.open(str(project), policy()) as sandbox:
+        sandbox.bash("echo 2 > a")
+        project.chmod(0o500)
+        kept = sandbox.commit()
+        project.chmod(0o700)
+    assert [spared.path for spared in kept.failed] == ["a"]
+    assert (project / "a").read_text() == "1\n"
+
+
+KILLED = """
+import os, sys
+from ralph.adapters.sandbox import apply, overlay
+from ralph.adapters.sandbox.interface import Policy
+project, memory, after = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+policy = Policy(dict(os.environ), os.environ["RALPH_STATE_DIR"], memory=memory)
+sandbox = overlay.open(project, policy)
+sandbox.bash("echo 2 > a; rm -r d; rm k; mkdir k; echo in > k/in; echo new > n; ln -s a l")
+real, count = apply._apply, [0]
+def step(*arguments):
+    if count[0] == after:
+        os._exit(9)
+    count[0] += 1
+    real(*arguments)
+apply._apply = step
+sandbox.commit()
+os._exit(0)
+"""
+STEPS = 9
+
+
+@needs_overlay
+@pytest.mark.parametrize("memory", [0, 1024 * 1024], ids=["disk", "memory"])
+@pytest.mark.parametrize("after", range(STEPS + 1))
+def test_a_commit_that_is_killed_is_finished(tmp_path: Path, memory: int, after: int) -> None:
+    """In the loop: "killed in the middle: resume finishes or undoes it"."""
+    project = tree(tmp_path / "project", a="1\n", d__x="1\n", d__y="1\n", k="file\n")
+    words = [sys.executable, "-c", KILLED, str(project), str(memory), str(after)]
+    done = subprocess.run(words, check=False, timeout=60)
+    assert done.returncode == (0 if after == STEPS else 9)
+    finished = overlay.recover(str(project), policy().state)
+    assert len(finished) == (0 if after == STEPS else 1)
+    assert not [spared for kept in finished for spared in kept.spared]
+    assert sorted(os.listdir(project)) == ["a", "k", "l", "n"]
+    assert (project / "a").read_text() == "2\n"
+    assert (project / "k" / "in").read_text() == "in\n"
+    assert overlay.recover(str(project), policy().state) == ()
+    assert os.listdir(sandboxes(policy().state, str(project))) == ["places"]
+
+
+@needs_overlay
+def test_what_is_killed_before_its_commit_is_thrown_away(tmp_path: Path) -> None:
+    project = tree(tmp_path / "project", a="1\n")
+    words = "\n".join((*KILLED.splitlines()[:7], 'sandbox.bash("rm -rf *"); os._exit(9)'))
+    subprocess.run([sys.executable, "-c", words, str(project), "0", "0"], check=False, timeout=60)
+    assert overlay.recover(str(project), policy().state) == ()
+    assert os.listdir(project) == ["a"]
+    assert os.listdir(sandboxes(policy().state, str(project))) == ["places"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"changes": 3}', '{"changes": [["a", "x", "y"]]}']
+)
+def test_a_journal_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "commit.json"
+    path.write_text(text)
+    assert apply.read(str(path)) is None

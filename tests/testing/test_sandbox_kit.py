@@ -1,0 +1,114 @@
+"""Every sandbox passes the conformance kit, as root and as an ordinary user, and the kit sees
+through one that is wrong."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox.interface import Policy
+from ralph.testing.sandbox_kit import BACKENDS, CHECKS, main, tried
+from ralph.testing.sandbox_stage import Stage
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NOT_APPLICABLE = {  # so that nothing stops to apply unseen
+    "overlay": set[str](),
+    "worktree": {"contains", "calls_nobody"},
+    "direct": {"undone", "spares", "holds", "contains", "calls_nobody"},
+}
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+def can_overlay() -> bool:
+    state = os.path.realpath(os.environ.get("TMPDIR", "/tmp"))
+    return overlay.probe(state, Policy(dict(os.environ), state)).usable
+
+
+needs_overlay = pytest.mark.skipif(not can_overlay(), reason="this machine allows no namespaces")
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "backend", [pytest.param("overlay", marks=needs_overlay), "worktree", "direct"]
+)
+def test_every_backend_passes(backend: str, check: Callable[[Stage], None]) -> None:
+    """Interface: "One conformance kit for all backends"."""
+    outcome = tried(backend, check, os.environ)
+    expected = "not applicable" if check.__name__ in NOT_APPLICABLE[backend] else "passed"
+    assert outcome.state == expected, outcome.why
+
+
+def python_for_everybody() -> str | None:
+    """An interpreter of the right version that an ordinary user may run."""
+    for path in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
+        words = "import sys; sys.exit(sys.version_info < (3, 11))"
+        # By way of a shell: setpriv itself still has root's rights when it looks for a program.
+        script = f'exec "{path}" -c "{words}" 2> {os.devnull}'
+        try:
+            done = subprocess.run([*NOBODY, "sh", "-c", script], check=False, cwd="/")
+        except OSError:
+            return None
+        if done.returncode == 0:
+            return path
+    return None
+
+
+@needs_overlay
+@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests run as an ordinary user already")
+def test_every_backend_passes_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Backends: "Works as root and as an ordinary user"."""
+    python = python_for_everybody()
+    if python is None:
+        pytest.skip("no Python that an ordinary user may run")
+    source = ROOT / "src"
+    place = subprocess.run(
+        [*NOBODY, "mktemp", "-d"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+    ).stdout.strip()
+    packages = sysconfig.get_path("purelib")
+    env = {"PATH": "/usr/bin:/bin", "HOME": place, "TMPDIR": place}
+    env |= {"PYTHONPATH": f"{source}:{packages}", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [*NOBODY, python, "-m", "ralph.testing.sandbox_kit", "--json"],
+            cwd=place,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) == len(CHECKS) * len(BACKENDS), done.stderr
+    assert [row for row in rows if row["state"] == "FAILED"] == []
+
+
+def test_the_kit_sees_a_sandbox_that_does_not_contain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend that says more than it does fails."""
+    from ralph.adapters.sandbox import direct
+    from ralph.adapters.sandbox.interface import Capabilities
+
+    able = Capabilities(True, True, True, "boasts")
+    monkeypatch.setattr(direct, "probe", lambda project, policy: able)
+    failed = {c.__name__ for c in CHECKS if tried("direct", c, os.environ).state == "FAILED"}
+    assert {"contains", "calls_nobody", "spares", "holds"} <= failed
+
+
+def test_the_table_names_each_check(capsys: pytest.CaptureFixture[str]) -> None:
+    out = io.StringIO()
+    assert main(["direct"], os.environ, out) == 0
+    lines = out.getvalue().splitlines()
+    assert [line.split()[1] for line in lines] == [check.__name__ for check in CHECKS]
