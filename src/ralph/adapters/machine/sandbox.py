@@ -1,6 +1,6 @@
 """What this machine could do for a sandbox: each ability is tried for real, in a child.
 
-Ralph has no sandbox yet, so nothing here is a problem. A sandbox can do three things, which come
+`ralph run` works in place, so nothing here is a problem. A sandbox can do three things, which come
 apart: contain (what the agent may touch), rollback (undo what it did), egress (whom it may call).
 """
 
@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from ralph.adapters.machine import Answer, Machine, first_words, version_numbers
 from ralph.core.health import Check, ok, warning
+from ralph.errors import RalphError
 
 _PR_GET_CHILD_SUBREAPER = 37
 _NO_UNSHARE = "not tried: there is no unshare on PATH"
@@ -44,9 +45,21 @@ exit $code
 """
 
 
-def no_sandbox_yet(_: Machine) -> Check:
-    """Say honestly what Ralph does today."""
-    return ok("ralph", "has no sandbox yet: agents work in place, with your rights")
+def usable(machine: Machine) -> Check:
+    """Which sandbox `ralph sandbox run` takes here, tried for real; agents work in place."""
+    from ralph.adapters.files import state_root
+    from ralph.adapters.sandbox import catalog, overlay
+    from ralph.adapters.sandbox.interface import Policy
+
+    try:
+        policy = Policy(machine.environ, state_root(machine.environ))
+        name = catalog.choose(machine.workspace, policy)
+    except RalphError as error:
+        return warning("ralph sandbox", error.message, error.remedy)
+    finally:
+        overlay.LAUNCHER.close()
+    text = f"takes {name}; ralph run does not use it yet: agents work in place, with your rights"
+    return ok("ralph sandbox", text)
 
 
 def user_namespaces(machine: Machine) -> Check:
@@ -163,7 +176,7 @@ def _has_subreaper() -> bool:
 
 
 SANDBOX = (
-    no_sandbox_yet,
+    usable,
     user_namespaces,
     overlay,
     network_namespace,
