@@ -78,7 +78,7 @@ def without_namespaces(*arguments: str) -> Done:
 
 @needs_overlay
 def test_without_namespaces_a_worktree_is_taken_and_said(repo: Path) -> None:
-    """Bad input: "no namespaces"; DESIGN: "never degrades silently to nothing"."""
+    """Bad input: "no namespaces": it never degrades silently to nothing."""
     done = without_namespaces("sandbox", "probe", "--json")
     found = json.loads(done.out)
     assert found["chosen"] == "worktree"
@@ -340,3 +340,19 @@ def test_a_person_is_asked(project: Path, answer: str, kept: bool) -> None:
     shell.close()
     assert shell.exitstatus == 5
     assert (project / "a").read_text() == ("2\n" if kept else "1\n")
+
+
+@needs_overlay
+def test_a_shell_has_a_terminal_of_its_own(project: Path) -> None:
+    """Ctrl+C ends what runs in the shell, and not the shell."""
+    words = [*RALPH[1:], "sandbox", "run", "--discard", "--", "sh"]
+    shell = pexpect.spawn(RALPH[0], words, timeout=30, dimensions=(33, 101))
+    shell.sendline("stty size; echo $((40 + 2)); sleep 1000")
+    shell.expect("33 101")
+    shell.expect("42")
+    shell.sendcontrol("c")
+    shell.sendline("echo $((50 + 5)); exit 6")
+    shell.expect("55")
+    shell.expect(pexpect.EOF)
+    shell.close()
+    assert shell.exitstatus == 6

@@ -12,8 +12,10 @@ from typing import TextIO
 import click
 
 from ralph.adapters.files import state_root
+from ralph.adapters.process import Exit
 from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
+from ralph.cli import sandbox_terminal
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.sandbox_lines import change_lines, kept_lines, network_of, probe_lines, shown
 from ralph.cli.terminal import is_terminal, style_of
@@ -94,7 +96,8 @@ def _row(can: object) -> dict[str, object]:
 Examples:
   ralph sandbox run -- make clean all
   ralph sandbox run --discard -- sh -c 'rm -rf *; ls'
-  ralph sandbox run --keep --network registry.npmjs.org -- npm install
+  ralph sandbox run --keep --network pypi.org,files.pythonhosted.org -- \\
+      .venv/bin/pip install requests
   ralph sandbox run --json --discard -- make test
 \b
 Exit codes: the command's own (128 + n for signal n); 127 it was not found,
@@ -198,14 +201,19 @@ class _Visit:
     def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
         """The command's exit code, and whether it could be started at all."""
         try:
-            child = box.attach(self._wish.command, 0, 2 if self._wish.in_json else 1, 2)
+            ended = self._ended(box)
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
             why = "not found in the sandbox" if missing else error.strerror
             _say(f"{shown(self._wish.command[0])}: {why}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE, False
-        ended = child.wait(self._cut)
         return _INTERRUPTED if ended.cut else ended.code, True
+
+    def _ended(self, box: Sandbox) -> Exit:
+        argv = self._wish.command
+        if self._wish.in_json or not sandbox_terminal.is_possible(self._environ):
+            return box.attach(argv, 0, 2 if self._wish.in_json else 1, 2).wait(self._cut)
+        return sandbox_terminal.carried_out(box, argv, self._cut)
 
     def _cut(self) -> Cut | None:
         """The first signal asks the command to end, the second makes haste."""

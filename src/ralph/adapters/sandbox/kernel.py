@@ -21,6 +21,7 @@ _AT_FDCWD = -100
 _MOUNT_SETATTR = 442  # the same number on every architecture
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _LAST_CAPABILITY = 63
@@ -93,3 +94,8 @@ def keep_capabilities(kept: frozenset[int]) -> None:
     mask = sum(1 << number for number in kept).to_bytes(4, "little")
     header = _CAPABILITY_VERSION.to_bytes(4, "little") + bytes(4)
     _call("capset", header, mask + mask + bytes(4) + bytes(12))
+
+
+def be_untouchable() -> None:
+    """Let no process without capabilities trace us, or take our descriptors."""
+    _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)

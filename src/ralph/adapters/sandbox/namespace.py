@@ -210,6 +210,7 @@ def _lower_ourselves(plan: "Plan") -> None:
 
     kernel.keep_capabilities(kernel.OF_ROOT if plan["root"] else frozenset())
     kernel.die_with_parent(signal.SIGKILL)  # a change of privileges takes the wish back
+    kernel.be_untouchable()  # we are ours as long as nobody speaks to Ralph in our name
 
 
 def _loopback() -> None:
