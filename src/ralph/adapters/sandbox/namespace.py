@@ -12,6 +12,7 @@ or `("failed", what was tried, errno)`; from then on it speaks as a keeper does.
 """
 
 import errno
+import fcntl
 import marshal
 import os
 import select
@@ -214,8 +215,6 @@ def _lower_ourselves(plan: "Plan") -> None:
 
 
 def _loopback() -> None:
-    import fcntl
-
     control = socket(AF_INET, SOCK_DGRAM)
     request = b"lo".ljust(16, b"\0") + _IFF_UP_RUNNING.to_bytes(2, sys.byteorder)
     fcntl.ioctl(control.fileno(), _SIOCSIFFLAGS, request.ljust(40, b"\0"))
