@@ -7,6 +7,7 @@ import pytest
 from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay
+from ralph.core.value import replace
 
 pytestmark = needs_overlay
 TRACE = """
@@ -73,3 +74,15 @@ def test_a_sandbox_within_a_sandbox(tmp_path: Path) -> None:
         assert done.output == b"['a'] 1\n", done
         assert sandbox.fs.read("a") == b"2\n"
     assert (project / "a").read_text() == "1\n"
+
+
+@pytest.mark.parametrize("memory", [0, 1024 * 1024], ids=["disk", "memory"])
+def test_a_state_directory_in_the_project_is_hidden_too(tmp_path: Path, memory: int) -> None:
+    project = tree(tmp_path / "project", a="1\n", state__secret="x")
+    inside = replace(policy(memory), state=str(project / "state"))
+    with overlay.open(str(project), inside) as sandbox:
+        assert sandbox.bash("ls -A state; echo 2 > a").output == b""
+        assert [change.path for change in sandbox.changes()] == ["a"]
+        assert not sandbox.commit().spared
+    assert (project / "a").read_text() == "2\n"
+    assert (project / "state" / "secret").read_text() == "x"

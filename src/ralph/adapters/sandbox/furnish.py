@@ -59,16 +59,17 @@ def furnish(plan: "Plan", step: "Step") -> Made:
     made = _overlay(plan, step)
     seen = {path: _handle(path) for path in _to_be_seen(plan)}
     fresh = _processes()
-    writable = [plan["project"]]
+    writable = [plan["project"], *filter(isdir, dict.fromkeys(map(realpath, _PRIVATE)))]
     step("make /dev", _devices)
-    hidden = [place for place in (*_PRIVATE, _SERVICES, *plan["hidden"]) if isdir(place)]
-    for place in dict.fromkeys(map(realpath, hidden)):
-        if isdir(place):  # it may lie in one that is hidden by now
-            step(f"hide {os.fsdecode(place)}", lambda place=place: _hide(place))  # type: ignore[misc]
-            writable += [place] if place in _PRIVATE else []
+    inside = [place for place in plan["hidden"] if _is_below(place, plan["project"])]
+    outside = [place for place in plan["hidden"] if place not in inside]
+    for place in dict.fromkeys(map(realpath, (*_PRIVATE, _SERVICES, *outside))):
+        _hide(place, step)
     for path, handle in seen.items():
         step(f"show {os.fsdecode(path)}", lambda p=path, h=handle: _show(p, h))  # type: ignore[misc]
     step("show the project", lambda: _show(plan["project"], made.merged))
+    for place in inside:  # which was not to be seen before, if the project was not
+        _hide(place, step)
     if plan["root"]:
         step("hide what root could read or write", lambda: _shield(fresh=fresh))
     step(
@@ -130,7 +131,7 @@ def _to_be_seen(plan: "Plan") -> "list[bytes]":
     """What is there, of what shall be seen; the resolver's file may lie among the services."""
     paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]
     places = (*_PRIVATE, _SERVICES, *plan["hidden"])
-    inside = [p for p in paths if any(p.startswith(place + b"/") for place in places)]
+    inside = [p for p in paths if any(_is_below(p, place) for place in places)]
     return [path for path in inside if os.path.exists(path)]
 
 
@@ -161,9 +162,18 @@ def _devices() -> None:
     kernel.mount(b"tmpfs", b"/dev/shm", b"tmpfs", _SAFELY, b"mode=1777")
 
 
-def _hide(place: bytes) -> None:
+def _hide(place: bytes, step: "Step") -> None:
+    """Put an empty directory over one, unless it lies in one that is hidden already."""
     mode = b"mode=1777" if place in _PRIVATE else b"mode=755"
-    kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, mode)
+    if isdir(place):
+        step(
+            f"hide {os.fsdecode(place)}",
+            lambda: kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, mode),
+        )
+
+
+def _is_below(path: bytes, directory: bytes) -> bool:
+    return path.startswith(directory + b"/")
 
 
 def _show(path: bytes, handle: int) -> None:
