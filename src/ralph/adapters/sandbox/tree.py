@@ -40,8 +40,9 @@ class Tree:
         """The content of a file; OSError for a link, a pipe, a device."""
         with self.above(path) as (directory, name):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with os.fdopen(regular(os.open(name, flags, dir_fd=directory)), "rb") as file:
-                return file.read()
+            file = regular(os.open(name, flags, dir_fd=directory), path)
+            with os.fdopen(file, "rb") as opened:
+                return opened.read()
 
     def write(self, path: str, data: bytes, mode: int | None = None) -> None:
         """Make or replace a file, and the directories above it."""
