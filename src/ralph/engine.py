@@ -1,7 +1,7 @@
 """The engine: one loop over the folded state, and one answer for a session's stop hook.
 
-    survey → decide(opening) → compose → take_turn(watching) → gates → decide(closing) → settle → …
-     I/O          pure           pure          I/O              I/O         pure           I/O
+    survey → decide(opening) → compose → take_turn(watching) → land → gates → decide(closing) → …
+     I/O          pure           pure          I/O              I/O    I/O         pure
 
 It knows no agent, no file and no profile. `resume` is nothing special: `run` with the state that
 the journal folds to.
@@ -62,7 +62,9 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 
 def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Run the gates, then judge the turn."""
+    """Land what the turn changed, run the gates, then judge the turn."""
+    for fact in policy.land(ports, state):
+        state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.CLOSING)
     case = _checked(policy, ports, case)
     # Asked again: a signal may have come while the gates ran.

@@ -106,6 +106,10 @@ def _no_steps(ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]
     return iter(())
 
 
+def _in_place(ports: Ports, state: RunState) -> Iterator[Fact]:
+    return iter(())
+
+
 def _no_allowance(case: Case) -> Allowance:
     return Allowance()
 
@@ -124,5 +128,6 @@ class Policy:
     retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
     gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
     allowance: Callable[[Case], Allowance] = _no_allowance
+    land: Callable[[Ports, RunState], Iterator[Fact]] = _in_place  # of a turn in a sandbox
     settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = _no_steps
     notes: Callable[[Case], tuple[str, ...]] = lambda _: ()

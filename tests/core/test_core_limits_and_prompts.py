@@ -3,10 +3,20 @@
 import pytest
 
 from ralph.core.events import Usage, Used
+from ralph.core.facts import Landed
 from ralph.core.limits import Limits, Prices, Spent, cost_of, exceeded, least, left, priced
-from ralph.core.prompt import completion_sentence, count_line, cut_off, cut_off_notice, place
+from ralph.core.prompt import (
+    completion_sentence,
+    count_line,
+    cut_off,
+    cut_off_notice,
+    landed,
+    place,
+)
 from ralph.core.state import NEW, RunState
+from ralph.core.value import replace
 from ralph.core.verdict import Feedback, Placement
+from ralph.core.words import listed
 
 APPEND, PREPEND, REPLACE = Placement.APPEND, Placement.PREPEND, Placement.REPLACE
 
@@ -110,3 +120,26 @@ def test_the_agents_own_account_goes_first(
 ) -> None:
     """ADR 22: then its tokens; and where there are none, nobody knows."""
     assert priced(used, prices) == cost
+
+
+@pytest.mark.parametrize(
+    ("landing", "words"),
+    [
+        (None, ()),
+        (Landed(1.0, kept=True, count=3), ()),
+        (Landed(1.0, kept=False), ()),
+        (Landed(1.0, kept=False, count=1), ("What the last turn changed was thrown away",)),
+        (Landed(1.0, kept=True, held=("a", "b")), ("are not in the project: a, b.",)),
+    ],
+)
+def test_what_the_agent_must_know_of_its_sandbox(
+    landing: Landed | None, words: tuple[str, ...]
+) -> None:
+    told = [feedback.text for feedback in landed(replace(NEW, landed=landing))]
+    assert len(told) == len(words)
+    assert all(word in text for word, text in zip(words, told, strict=True))
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, ""), (2, "0, 1"), (12, "0, 1 and 10 more")])
+def test_long_lists_are_cut(count: int, words: str) -> None:
+    assert listed(tuple(map(str, range(count))), most=2) == words

@@ -13,6 +13,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Landed,
     Resumed,
     Settled,
     Started,
@@ -64,6 +65,7 @@ def test_facts_lead_from_phase_to_phase() -> None:
         (Decided(2.0, OPENING, Continue()), Phase.OPENING),
         (began(), Phase.TURN),
         (Ended(20.0, Turn()), Phase.CLOSING),
+        (Landed(20.5, kept=True), Phase.CLOSING),
         (Checking(21.0, "make test"), Phase.CLOSING),
         (Checked(22.0, "make test", 1.0), Phase.CLOSING),
         (Decided(23.0, CLOSING, Accept(("claimed",))), Phase.SETTLING),
@@ -84,6 +86,14 @@ def test_a_gate_on_its_way_changes_nothing() -> None:
     """Gates run again after a crash; only the Decided that follows them counts."""
     state = replay([began(), Ended(20.0, Turn())])
     assert replay([Checking(30.0, "g"), Checked(40.0, "g", 10.0, (FINDING,))], state) == state
+
+
+def test_what_landed_is_known_until_the_next_turn_ends() -> None:
+    """The next prompt tells of it; a turn that ends again has something else to land."""
+    landed = Landed(21.0, kept=False, count=3)
+    state = replay([began(), Ended(20.0, FAILED), landed])
+    assert fold(state, began(30.0, 2)).landed == landed
+    assert replay([began(30.0, 2), Ended(40.0, Turn())], state).landed is None
 
 
 def test_what_is_spent() -> None:

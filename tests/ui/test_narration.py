@@ -15,6 +15,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Landed,
     Resumed,
     Settled,
     Started,
@@ -304,3 +305,30 @@ def test_what_settles_without_ending_the_run() -> None:
         "Parked: DECIDE: which one?"
     ]
     assert told(STARTED, BEGAN, Settled(NOW, Accept(("passed",)))) == []
+
+
+@pytest.mark.parametrize(
+    ("landed", "lines"),
+    [
+        (Landed(NOW, kept=True, count=3), []),
+        (Landed(NOW, kept=False), []),
+        (Landed(NOW, kept=False, count=1), ["Sandbox: 1 change thrown away"]),
+        (
+            Landed(NOW, kept=False, count=2, saved="/s/x"),
+            ["Sandbox: 2 changes thrown away; see /s/x"],
+        ),
+        (
+            Landed(NOW, kept=True, count=2, held=(".envrc",), saved="/s/x"),
+            ["Held for your review: .envrc; see /s/x"],
+        ),
+        (
+            Landed(NOW, kept=True, refused=("a.example", "b.example")),
+            ["Not allowed to call: a.example, b.example. To allow it: --network"],
+        ),
+    ],
+)
+def test_what_came_out_of_a_sandbox(landed: Landed, lines: list[str]) -> None:
+    assert told(BEGAN, Ended(NOW, Turn()), landed) == lines
+    assert told(BEGAN, Ended(NOW, Turn()), Landed(NOW, kept=True), verbose=True) == [
+        "Sandbox: 0 changes"
+    ]

@@ -63,6 +63,19 @@ class Ended:
 
 
 @value
+class Landed:
+    """What a turn changed in its sandbox is in the project now, or was thrown away."""
+
+    time: float
+    kept: bool
+    count: int = 0  # how many paths it had changed
+    held: tuple[str, ...] = ()  # paths that wait for a person's review
+    spared: tuple[str, ...] = ()  # what could not be applied, and why
+    saved: str = ""  # where to find what is not in the project
+    refused: tuple[str, ...] = ()  # hosts that it wanted to call, and might not
+
+
+@value
 class Checking:
     """A gate is about to run."""
 
@@ -113,4 +126,16 @@ class Settled:
     verdict: Verdict
 
 
-Fact = Started | Resumed | Began | Launching | Ended | Checking | Checked | Decided | Step | Settled
+Fact = (
+    Started
+    | Resumed
+    | Began
+    | Launching
+    | Ended
+    | Landed
+    | Checking
+    | Checked
+    | Decided
+    | Step
+    | Settled
+)

@@ -6,6 +6,7 @@ from typing import assert_never
 from ralph.core.redact import redact
 from ralph.core.state import RunState
 from ralph.core.verdict import Feedback, Placement
+from ralph.core.words import listed
 
 
 def place(prompt: str, feedback: Iterable[Feedback]) -> str:
@@ -49,6 +50,17 @@ def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
     """The notice in front of the prompt, if there is anything to notice."""
     notice = Feedback(cut_off_notice(state.iteration, turn), Placement.PREPEND)
     return (notice,) if state.cut_off else ()
+
+
+def landed(state: RunState) -> tuple[Feedback, ...]:
+    """What the agent must know of its last turn's changes, if they are not all in the project."""
+    last, notes = state.landed, []
+    if last is not None and not last.kept and last.count:
+        notes.append("What the last turn changed was thrown away, because that turn failed.")
+    if last is not None and last.held:
+        paths = listed(last.held)
+        notes.append(f"These changes wait for a person and are not in the project: {paths}.")
+    return tuple(map(Feedback, notes))
 
 
 def _joined(first: str, second: str) -> str:

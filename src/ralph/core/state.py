@@ -11,6 +11,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Landed,
     Launching,
     Resumed,
     Settled,
@@ -62,6 +63,7 @@ class RunState:
     assignment: Assignment | None = None
     snapshot: Snapshot = Snapshot()
     turn: Turn | None = None
+    landed: Landed | None = None  # what became of its sandbox; during a turn, of the one before
     verdict: Verdict | None = None
     findings: tuple[Finding, ...] = ()  # of the last closing
     checked: bool = False  # every gate of the last closing ran
@@ -132,6 +134,8 @@ def _after(state: RunState, fact: Fact) -> RunState:
             return _began(state, fact)
         case Ended():
             return _ended(state, fact.turn)
+        case Landed():
+            return replace(state, landed=fact)
         case Decided():
             return _decided(state, fact)
         case Step():
@@ -202,6 +206,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         state,
         phase=Phase.CLOSING,
         turn=turn,
+        landed=None,
         launched=False,
         cut_off=False,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),

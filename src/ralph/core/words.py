@@ -1,4 +1,6 @@
-"""Times and counts as people read them."""
+"""Times, counts and lists as people read them."""
+
+from collections.abc import Sequence
 
 
 def duration(seconds: float) -> str:
@@ -16,3 +18,9 @@ def duration(seconds: float) -> str:
 def counted(count: int, noun: str) -> str:
     """1 line, 2 lines."""
     return f"{count} {noun if count == 1 else noun + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """a, b and 3 more."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

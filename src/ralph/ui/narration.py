@@ -11,6 +11,7 @@ from ralph.core.facts import (
     Decided,
     Ended,
     Fact,
+    Landed,
     Launching,
     Resumed,
     Settled,
@@ -31,7 +32,7 @@ from ralph.core.verdict import (
     Verdict,
     Wait,
 )
-from ralph.core.words import counted, duration
+from ralph.core.words import counted, duration, listed
 from ralph.core.world import Signals
 from ralph.ui.clean import first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
@@ -60,10 +61,10 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield from _starting(fact, before, briefing)
         case Ended():
             yield from _ended(fact.turn, briefing)
-        case Checking():
-            yield from _checking(fact, briefing)
-        case Checked():
-            yield from _checked(fact, briefing)
+        case Landed():
+            yield from _landed(fact)
+        case Checking() | Checked():
+            yield from _gate(fact, briefing)
         case Decided():
             decided = _attempted if briefing.attempts else _decided
             yield from decided(fact, before, briefing)
@@ -157,16 +158,30 @@ def _turn_statistics(turn: Turn) -> str:
     return ", ".join(parts)
 
 
+def _landed(fact: Landed) -> Iterator[Line]:
+    """What came out of a sandbox. What a gate objects to is told by that gate."""
+    changes = counted(fact.count, "change")
+    where = f"; see {fact.saved}" if fact.saved else ""
+    if not fact.kept and fact.count:
+        yield Line(f"Sandbox: {changes} thrown away{where}", Tone.NOTICE)
+    else:
+        yield Line(f"Sandbox: {changes}", verbose=True)
+    if fact.held:
+        yield Line(f"Held for your review: {listed(fact.held)}{where}", Tone.NOTICE)
+    if fact.refused:
+        hosts = listed(fact.refused)
+        yield Line(f"Not allowed to call: {hosts}. To allow it: --network", Tone.NOTICE)
+
+
 # ------------------------------------------------------------------ gates
 
 
-def _checking(fact: Checking, briefing: Briefing) -> Iterator[Line]:
-    if briefing.announces(fact.gate):
-        yield Line(f"Running guardrail: {fact.gate}")
-
-
-def _checked(fact: Checked, briefing: Briefing) -> Iterator[Line]:
+def _gate(fact: Checking | Checked, briefing: Briefing) -> Iterator[Line]:
     """H §Guardrails: print exit status and fail action. Other gates speak only if they object."""
+    if isinstance(fact, Checking):
+        if briefing.announces(fact.gate):
+            yield Line(f"Running guardrail: {fact.gate}")
+        return
     took = f"({duration(fact.seconds)})"
     if fact.findings:
         yield from (Line(_objection(finding, took), Tone.BAD) for finding in fact.findings)

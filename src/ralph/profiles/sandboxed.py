@@ -1,0 +1,81 @@
+"""Any profile with its turns in sandboxes: what a good turn changed lands in the project before it
+is judged, what a failed one changed is thrown away (B §Rollback)."""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from ralph.core.case import Case
+from ralph.core.claims import said_failed
+from ralph.core.facts import Fact, Landed
+from ralph.core.gates import Finding
+from ralph.core.prompt import landed, place
+from ralph.core.state import RunState
+from ralph.core.turn import Turn
+from ralph.core.value import replace, value
+from ralph.core.verdict import Boundary
+from ralph.core.words import listed
+from ralph.ports import Policy, Ports
+
+
+class Layers(Protocol):
+    """What holds the changes of turns until they land."""
+
+    def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
+        """Apply what a turn changed, or throw it away. Asked again, it tells the same."""
+
+
+def sandboxed(policy: Policy, layers: Layers) -> Policy:
+    """The profile, in which nothing is judged before it has landed."""
+    gates = (not_applied, *policy.gates.get(Boundary.CLOSING, ()))
+    return replace(
+        policy,
+        compose=Compose(policy.compose),
+        land=Land(layers),
+        gates={**policy.gates, Boundary.CLOSING: gates},
+    )
+
+
+@value
+class Compose:
+    """The prompt, and what became of the last turn's changes."""
+
+    inner: Callable[[Case], str]
+
+    def __call__(self, case: Case) -> str:
+        return place(self.inner(case), landed(case.state))
+
+
+@value
+class Land:
+    """Once for each turn; a turn that ended again has something else to land."""
+
+    layers: Layers
+
+    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        if state.landed is None and state.turn is not None:
+            keep = not _has_failed(state.turn)
+            yield self.layers.land(state.iteration, ports.clock.now(), keep=keep)
+
+
+def _has_failed(turn: Turn) -> bool:
+    """It crashed, timed out or said so; one that a rate limit ended is only taken again."""
+    limited = turn.failure is not None and turn.failure.limited
+    return (turn.failed and not limited) or said_failed(turn)
+
+
+class NotApplied:
+    """What could not be applied: the agent believes that it is in the project, and it is not."""
+
+    name = "sandbox"
+    always = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Nothing where all has landed, and where nothing was to land."""
+        last = case.state.landed
+        if last is not None and last.spared:
+            what = listed(last.spared)
+            text = f"These changes are not in the project: {what}. Look at the files again."
+            yield Finding(self.name, text)
+
+
+not_applied = NotApplied()
