@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sandbox_support import needs_overlay, policy, tree
 
-from ralph.adapters.sandbox import apply, overlay
+from ralph.adapters.sandbox import apply, landing, overlay
 from ralph.adapters.sandbox.held import held_because, leads_out
 from ralph.adapters.sandbox.place import sandboxes
 
@@ -140,13 +140,13 @@ def test_a_commit_that_is_killed_is_finished(tmp_path: Path, memory: int, after:
     words = [sys.executable, "-c", KILLED, str(project), str(memory), str(after)]
     done = subprocess.run(words, check=False, timeout=60)
     assert done.returncode == (0 if after == STEPS else 9)
-    finished = overlay.recover(str(project), policy().state)
+    finished = landing.recover(str(project), policy().state)
     assert len(finished) == (0 if after == STEPS else 1)
     assert not [spared for kept in finished for spared in kept.spared]
     assert sorted(os.listdir(project)) == ["a", "k", "l", "n"]
     assert (project / "a").read_text() == "2\n"
     assert (project / "k" / "in").read_text() == "in\n"
-    assert overlay.recover(str(project), policy().state) == ()
+    assert landing.recover(str(project), policy().state) == ()
     assert os.listdir(sandboxes(policy().state, str(project))) == ["places"]
 
 
@@ -155,7 +155,7 @@ def test_what_is_killed_before_its_commit_is_thrown_away(tmp_path: Path) -> None
     project = tree(tmp_path / "project", a="1\n")
     words = "\n".join((*KILLED.splitlines()[:7], 'sandbox.bash("rm -rf *"); os._exit(9)'))
     subprocess.run([sys.executable, "-c", words, str(project), "0", "0"], check=False, timeout=60)
-    assert overlay.recover(str(project), policy().state) == ()
+    assert landing.recover(str(project), policy().state) == ()
     assert os.listdir(project) == ["a"]
     assert os.listdir(sandboxes(policy().state, str(project))) == ["places"]
 

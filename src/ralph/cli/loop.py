@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -107,6 +107,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     try:
         with (
+            closing(wiring),
             SignalCounter() as counter,
             display.console.live(),
             keeping(invocation.keeper, plan.settings.end_grace, wiring.jobs) as start,

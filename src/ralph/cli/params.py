@@ -3,11 +3,12 @@
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
+from ralph.adapters.sandbox import BACKENDS
 from ralph.errors import ConfigError
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -137,6 +138,35 @@ looks = _together(
     click.option("--color/--no-color", default=None, help="Colours."),
     click.option("--timestamps/--no-timestamps", default=None, help="The time before each line."),
 )
+run_sandbox = _together(
+    click.option(
+        "--sandbox",
+        is_flag=False,
+        flag_value="auto",
+        metavar="[=NAME]",
+        type=click.Choice(["auto", *BACKENDS]),
+        help="Take each turn in a sandbox: a failed one is undone.",
+    ),
+    click.option(
+        "--no-sandbox",
+        is_flag=True,
+        help="Work in place, with the guard before shell commands.",
+    ),
+    click.option(
+        "--network",
+        metavar="off|on|HOST,...",
+        help="Whom a sandbox may call beside the agent's provider.",
+    ),
+)
+
+
+def sandbox_wish(flags: Mapping[str, Any]) -> str | None:
+    """What the two flags about sandboxes say together, as the setting has it."""
+    if flags["sandbox"] is not None and flags["no_sandbox"]:
+        raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
+    return "direct" if flags["no_sandbox"] else flags["sandbox"]
+
+
 json_lines = click.option(
     "--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line."
 )

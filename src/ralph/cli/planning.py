@@ -35,6 +35,7 @@ from ralph.settings.source import Layer
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
+    from ralph.cli.sandboxing import Sandboxing
     from ralph.cli.supervised import Supervision
 
 PLAN = "plan.json"  # in a run's directory
@@ -51,6 +52,8 @@ _FLAGS = {  # flag -> the setting it overrides
     "--timeout": "timeout",
     "--idle-timeout": "idleTimeout",
     "--stop-grace": "stopGrace",
+    "--sandbox": "sandbox",
+    "--network": "network",
 }
 
 
@@ -83,6 +86,7 @@ class Plan:
     prices: Prices | None = None  # what tokens cost, where the agent does not tell
     price_words: str = ""  # where they come from, if not from the settings
     supervision: "Supervision | None" = None  # of a task, by `ralph supervise`
+    sandbox: "Sandboxing | None" = None  # None: in place
 
     @property
     def model(self) -> str:
@@ -117,7 +121,16 @@ def plan_run(invocation: Invocation) -> Plan:
     """Check everything that can be checked before a run begins."""
     backlog = _backlog(invocation)
     loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
-    return planned(invocation, loaded, backlog, "Give a prompt with -p TEXT or -f FILE.")
+    plan = planned(invocation, loaded, backlog, "Give a prompt with -p TEXT or -f FILE.")
+    return _sandboxed(plan)
+
+
+def _sandboxed(plan: Plan) -> Plan:
+    if plan.settings.sandbox is None:
+        return plan
+    from ralph.cli.sandboxing import sandboxing
+
+    return replace(plan, sandbox=sandboxing(plan))
 
 
 def plan_again(invocation: Invocation, run_dir: str) -> Plan:
@@ -134,6 +147,8 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
         raise StateError(message, "Start a new one: ralph run") from error
     backlog = _kept_prompt(text, file_name)
     plan = planned(invocation, loaded, backlog, "Put it back, then: ralph resume")
+    if supervision is None:
+        return _sandboxed(plan)
     return replace(plan, supervision=supervision)
 
 

@@ -15,6 +15,8 @@ from ralph.cli.params import (
     in_directory,
     json_lines,
     looks,
+    run_sandbox,
+    sandbox_wish,
     which_agent,
     whole_number,
 )
@@ -24,6 +26,7 @@ Examples:
   ralph run -p "Make the tests pass. Say <response>DONE</response> when they do."
   ralph run -f PROMPT.md -m 30 --max-time 8h --max-cost 20
   ralph run -p "Fix the lint errors" --agent codex --tell-completion
+  ralph run -f PROMPT.md --sandbox --network pypi.org,files.pythonhosted.org
   ralph run -f PROMPT.md --dry-run
 \b
 Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
@@ -49,6 +52,7 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 @click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
 @click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")
 @agent_patience
+@run_sandbox
 @click.option(
     "--tell-completion/--no-tell-completion",
     default=None,
@@ -71,4 +75,5 @@ def run(**flags: object) -> int:
     here = current_directory()
     streams = (sys.stdin, sys.stdout, sys.stderr)
     keeper = click.get_current_context().obj
+    flags["sandbox"] = sandbox_wish(flags)
     return execute(Invocation(here, dict(os.environ), flags, *streams, keeper))

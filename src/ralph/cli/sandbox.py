@@ -168,7 +168,7 @@ class _Visit:
 
     def run(self, backend: str, network: str | None) -> int:
         """Open, run, show, decide; the command's exit code."""
-        from ralph.adapters.sandbox import catalog, overlay
+        from ralph.adapters.sandbox import catalog, landing, overlay
 
         project = current_directory()
         policy = Policy(self._environ, state_root(self._environ))
@@ -176,7 +176,7 @@ class _Visit:
         name = catalog.choose(project, policy) if backend == "auto" else backend
         self._check(name)
         policy = replace(policy, network=_network(name, wanted))
-        for finished in overlay.recover(project, policy.state):
+        for finished in landing.recover(project, policy.state):
             _say("An earlier sandbox was killed while it was kept; that is finished now:")
             _say(*kept_lines(finished))
         try:

@@ -243,6 +243,9 @@ class SuperviseWiring:
             self._plan, self._run_dir, readers, env=env, filing=self._attempts, start=start
         )
 
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys: nothing is protected, for there are no gates."""
         nothing = Protector(self._plan.workspace, (), os.path.join(self._run_dir, "protected"))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ralph.adapters.agent import CliAgent, Setup
 from ralph.adapters.agents import (
@@ -25,13 +25,16 @@ from ralph.core.facts import Launching
 from ralph.core.redact import secrets_of
 from ralph.core.state import RunState
 from ralph.core.turn import Order
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.world import Signals
-from ralph.ports import Policy
+from ralph.ports import Agent, Policy
 from ralph.profiles.harness import Wording, harness
 from ralph.profiles.shared import Patience
 from ralph.settings.schema import Settings
 from ralph.ui import Reader
+
+if TYPE_CHECKING:
+    from ralph.adapters.sandbox.layers import Layers
 
 SignalSource = Callable[[], Signals]
 
@@ -66,11 +69,14 @@ class Wiring(Protocol):
     ) -> Policy:
         """The profile as settings and flags want it; `tell` is for what takes long."""
 
-    def agent(self, readers: AgentReaders, start: Starter) -> CliAgent:
+    def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """Who takes the turns."""
 
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys."""
+
+    def close(self) -> None:
+        """Let go of whatever was opened."""
 
 
 def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
@@ -89,7 +95,8 @@ class HarnessWiring:
         self._plan = plan
         self._run_dir = run_dir
         self._protector = _protector(plan, run_dir)
-        self.readers: tuple[Reader, ...] = ()
+        self._layers = _layers(plan, run_dir)
+        self.readers: tuple[Reader, ...] = (self._layers,) if self._layers else ()
 
     def signals(self) -> Signals:
         """Nothing else is looked at."""
@@ -100,7 +107,11 @@ class HarnessWiring:
         return ()
 
     def notes(self) -> list[str]:
-        """Who checks, and where that is told."""
+        """Where turns run, who checks, and where that is told."""
+        sandbox = self._plan.sandbox
+        return [*([sandbox.words()] if sandbox else []), *self._checks()]
+
+    def _checks(self) -> list[str]:
         if not self._plan.settings.guardrails:
             return ["No guardrail is configured: only the agent's word will count."]
         if problem := ralph_dir_problem(self._plan.workspace):
@@ -115,17 +126,34 @@ class HarnessWiring:
         protect: tuple[ProtectGate, ...] = ()
         if settings.protect:
             protect = (ProtectGate(self._protector, plan.workspace, self._run_dir),)
-        return harness(
+        policy = harness(
             plan.limits,
             patience_of(settings),
             wording_of(settings),
             (*protect, *self._guardrails(attention, start)),
             _scm(plan, attention, start),
         )
+        if self._layers is None:
+            return policy
+        from ralph.profiles.sandboxed import sandboxed
 
-    def agent(self, readers: AgentReaders, start: Starter) -> CliAgent:
+        return sandboxed(policy, self._layers)
+
+    def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """The agent that takes the turns."""
-        return build_agent(self._plan, self._run_dir, readers, start=start)
+        env = self._plan.sandbox.environment() if self._plan.sandbox else {}
+        if self._layers is None:
+            return build_agent(self._plan, self._run_dir, readers, env=env, start=start)
+        from ralph.adapters.sandbox.layers import SandboxedAgent
+
+        inside = self._layers.start
+        agent = build_agent(self._plan, self._run_dir, readers, env=env, start=inside)
+        return SandboxedAgent(agent, self._layers)
+
+    def close(self) -> None:
+        """Leave no sandbox open."""
+        if self._layers is not None:
+            self._layers.close()
 
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys."""
@@ -138,7 +166,7 @@ class HarnessWiring:
         return Workspace(attention, plan.backlog, self._protector, digest)
 
     def _guardrails(self, attention: SignalSource, start: Starter) -> tuple[Guardrail, ...]:
-        settings = self._plan.settings
+        settings, sandbox = self._plan.settings, self._plan.sandbox
         place = Place(
             self._plan.workspace,
             self._run_dir,
@@ -149,11 +177,29 @@ class HarnessWiring:
             settings.max_time,
             start,
         )
+        inside = place
+        if self._layers is not None and sandbox is not None and sandbox.can.contain:
+            inside = replace(place, start=self._layers.check)
         names = slugs(tuple(g.command for g in settings.guardrails))
         return tuple(
-            Guardrail(g.command, place, slug, g.fail_action, g.hint or "", g.timeout)
+            Guardrail(
+                g.command,
+                inside if g.sandbox else place,
+                slug,
+                g.fail_action,
+                g.hint or "",
+                g.timeout,
+            )
             for g, slug in zip(settings.guardrails, names, strict=True)
         )
+
+
+def _layers(plan: Plan, run_dir: str) -> "Layers | None":
+    if plan.sandbox is None:
+        return None
+    from ralph.cli.sandboxing import layers_of
+
+    return layers_of(plan, run_dir)
 
 
 def patience_of(settings: Settings) -> Patience:
@@ -210,7 +256,13 @@ def build_agent(
 def _flags(plan: Plan) -> tuple[str, ...]:
     """Without a model of their own where the settings name one: some CLIs refuse two."""
     flags = split_flags(plan.settings.agent.flags)
-    return without(flags, plan.module.MODEL_FLAGS) if plan.settings.agent.model else flags
+    if plan.settings.agent.model:
+        flags = without(flags, plan.module.MODEL_FLAGS)
+    if plan.sandbox is None:
+        return flags
+    from ralph.cli.sandboxing import guard_flags
+
+    return (*flags, *guard_flags(plan))
 
 
 def _protector(plan: Plan, run_dir: str) -> Protector:

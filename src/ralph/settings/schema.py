@@ -37,6 +37,12 @@ PromptVia = Annotated[
 ]
 
 
+SandboxName = Annotated[
+    Literal["auto", "overlay", "srt", "sbx", "docker", "worktree", "direct"],
+    Meta(extra={"allowed": "auto, overlay, srt, sbx, docker, worktree or direct"}),
+]
+
+
 class Group(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A JSON object of the settings; its keys are the fields' names in camel case."""
 
@@ -124,6 +130,9 @@ class GuardrailSettings(Group, frozen=True):
     timeout: Annotated[
         PositiveSeconds | None, Meta(description="Seconds after which the command has failed.")
     ] = None
+    sandbox: Annotated[
+        Switch, Meta(description="Run it in a sandbox too, where the agent has one.")
+    ] = True
 
 
 class ScmSettings(Group, frozen=True):
@@ -217,6 +226,17 @@ class Settings(Group, frozen=True):
         Meta(description="Paths, directories or globs that the agent may not change."),
     ] = (".ralph/settings*.json", ".claude/settings*.json", ".git/hooks")
     guard: Annotated[GuardSettings, Meta(description="The guard.")] = GuardSettings()
+    sandbox: Annotated[
+        SandboxName | None,
+        Meta(description="Where turns run, so that a failed one can be undone; null: in place."),
+    ] = None
+    network: Annotated[
+        Word | None,
+        Meta(
+            description="Whom a sandbox may call beside the agent's provider: HOST,...; "
+            '"on": everybody; "off": nobody at all.'
+        ),
+    ] = None
     max_time: Annotated[
         PositiveSeconds | None, Meta(description="Seconds after which the run ends.")
     ] = None

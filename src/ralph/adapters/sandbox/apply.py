@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ralph.adapters.files import write_atomically
 from ralph.adapters.sandbox.compare import difference
@@ -19,10 +19,10 @@ from ralph.adapters.sandbox.interface import Change, Entry, Kept, Kind, Spared
 from ralph.adapters.sandbox.tree import Tree, entry_of, parts_of
 from ralph.core.value import value
 
-JOURNAL = "commit.json"
 _CHUNK = 1024 * 1024
 _IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENOTDIR)
 _DONE = "done"
+_HISTORY = ".git"
 _GONE = "its directory is gone or a link now"
 _DELETED = "someone deleted it meanwhile"
 _CHANGED = "someone changed it meanwhile"
@@ -117,8 +117,8 @@ def apply(commit: Commit, progress: Callable[[Change], None] = lambda _: None) -
     spared: dict[str, list[Spared]] = {"held": [], "changed": [], "failed": []}
     # All are looked at before the first is applied: of two names of one file, each change of one
     # shows in the other.
-    tree = Tree(commit.project)
-    judged = [(c, _verdict(commit, c), _content(tree, c)) for c in _in_order(commit.changes)]
+    tree, held = Tree(commit.project), _held(commit)
+    judged = [(c, _verdict(commit, c, held), _content(tree, c)) for c in _in_order(commit.changes)]
     for number, (change, verdict, content) in enumerate(judged):
         if not verdict[0] and _content(tree, change) != content:
             verdict = "changed", _CHANGED  # while we were at the others  # noqa: PLW2901
@@ -155,12 +155,12 @@ def _in_order(changes: Iterable[Change]) -> list[Change]:
     return [*reversed(gone), *(change for change in changes if change.kind is not Kind.DELETED)]
 
 
-def _verdict(commit: Commit, change: Change) -> tuple[str, str]:
+def _verdict(commit: Commit, change: Change, held: Mapping[str, str]) -> tuple[str, str]:
     """Why a change must not be applied; two empty words if it may be."""
     if change.entry is Entry.OTHER and change.kind is not Kind.DELETED:
         return "failed", "a socket, a pipe or a device is not kept"
-    if not commit.everything and (why := _held(commit, change)):
-        return "held", why
+    if change.path in held:
+        return "held", held[change.path]
     if change.path == ".":
         return "", ""
     here = Tree(commit.project).info(change.path)
@@ -174,7 +174,20 @@ def _verdict(commit: Commit, change: Change) -> tuple[str, str]:
     return (_DONE, "") if _is_done(commit, change) else ("changed", _CHANGED)
 
 
-def _held(commit: Commit, change: Change) -> str:
+def _held(commit: Commit) -> dict[str, str]:
+    """What waits for review, and why; with it the directories that it would be deleted with."""
+    if commit.everything:
+        return {}
+    gone = any(c.path == _HISTORY and c.kind is Kind.DELETED for c in commit.changes)
+    held = {c.path: why for c in commit.changes if (why := _held_because(commit, c, gone))}
+    above = {path[:end] for path in held for end in range(len(path)) if path[end] == "/"}
+    kept = (c.path for c in commit.changes if c.kind is Kind.DELETED and c.path in above - {*held})
+    return {**held, **dict.fromkeys(kept, "something in it is held")}
+
+
+def _held_because(commit: Commit, change: Change, history_gone: bool) -> str:
+    if history_gone and f"{change.path}/".startswith(f"{_HISTORY}/"):
+        return "it is the project's history"
     if why := held_because(change.path):
         return why
     if change.kind is not Kind.SYMLINK:

@@ -12,6 +12,7 @@ from ralph.adapters.sandbox.diff import unified
 from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, Result
 from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.tree import Tree
+from ralph.core.value import replace
 from ralph.errors import ConfigError
 
 _COARSE = 5  # CLOCK_REALTIME_COARSE
@@ -61,6 +62,29 @@ class Common:
         command = Command(tuple(argv), self.project, self.environment(), stdin)
         return self._keeper(command, on_output, on_error, log)
 
+    def start(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start in here what is meant for the project, as a `Starter` does."""
+        inside = replace(command, cwd=self._inside(command.cwd), env=self._adapted(command.env))
+        return self._keeper(inside, on_output, on_error, log)
+
+    def _inside(self, directory: str) -> str:
+        """A directory of the project, as it is called in here."""
+        if directory != self.origin and not directory.startswith(f"{self.origin}/"):
+            return directory
+        return self.project + directory.removeprefix(self.origin)
+
+    def _adapted(self, env: Mapping[str, str]) -> dict[str, str]:
+        """An environment with what this sandbox sets and takes away."""
+        given, own = self.policy.environ, self.environment()
+        kept = {name: text for name, text in env.items() if name not in given or name in own}
+        return kept | {name: text for name, text in own.items() if given.get(name) != text}
+
     def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
         """Start a program on streams that we have."""
         command = Command(tuple(argv), self.project, self.environment())
@@ -101,6 +125,14 @@ class Common:
     def changes(self) -> tuple[Change, ...]:
         """What differs from the project, sorted by path."""
         raise NotImplementedError
+
+    def refused(self) -> tuple[str, ...]:
+        """Nobody looks."""
+        return ()
+
+    def seal(self) -> bool:
+        """There is nothing to keep."""
+        return False
 
     def diff(self, change: Change) -> str:
         """A change in detail, as a unified diff."""

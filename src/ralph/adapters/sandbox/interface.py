@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import IO, Protocol, Self
 
-from ralph.adapters.process import Child
+from ralph.adapters.process import Child, Command
 from ralph.core.value import value
 
 
@@ -47,6 +47,7 @@ class Policy:
     hidden: tuple[str, ...] = ()  # more directories that are not to be seen
     visible: tuple[str, ...] = ()  # what is to be seen, read only, although it lies in /tmp
     memory: int = 0  # bytes; not 0: the layer is kept in memory, and is no larger
+    name: str = ""  # of the layer, for who comes after us; "" is one that is its own
 
 
 class Kind(StrEnum):
@@ -155,6 +156,15 @@ class Sandbox(Protocol):
     def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
         """Start a program on streams that we have."""
 
+    def start(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start in here what is meant for the project, as a `Starter` does."""
+
     def bash(self, command: str) -> Result:
         """Run a shell command to its end."""
 
@@ -172,6 +182,12 @@ class Sandbox(Protocol):
 
     def commit(self, *, everything: bool = False) -> Kept:
         """Apply the changes to the project, but for what is held unless everything is wanted."""
+
+    def seal(self) -> bool:
+        """Close, but keep the layer on disk for `landing.land`; False where there is none."""
+
+    def refused(self) -> tuple[str, ...]:
+        """Whom something in it wanted to call, and might not; so far as anybody knows."""
 
     def discard(self) -> None:
         """Forget the changes. ConfigError where there is no rollback."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from ralph.adapters.files import ensure_state_root
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import apply, place
-from ralph.adapters.sandbox.base import Common, Moment, real_project
+from ralph.adapters.sandbox.base import Moment, real_project
 from ralph.adapters.sandbox.compare import layer_changes
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Policy
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy
 from ralph.adapters.sandbox.launcher import Launcher, Opened, RefusedError
+from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.proxy import Proxy
 from ralph.adapters.sandbox.tree import Tree
-from ralph.core.value import replace
 from ralph.errors import ConfigError, RalphError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interfac
     moment = Moment()
     LAUNCHER.begin()  # it gets ready while we go on
     project = real_project(project)
-    kept = place.claim(policy.state, project)
+    kept = place.claim(policy.state, project, policy.name)
     try:
         opened = LAUNCHER.open(_plan(project, policy, kept))
     except RefusedError as error:
@@ -61,7 +61,7 @@ def _plan(project: str, policy: Policy, kept: place.Place) -> "Plan":
     }
 
 
-class Overlay(Common):
+class Overlay(Layered):
     """A project under a layer that takes all changes."""
 
     def __init__(
@@ -70,10 +70,17 @@ class Overlay(Common):
         root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
         able = Capabilities(True, True, True, f"changes are kept {opened.kept}{root}")
         tree = Tree(opened.merged)
-        super().__init__(project, policy, able, keeper=opened.keeper, tree=tree, directory=project)
-        self._place = kept
+        super().__init__(
+            project,
+            policy,
+            able,
+            keeper=opened.keeper,
+            tree=tree,
+            directory=project,
+            kept=kept,
+            moment=moment,
+        )
         self._opened = opened
-        self._moment = moment
         self._upper = f"/proc/self/fd/{opened.upper}"
         self._ended = False
         self._proxy: Proxy | None = None
@@ -90,22 +97,8 @@ class Overlay(Common):
         found = layer_changes(os.fsencode(self._upper), os.fsencode(self.origin))
         return tuple(sorted(found, key=lambda change: (change.path, change.kind)))
 
-    def commit(self, *, everything: bool = False) -> Kept:
-        """End what runs, then apply the changes."""
-        self._end()
-        changes = self.changes()
-        source = self._lasting(changes)
-        commit = apply.Commit(
-            self.origin,
-            source,
-            self._moment,
-            changes,
-            self._had(apply.doubtful(self.origin, self._moment, changes)),
-            everything,
-            os.path.basename(self._place.path),
-        )
-        commit.write(os.path.join(self._place.path, apply.JOURNAL))
-        return finish(commit, self._place.path)
+    def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
+        return self._had(apply.doubtful(self.origin, self._moment, changes))
 
     def _had(self, paths: list[str]) -> frozenset[str]:
         """Which of these the project had, as far as git knows."""
@@ -116,17 +109,12 @@ class Overlay(Common):
         above = {path[:end] for path in tracked for end in range(len(path)) if path[end] == "/"}
         return frozenset(path for path in paths if path in tracked or path in above)
 
-    def _lasting(self, changes: tuple[Change, ...]) -> str:
-        """Where what we commit is found even after we are killed."""
+    def _source(self, changes: tuple[Change, ...]) -> str:
         if self._opened.kept == "on disk":
             return os.path.join(self._place.path, "upper")
         staged = self._place.directory("stage")
         apply.stage(self._upper, changes, staged)
         return staged
-
-    def discard(self) -> None:
-        """Forget the changes; the sandbox is closed."""
-        self.close()
 
     def _after(self, change: Change) -> str:
         return "" if change.kind is Kind.DELETED else os.path.join(self._upper, change.path)
@@ -138,12 +126,15 @@ class Overlay(Common):
             if self._proxy is not None:
                 self._proxy.close()
 
+    def _part(self) -> None:
+        self._opened.forget()
+
     def close(self) -> None:
         """End what runs, and leave nothing behind."""
         if self._open:
             self._open = False
             self._end()
-            self._opened.forget()
+            self._part()
             self._place.remove()
 
     def _python(self) -> str:
@@ -151,25 +142,6 @@ class Overlay(Common):
         ours = super()._python()
         seen = not ours.startswith(("/tmp/", "/var/tmp/", "/run/"))  # noqa: S108
         return ours if seen else shutil.which("python3", path="/usr/local/bin:/usr/bin") or ours
-
-
-def finish(commit: apply.Commit, path: str) -> Kept:
-    """Apply a commit whose journal is in a sandbox's place, and forget the journal."""
-    kept = apply.apply(commit)
-    above = os.path.dirname(os.path.dirname(path))
-    saved = apply.save(commit, kept, os.path.join(above, "held", os.path.basename(path)))
-    os.unlink(os.path.join(path, apply.JOURNAL))
-    return replace(kept, saved=saved)
-
-
-def recover(project: str, state: str) -> tuple[Kept, ...]:
-    """Tidy up after sandboxes whose owners were killed; what was finished of their commits."""
-    finished = []
-    for path in place.abandoned(state, os.path.realpath(project)):
-        commit = apply.read(os.path.join(path, apply.JOURNAL))
-        if commit is not None:
-            finished.append(finish(commit, path))
-    return tuple(finished)
 
 
 def _environment(policy: Policy, port: int) -> dict[str, str]:

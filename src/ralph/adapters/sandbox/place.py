@@ -1,7 +1,8 @@
 """Where sandboxes keep their layers: a directory each, in the project's state directory.
 
 Its owner holds a lock on it. What a killed owner left is tidied up by the next: a commit that had
-begun is finished, anything else is thrown away.
+begun is finished, a layer that was sealed waits for the run that sealed it, anything else is thrown
+away.
 """
 
 import fcntl
@@ -13,6 +14,8 @@ from contextlib import contextmanager, suppress
 
 from ralph.adapters.files import project_dir, unwritable_state
 
+SEALED = "sealed.json"  # what a layer would change, when its turn was over
+JOURNAL = "commit.json"  # the same, since it is being applied
 _LOCK = "lock"
 
 
@@ -32,22 +35,36 @@ class Place:
     def remove(self) -> None:
         """Forget everything in it."""
         remove(self.path)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let others have it."""
         with suppress(OSError):
             os.close(self._lock)
 
 
-def claim(state: str, project: str) -> Place:
-    """A new place. StateError if there can be none."""
+def claim(state: str, project: str, name: str = "") -> Place:
+    """A new place, of this name if it has one. StateError if there can be none."""
     above = sandboxes(state, project)
     try:
         with _alone(above):
-            name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+            name = name or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
             path = os.path.join(above, name)
             os.mkdir(path, 0o700)
             lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
         raise unwritable_state(above, error) from error
+    return Place(path, lock)
+
+
+def reclaimed(path: str) -> Place | None:
+    """A place that somebody left, once nobody is at it any more; None if there is none."""
+    try:
+        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    fcntl.flock(lock, fcntl.LOCK_EX)
     return Place(path, lock)
 
 
@@ -67,9 +84,12 @@ def abandoned(state: str, project: str) -> Iterator[str]:
     with _alone(above):
         for name in sorted(os.listdir(above)):
             path = os.path.join(above, name)
-            if os.path.isdir(path) and not _is_owned(path):
-                yield path
-                remove(path)
+            lock = _free(path) if os.path.isdir(path) and not _waits(path) else None
+            if lock is None:
+                continue
+            yield path
+            left = Place(path, lock)
+            left.leave() if _waits(path) else left.remove()
 
 
 def remove(path: str) -> None:
@@ -91,18 +111,21 @@ def _unlock(path: str) -> None:
                 waiting += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
-def _is_owned(path: str) -> bool:
-    try:
-        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR)
-    except OSError:
-        return False
+def _waits(path: str) -> bool:
+    """Whether it is sealed, and nobody has begun to apply it."""
+    sealed, begun = (os.path.exists(os.path.join(path, name)) for name in (SEALED, JOURNAL))
+    return sealed and not begun
+
+
+def _free(path: str) -> int | None:
+    """The lock of a place, which is ours now; None if it has an owner."""
+    lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return True
-    finally:
         os.close(lock)
-    return False
+        return None
+    return lock
 
 
 @contextmanager

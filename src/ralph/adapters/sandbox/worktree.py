@@ -6,12 +6,12 @@ import shutil
 
 from ralph.adapters import keeper_process
 from ralph.adapters.git import git_output
-from ralph.adapters.sandbox import apply, place
-from ralph.adapters.sandbox.base import Common, Moment, real_project
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Policy
+from ralph.adapters.sandbox import place
+from ralph.adapters.sandbox.base import Moment, real_project
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy
 from ralph.adapters.sandbox.launcher import Attaching
+from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.manifest import Manifest
-from ralph.adapters.sandbox.overlay import finish
 from ralph.adapters.sandbox.tree import Tree
 from ralph.errors import ConfigError
 
@@ -47,7 +47,7 @@ def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interfa
     project = real_project(project)
     if why := _problem(project, policy):
         raise ConfigError(f"no worktree: {why}", "Try: git init && git add -A && git commit")
-    kept = place.claim(policy.state, project)
+    kept = place.claim(policy.state, project, policy.name)
     try:
         return Worktree(project, policy, kept, moment.passed())
     except BaseException:
@@ -55,16 +55,22 @@ def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interfa
         raise
 
 
-class Worktree(Common):
+class Worktree(Layered):
     """A second working tree; commands work in it."""
 
     def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
-        self._place = kept
-        self._moment = moment
         tree = os.path.join(kept.path, "tree")
         _add(project, policy, tree)
-        able = Capabilities(False, True, False, _WHY)
-        super().__init__(project, policy, able, keeper=Attaching(), tree=Tree(tree), directory=tree)
+        super().__init__(
+            project,
+            policy,
+            Capabilities(False, True, False, _WHY),
+            keeper=Attaching(),
+            tree=Tree(tree),
+            directory=tree,
+            kept=kept,
+            moment=moment,
+        )
         self._manifest = Manifest(tree, git=False)
 
     def changes(self) -> tuple[Change, ...]:
@@ -72,25 +78,11 @@ class Worktree(Common):
         found = self._manifest.against(self.origin)
         return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
 
-    def commit(self, *, everything: bool = False) -> Kept:
-        """End what runs, then apply the changes to the project's files."""
-        self._keeper.close()
-        changes = self.changes()
-        commit = apply.Commit(
-            self.origin,
-            self.project,
-            self._moment,
-            changes,
-            frozenset(change.path for change in changes if self._manifest.knows(change.path)),
-            everything,
-            os.path.basename(self._place.path),
-        )
-        commit.write(os.path.join(self._place.path, apply.JOURNAL))
-        return finish(commit, self._place.path)
+    def _source(self, changes: tuple[Change, ...]) -> str:
+        return self.project
 
-    def discard(self) -> None:
-        """Forget the changes; the sandbox is closed."""
-        self.close()
+    def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
+        return frozenset(change.path for change in changes if self._manifest.knows(change.path))
 
     def _after(self, change: Change) -> str:
         return "" if change.kind is Kind.DELETED else os.path.join(self.project, change.path)

@@ -1,0 +1,118 @@
+"""What becomes of a sandbox's layer after it: it is applied to the project, or thrown away.
+
+Everything here works on places by path, so that it can be done by another process than the one that
+opened the sandbox: after a kill, whoever comes next finishes what was begun.
+"""
+
+import json
+import os
+import time
+
+from ralph.adapters.files import write_atomically
+from ralph.adapters.sandbox import apply, place
+from ralph.adapters.sandbox.interface import Kept
+from ralph.adapters.sandbox.place import JOURNAL, SEALED
+from ralph.core.codec import decode_fact, encode
+from ralph.core.facts import Landed
+from ralph.core.value import replace
+
+_LANDED = "landed.json"  # what was told of it
+_OURS = ("upper", "stage")  # sources that hold nothing but changes
+_LOST = "all that the turn changed: ralph was killed, and it could not be kept"
+
+
+def finish(commit: apply.Commit, path: str) -> Kept:
+    """Apply a commit whose journal is in a sandbox's place, and forget the journal."""
+    kept = apply.apply(commit)
+    above = os.path.dirname(os.path.dirname(path))
+    saved = apply.save(commit, kept, os.path.join(above, "held", os.path.basename(path)))
+    os.unlink(os.path.join(path, JOURNAL))
+    return replace(kept, saved=saved)
+
+
+def recover(project: str, state: str) -> tuple[Kept, ...]:
+    """Tidy up after sandboxes whose owners were killed; what was finished of their commits.
+
+    A sealed layer stays until its run goes on, and is told then what became of it.
+    """
+    finished = []
+    for path in place.abandoned(state, os.path.realpath(project)):
+        commit = apply.read(os.path.join(path, JOURNAL))
+        if commit is not None:
+            kept = finish(commit, path)
+            finished.append(kept)
+            if os.path.exists(os.path.join(path, SEALED)):
+                _answer(path, told(kept, time.time(), count=len(commit.changes)))
+    return tuple(finished)
+
+
+def land(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
+    """Apply the sealed layer of a place, or move it to `thrown`; asked again, the same answer.
+
+    What had begun to be applied is applied to its end.
+    """
+    reclaimed = place.reclaimed(path)
+    if reclaimed is None:
+        return Landed(now, kept=False, spared=(_LOST,) if keep else ())
+    try:
+        landed = _answered(path)
+        if landed is None:
+            landed = _landed(path, now, keep=keep, thrown=thrown)
+            _answer(path, landed)
+    finally:
+        reclaimed.leave()
+    return landed
+
+
+def _answered(path: str) -> Landed | None:
+    try:
+        with open(os.path.join(path, _LANDED), encoding="utf-8") as file:
+            fact = decode_fact(json.load(file))
+    except (OSError, ValueError):
+        return None
+    return fact if isinstance(fact, Landed) else None
+
+
+def _answer(path: str, landed: Landed) -> None:
+    write_atomically(os.path.join(path, _LANDED), json.dumps(encode(landed)), mode=0o600)
+
+
+def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
+    sealed, journal = (os.path.join(path, name) for name in (SEALED, JOURNAL))
+    commit = apply.read(journal) or apply.read(sealed)
+    if commit is None:
+        return Landed(now, kept=False, spared=(_LOST,) if keep else ())
+    count = len(commit.changes)
+    if not keep and not os.path.exists(journal):
+        return Landed(now, kept=False, count=count, saved=_throw_away(commit, thrown))
+    commit.write(journal)
+    return told(finish(commit, path), now, count=count)
+
+
+def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
+    """A commit as a fact."""
+    return Landed(
+        now,
+        kept=True,
+        count=count,
+        held=tuple(spared.path for spared in kept.held),
+        spared=tuple(f"{s.path}: {s.why}" for s in (*kept.changed, *kept.failed)),
+        saved=kept.saved,
+        refused=refused,
+    )
+
+
+def _throw_away(commit: apply.Commit, thrown: str) -> str:
+    """Keep what the last failed turn did, where a person may look at it."""
+    place.remove(thrown)
+    if not commit.changes:
+        return ""
+    try:
+        if os.path.basename(commit.source) in _OURS:
+            os.rename(commit.source, thrown)
+        else:
+            os.mkdir(thrown, 0o700)
+            apply.stage(commit.source, commit.changes, thrown)
+    except OSError:
+        return ""  # it was to be thrown away
+    return thrown

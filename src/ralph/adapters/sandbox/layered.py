@@ -1,0 +1,80 @@
+"""What sandboxes have in common whose changes are kept in a place of ours until they land."""
+
+import os
+
+from ralph.adapters.sandbox import apply
+from ralph.adapters.sandbox.base import Common
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy
+from ralph.adapters.sandbox.landing import finish
+from ralph.adapters.sandbox.launcher import Attaching
+from ralph.adapters.sandbox.place import JOURNAL, SEALED, Place
+from ralph.adapters.sandbox.tree import Tree
+
+
+class Layered(Common):
+    """A sandbox that can be committed, sealed for later, or thrown away."""
+
+    def __init__(
+        self,
+        project: str,
+        policy: Policy,
+        capabilities: Capabilities,
+        *,
+        keeper: Attaching,
+        tree: Tree,
+        directory: str,
+        kept: Place,
+        moment: int,
+    ) -> None:
+        super().__init__(
+            project, policy, capabilities, keeper=keeper, tree=tree, directory=directory
+        )
+        self._place = kept
+        self._moment = moment  # when it was opened
+
+    def commit(self, *, everything: bool = False) -> Kept:
+        """End what runs, then apply the changes."""
+        commit = self._prepared(everything=everything)
+        commit.write(os.path.join(self._place.path, JOURNAL))
+        return finish(commit, self._place.path)
+
+    def seal(self) -> bool:
+        """End what runs and close, but keep the layer for `landing.land`."""
+        if self._open:
+            self._prepared(everything=False).write(os.path.join(self._place.path, SEALED))
+            self._open = False
+            self._part()
+            self._place.leave()
+        return True
+
+    def discard(self) -> None:
+        """Forget the changes; the sandbox is closed."""
+        self.close()
+
+    def _prepared(self, *, everything: bool) -> apply.Commit:
+        self._end()
+        changes = self.changes()
+        return apply.Commit(
+            self.origin,
+            self._source(changes),
+            self._moment,
+            changes,
+            self._copies(changes),
+            everything,
+            os.path.basename(self._place.path),
+        )
+
+    def _end(self) -> None:
+        """End what runs in it."""
+        self._keeper.close()
+
+    def _part(self) -> None:
+        """Close what we have open of it."""
+
+    def _source(self, changes: tuple[Change, ...]) -> str:
+        """Where what the changes lead to is found, even after we are killed."""
+        raise NotImplementedError
+
+    def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
+        """Which of them the project had when the sandbox was opened, and an upper layer hides."""
+        raise NotImplementedError

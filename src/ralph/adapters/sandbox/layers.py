@@ -1,0 +1,193 @@
+"""The sandboxes of a run: one for every turn and every check, each with a layer of its own."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from ralph.adapters.git import git_output
+from ralph.adapters.process import Child, Command, Exit
+from ralph.adapters.sandbox import landing, place
+from ralph.adapters.sandbox.interface import Backend, Kept, Policy, Sandbox
+from ralph.core.events import AgentEvent
+from ralph.core.facts import Fact, Landed
+from ralph.core.turn import Order, Role, Turn
+from ralph.core.value import replace
+from ralph.core.verdict import Cut
+from ralph.errors import StateError
+from ralph.ports import Agent, Watch
+
+_Read = Callable[[bytes], None]
+
+
+class Layers:
+    """Opens a sandbox when something starts, and keeps what a turn changed until it lands."""
+
+    def __init__(
+        self, backend: Backend, project: str, policy: Policy, run_dir: str, most_grace: float
+    ) -> None:
+        self._backend = backend
+        self._project = os.path.realpath(project)
+        self._policy = policy
+        self._run_dir = run_dir
+        self._most_grace = most_grace
+        self._turn = ""  # the layer of the turn under way; "" for one that leaves nothing
+        self._box: Sandbox | None = None  # the turn's
+        self._refused: tuple[str, ...] = ()
+
+    # -------------------------------------------------------------- turns
+
+    @contextmanager
+    def turn(self, order: Order) -> Iterator[None]:
+        """What starts in it shares a sandbox, which then waits for its landing."""
+        self._forget()
+        self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
+        if self._turn:
+            self._remove(self._turn)  # of a turn that was cut off, and is taken again
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            raise
+        if self._box is not None and self._turn:
+            self._keep(self._box)
+        else:
+            self._forget()
+
+    def start(
+        self,
+        command: Command,
+        on_output: _Read | None = None,
+        on_error: _Read | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """A `Starter` for the agent."""
+        self._box = self._box or self._open(self._turn)
+        child = self._box.start(command, on_output, on_error, log)
+        child.most_grace = self._most_grace
+        return child
+
+    def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
+        """Apply what a turn changed, or throw it away."""
+        box, self._box = self._box, None
+        if box is not None:  # of a backend that keeps nothing on disk
+            with box:
+                return _landed(box, now, keep=keep)
+        self._turn = self._name(iteration)
+        path, thrown = self._path(self._turn), os.path.join(self._run_dir, "thrown")
+        try:
+            landed = landing.land(path, now, keep=keep, thrown=thrown)
+        except OSError as error:
+            raise _unlanded(path, error) from error
+        return replace(landed, refused=self._refused)
+
+    # -------------------------------------------------------------- checks
+
+    def check(
+        self,
+        command: Command,
+        on_output: _Read | None = None,
+        on_error: _Read | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """A `Starter` for guardrails: what one leaves behind is kept, unless it is cut."""
+        box = self._open("")
+        try:
+            child = box.start(command, on_output, on_error, log)
+        except BaseException:
+            box.close()
+            raise
+        return _Visit(box, child, self._most_grace)
+
+    # -------------------------------------------------------------- the run
+
+    def recover(self) -> tuple[Kept, ...]:
+        """Finish what other sandboxes of the project left half done when they were killed."""
+        return landing.recover(self._project, self._policy.state)
+
+    def on_fact(self, fact: Fact) -> None:
+        """A landing that is in the journal is asked for no more."""
+        if isinstance(fact, Landed) and self._turn:
+            self._remove(self._turn)
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """What an agent says is nothing to us."""
+
+    def close(self) -> None:
+        """Leave nothing behind but what waits for a landing."""
+        self._forget()
+
+    # -------------------------------------------------------------- parts
+
+    def _open(self, name: str) -> Sandbox:
+        return self._backend.open(self._project, replace(self._policy, name=name))
+
+    def _keep(self, box: Sandbox) -> None:
+        self._refused = box.refused()
+        try:
+            if box.seal():
+                self._box = None
+        except OSError as error:
+            raise _unlanded(self._path(self._turn), error) from error
+
+    def _forget(self) -> None:
+        box, self._box = self._box, None
+        if box is not None:
+            box.close()
+
+    def _name(self, iteration: int) -> str:
+        return f"{os.path.basename(self._run_dir)}-{iteration:03d}"
+
+    def _path(self, name: str) -> str:
+        return os.path.join(place.sandboxes(self._policy.state, self._project), name)
+
+    def _remove(self, name: str) -> None:
+        path = self._path(name)
+        tree = os.path.isdir(os.path.join(path, "tree"))
+        place.remove(path)
+        if tree:
+            git_output(self._project, self._policy.environ, "worktree", "prune")
+
+
+class SandboxedAgent:
+    """An agent whose every turn is in a sandbox."""
+
+    def __init__(self, agent: Agent, layers: Layers) -> None:
+        self._agent = agent
+        self._layers = layers
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        """The turn, with its sandbox around it."""
+        with self._layers.turn(order):
+            return self._agent.take_turn(order, watch)
+
+
+class _Visit(Child):
+    """A child in a sandbox of its own, which is kept when the child has ended by itself."""
+
+    def __init__(self, box: Sandbox, child: Child, most_grace: float) -> None:
+        super().__init__(child.handle, child.started, child.readers, most_grace)
+        self._box = box
+
+    def wait(self, watch: Callable[[], Cut | None]) -> Exit:
+        """Read until the child is gone, then keep what it left."""
+        with self._box:
+            ended = super().wait(watch)
+            if ended.cut is None:
+                self._box.commit()
+            return ended
+
+
+def _landed(box: Sandbox, now: float, *, keep: bool) -> Landed:
+    count, refused = len(box.changes()), box.refused()
+    if not keep:
+        box.discard()
+        return Landed(now, kept=False, count=count, refused=refused)
+    return landing.told(box.commit(), now, count=count, refused=refused)
+
+
+def _unlanded(path: str, error: OSError) -> StateError:
+    return StateError(
+        f"cannot keep what the turn changed: {error.strerror} ({path})",
+        "Mend that, then: ralph resume",
+    )

@@ -1,0 +1,122 @@
+"""The sandbox of a run: which backend, whom it may call, and what people are told (ADR 26)."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
+from ralph.core.value import value
+from ralph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ralph.adapters.sandbox.layers import Layers
+    from ralph.cli.planning import Plan
+
+DIRECT = "direct"  # in place, because someone said so
+_GUARD = {"RALPH_GUARD": "1"}
+
+
+@value
+class Sandboxing:
+    """How a run is contained, once it was tried here."""
+
+    backend: str
+    can: Capabilities
+    network: Network
+
+    @property
+    def guarded(self) -> bool:
+        """What contains nothing has the guard before every shell command (ADR 25)."""
+        return not self.can.contain
+
+    def environment(self) -> dict[str, str]:
+        """What the agent's environment says beside the usual."""
+        guard = _GUARD if self.guarded else {}
+        root = {"IS_SANDBOX": "1"} if self.can.contain and os.geteuid() == 0 else {}
+        return {**guard, **root}
+
+    def words(self) -> str:
+        """The first line of a run about it."""
+        names = ("contain", "rollback", "egress")
+        can = ", ".join(name for name in names if getattr(self.can, name)) or "nothing"
+        guard = "; the guard judges shell commands" if self.guarded else ""
+        network = f"; network: {self.network}" if self.can.egress else ""
+        return f"Sandbox: {self.backend} ({can}){network}{guard}"
+
+
+def sandboxing(plan: "Plan") -> Sandboxing | None:
+    """What the settings ask for, tried for real; None to work in place. ConfigError if it cannot
+    be had: what was asked for is never quietly left out."""
+    wish = plan.settings.sandbox
+    if wish is None:
+        return None
+    from ralph.adapters.sandbox import catalog
+
+    policy = Policy(plan.environ, plan.state_root)
+    name = catalog.choose(plan.workspace, policy) if wish == "auto" else wish
+    can = catalog.backend(name).probe(plan.workspace, policy)
+    if not can.usable:
+        raise ConfigError(f"sandbox {name}: {can.why}", "See what is usable: ralph sandbox probe")
+    return Sandboxing(name, can, _network(plan, name, can))
+
+
+def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
+    from ralph.adapters.agents import split_flags
+    from ralph.adapters.sandbox.hosts import hosts_of
+    from ralph.cli.sandbox_lines import network_of
+
+    wish = None if plan.settings.network is None else network_of(plan.settings.network)
+    if not can.egress:
+        if wish not in (None, ON):
+            raise ConfigError(
+                f"sandbox {name} cannot keep an agent off the network",
+                "Use overlay, or say that it may call everybody: --network on",
+            )
+        return ON
+    if wish in (OFF, ON):
+        return wish
+    flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
+    own = hosts_of(plan.kind, plan.environment.values, flags)
+    return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
+
+
+def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
+    """The sandboxes of a run; None where it works in place."""
+    if plan.sandbox is None or plan.sandbox.backend == DIRECT:
+        return None
+    from ralph.adapters.sandbox import catalog
+    from ralph.adapters.sandbox.layers import Layers
+
+    policy = Policy(
+        plan.environ,
+        plan.state_root,
+        network=plan.sandbox.network,
+        visible=_visible(plan.command[0], plan.environ),
+    )
+    backend = catalog.backend(plan.sandbox.backend)
+    return Layers(backend, plan.workspace, policy, run_dir, plan.settings.end_grace)
+
+
+def _visible(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the agent's program is, also if that is in a temporary directory."""
+    found = shutil.which(command, path=environ.get("PATH"))
+    if found is None:
+        return ()
+    real = os.path.realpath(found)
+    head, package, _ = real.partition("/node_modules/")
+    home = f"{head}{package.rstrip('/')}" if package else os.path.dirname(real)
+    return tuple(dict.fromkeys((os.path.dirname(os.path.abspath(found)), home)))
+
+
+def guard_flags(plan: "Plan") -> tuple[str, ...]:
+    """What makes the agent ask the guard, as far as it can be told on its command line."""
+    if plan.sandbox is None or not plan.sandbox.guarded or plan.kind != "claude":
+        return ()
+    from ralph.hooks import pre_tool
+
+    words = f"{sys.executable} -I -S {pre_tool.__file__}"
+    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": words}]}
+    return ("--settings", json.dumps({"hooks": {"PreToolUse": [hook]}}))
