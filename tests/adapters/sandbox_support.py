@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.sandbox import overlay
 from ralph.adapters.sandbox.interface import Change, Entry, Kind, Policy
+from ralph.testing.sandbox_stage import overlay_is_usable
 
-USABLE = overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable
-needs_overlay = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")
+needs_overlay = pytest.mark.skipif(
+    not overlay_is_usable(), reason="this machine allows no namespaces"
+)
 
 
 def policy(memory: int = 0) -> Policy:

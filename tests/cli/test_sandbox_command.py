@@ -15,14 +15,15 @@ import pexpect
 import pytest
 from run_support import RALPH, Done, Running, assert_clear, ralph
 
-from ralph.adapters.sandbox import BACKENDS, overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox import BACKENDS
+from ralph.testing.sandbox_stage import overlay_is_usable
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 
-USABLE = overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable
-needs_overlay = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")
+needs_overlay = pytest.mark.skipif(
+    not overlay_is_usable(), reason="this machine allows no namespaces"
+)
 
 
 def run(*arguments: str) -> Done:

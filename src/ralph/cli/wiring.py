@@ -108,8 +108,10 @@ class HarnessWiring:
 
     def notes(self) -> list[str]:
         """Where turns run, who checks, and where that is told."""
-        sandbox = self._plan.sandbox
-        return [*([sandbox.words()] if sandbox else []), *self._checks()]
+        notes = [self._plan.sandbox.words()] if self._plan.sandbox else []
+        if self._layers is not None and self._layers.recover():
+            notes.append("A run was killed while its changes landed; that is finished now.")
+        return [*notes, *self._checks()]
 
     def _checks(self) -> list[str]:
         if not self._plan.settings.guardrails:

@@ -65,3 +65,10 @@ class Stage:
         if not getattr(can, ability):
             raise NotApplicable(f"it has no {ability}, and says so")
         return can
+
+
+def overlay_is_usable() -> bool:
+    """Whether this machine lets us make namespaces, tried for real."""
+    from ralph.adapters.sandbox import overlay
+
+    return overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable

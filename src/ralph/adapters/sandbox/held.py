@@ -8,7 +8,9 @@ import re
 _RUNS_BY_ITSELF = (
     (r"\.git/(?:modules/.+/)?hooks", "git runs it"),
     (r"\.git/(?:modules/.+/|worktrees/[^/]+/)?config(?:\.worktree)?", "git obeys it"),
-    (r"\.claude/settings[^/]*", "Claude Code obeys it"),
+    (r"\.husky|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.ya?ml", "git runs it"),
+    (r"\.claude/settings[^/]*|\.mcp\.json", "Claude Code obeys it"),
+    (r"\.envrc", "direnv runs it"),
     (r"\.ralph/settings[^/]*", "Ralph obeys it"),
     (r"\.(?:github|gitea|forgejo)/(?:workflows|actions)", "CI runs it"),
     (r"\.gitlab-ci\.ya?ml|\.gitlab/ci", "CI runs it"),

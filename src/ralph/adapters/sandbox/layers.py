@@ -1,5 +1,6 @@
 """The sandboxes of a run: one for every turn and every check, each with a layer of its own."""
 
+import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from ralph.adapters.process import Child, Command, Exit
 from ralph.adapters.sandbox import landing, place
 from ralph.adapters.sandbox.interface import Backend, Kept, Policy, Sandbox
 from ralph.core.events import AgentEvent
-from ralph.core.facts import Fact, Landed
+from ralph.core.facts import Decided, Fact, Landed
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.value import replace
 from ralph.core.verdict import Cut
@@ -42,8 +43,7 @@ class Layers:
         """What starts in it shares a sandbox, which then waits for its landing."""
         self._forget()
         self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
-        if self._turn:
-            self._remove(self._turn)  # of a turn that was cut off, and is taken again
+        self._remove_all()  # there may be one of a turn that was cut off, and is taken again
         try:
             yield
         except BaseException:
@@ -106,9 +106,9 @@ class Layers:
         return landing.recover(self._project, self._policy.state)
 
     def on_fact(self, fact: Fact) -> None:
-        """A landing that is in the journal is asked for no more."""
-        if isinstance(fact, Landed) and self._turn:
-            self._remove(self._turn)
+        """A landing that is in the journal is asked for no more, nor is one that is decided on."""
+        if isinstance(fact, Landed | Decided):
+            self._remove_all()
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """What an agent says is nothing to us."""
@@ -141,12 +141,12 @@ class Layers:
     def _path(self, name: str) -> str:
         return os.path.join(place.sandboxes(self._policy.state, self._project), name)
 
-    def _remove(self, name: str) -> None:
-        path = self._path(name)
-        tree = os.path.isdir(os.path.join(path, "tree"))
-        place.remove(path)
-        if tree:
-            git_output(self._project, self._policy.environ, "worktree", "prune")
+    def _remove_all(self) -> None:
+        for path in glob.glob(f"{glob.escape(self._path(os.path.basename(self._run_dir)))}-*"):
+            tree = os.path.isdir(os.path.join(path, "tree"))
+            place.remove(path)
+            if tree:
+                git_output(self._project, self._policy.environ, "worktree", "prune")
 
 
 class SandboxedAgent:
