@@ -233,10 +233,11 @@ def test_the_projects_history_is_never_lost_even_by_a_turn_that_succeeds(tmp_pat
         (("--sandbox", "--no-sandbox"), "exclude each other"),
         (("--sandbox", "worktree", "--network", "off"), "cannot keep an agent off the network"),
         (("--sandbox", "--network", "no good"), "is no host"),
+        (("--network", "on"), "--network is for a sandbox"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    stage = Stage(tmp_path).prepare("touch ran\n")
+    stage = Stage(tmp_path).prepare("touch ran\n", {"sandbox": None})
     assert stage.call(*PYTHON, *RUN, *words) == 2
     assert said in stage.said()
     assert not (stage.repo / "ran").exists()

@@ -127,6 +127,8 @@ def plan_run(invocation: Invocation) -> Plan:
 
 def _sandboxed(plan: Plan) -> Plan:
     if plan.settings.sandbox is None:
+        if plan.loaded.origins.get("network", "").startswith("--"):
+            raise ConfigError("--network is for a sandbox, and there is none", "Add --sandbox.")
         return plan
     from ralph.cli.sandboxing import sandboxing
 

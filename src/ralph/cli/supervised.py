@@ -207,6 +207,8 @@ class SuperviseWiring:
     def notes(self) -> list[str]:
         """What people want to know before the first attempt."""
         notes = [f"Task: {self._folder.project}/{self._folder.task} in {self._folder.path}"]
+        if self._plan.settings.sandbox is not None:
+            notes.append("A supervised task works in place: the setting `sandbox` is not for it.")
         if self._supervision.seen.wait is not None:
             notes.append(
                 f"{self._folder.wait} stood there before this run and is ignored; to stop, "
