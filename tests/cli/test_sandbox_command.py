@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,6 +203,7 @@ def test_json(project: Path) -> None:
     assert found == {
         "backend": "overlay",
         "network": "off",
+        "refused": [],
         "exit_code": 4,
         "kept": True,
         "changes": [
@@ -286,8 +288,49 @@ def test_whom_a_command_may_call(project: Path, network: str, host: str, works: 
         got = run(*flags, sys.executable, "-c", GET, f"http://{host}:{port}/")
         raw = run(*flags, sys.executable, "-c", RAW, str(port))
     assert got.out == ("hi\n" if works else ""), got.err
-    # Past the proxy there is no way: `nc` to a blocked host fails, and to any other too.
-    assert raw.out == ("1\n" if network == "on" else "")
+    # Past the proxy there is no way but to a port that is named: `nc` to a blocked host fails.
+    assert raw.out == ("1\n" if network == "on" or "{port}" in network else "")
+
+
+CALL = """
+import sys, urllib.request
+for url in sys.argv[1:]:
+    try:
+        urllib.request.urlopen(url, timeout=5)
+    except OSError:
+        pass
+"""
+
+
+@needs_overlay
+def test_whom_a_command_called_in_vain_is_told(project: Path) -> None:
+    """With what to type so that it may."""
+    urls = ("http://one.invalid/", "http://two.invalid:81/", "http://one.invalid/x")
+    flags = ("--discard", "--network", "ralph.invalid")
+    done = run(*flags, "--", sys.executable, "-c", CALL, *urls)
+    allowed = "--network ralph.invalid,one.invalid,two.invalid:81"
+    assert f"[ralph] one.invalid, two.invalid:81 were refused. To allow them: {allowed}" in done.err
+    done = run(*flags, "--json", "--", sys.executable, "-c", CALL, *urls)
+    assert json.loads(done.out)["refused"] == ["one.invalid", "two.invalid:81"]
+    assert json.loads(run("--discard", "--json", "--", "true").out)["refused"] == []
+
+
+@needs_overlay
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_what_is_no_port(project: Path, port: str) -> None:
+    done = run("--keep", "--network", f"localhost:{port}", "--", "rm", "a")
+    assert_clear(done, 2, "is no port", "--network localhost:8080")
+    assert contents(project) == AS_IT_WAS
+
+
+@needs_overlay
+def test_the_home_directory_can_be_written_and_stays_as_it_is(project: Path) -> None:
+    """So that caches and the settings of agents work."""
+    home = Path(os.environ["HOME"])
+    done = run("--keep", "--", "sh", "-c", "mkdir -p ~/.npm; echo x > ~/.npm/y; cat ~/.npm/y")
+    assert (done.out, done.code) == ("x\n", 0)
+    assert "Nothing was changed" in done.err
+    assert not (home / ".npm").exists()
 
 
 # ------------------------------------------------------------------ what ends it
@@ -302,7 +345,10 @@ def test_nothing_outlives_a_run_that_is_ended(project: Path, number: signal.Sign
     running.await_that(lambda: _sleepers(number))
     running.send(number)
     done = running.end()
-    running.await_that(lambda: not _sleepers(number))
+    deadline = time.monotonic() + 30  # after SIGKILL the kernel tidies up, when ralph is gone
+    while _sleepers(number) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _sleepers(number)
     assert done.code == (-9 if number == signal.SIGKILL else 130)
     assert contents(project) == AS_IT_WAS
     assert run("--discard", "--", "true").code == 0  # which tidies up

@@ -102,6 +102,10 @@ class Common:
         """What differs from the project, sorted by path."""
         raise NotImplementedError
 
+    def refused(self) -> tuple[str, ...]:
+        """Nobody: there is no list."""
+        return ()
+
     def diff(self, change: Change) -> str:
         """A change in detail, as a unified diff."""
         return unified(change, self._before(change), self._after(change))
