@@ -122,16 +122,20 @@ def _cover_home(plan: "Plan") -> str:
         for descriptor in _layered(plan["home"], plan["place"]):
             os.close(descriptor)
     except OSError as error:
-        ours = (plan["project"], plan["place"])
-        if any(_is_below(at, plan["home"]) and at not in ours for at in _mount_points()):
+        if _is_mounted_in(plan["home"], but_for=[plan["project"], plan["place"]]):
             return "other file systems are mounted in it"
         return os.strerror(error.errno or 0)
     return ""
 
 
-def _mount_points() -> "list[bytes]":
+def _is_mounted_in(directory: bytes, but_for: "list[bytes]") -> bool:
+    """Whether anything is mounted below a directory, but for one mount at each of these places."""
     with open("/proc/self/mountinfo", "rb") as file:
-        return [line.split(b" ")[4].replace(b"\\040", b" ") for line in file]
+        places = [line.split(b" ")[4].replace(b"\\040", b" ") for line in file]
+    for place in but_for:
+        if place in places:
+            places.remove(place)
+    return any(_is_below(place, directory) for place in places)
 
 
 def _memory(place: bytes, size: bytes = b"") -> None:
