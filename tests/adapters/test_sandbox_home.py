@@ -185,3 +185,18 @@ def test_with_other_file_systems_in_it_it_is_read_only_and_said(tmp_path: Path) 
     )
     said = "the home directory is read only: other file systems are mounted in it"
     assert done.stdout.splitlines() == [said, "1 0", "['a']"], done.stderr
+
+
+@needs_overlay
+@pytest.mark.parametrize("memory", [0, 1024 * 1024], ids=["disk", "memory"])
+def test_a_state_directory_in_a_project_at_home(tmp_path: Path, memory: int) -> None:
+    home, project, wish = at_home(tmp_path)
+    state = tree(project / "state", secret="x")
+    wish = replace(wish, state=str(state), memory=memory)
+    with overlay.open(str(project), wish) as sandbox:
+        assert sandbox.bash(f"ls -A state; echo 2 > a; echo x > {home}/new").output == b""
+        assert [change.path for change in sandbox.changes()] == ["a"]
+        assert not sandbox.commit().spared
+    assert (project / "a").read_text() == "2\n"
+    assert (state / "secret").read_text() == "x"
+    assert not (home / "new").exists()

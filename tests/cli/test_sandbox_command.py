@@ -292,7 +292,8 @@ def test_a_shell_has_a_terminal_of_its_own(project: Path) -> None:
     """Ctrl+C ends what runs in the shell, and not the shell."""
     words = [*RALPH[1:], "sandbox", "run", "--discard", "--", "sh"]
     shell = pexpect.spawn(RALPH[0], words, timeout=30, dimensions=(33, 101))
-    shell.sendline("stty size; echo $((40 + 2)); sleep 1000")
+    # Said by what Ctrl+C shall end: the shell itself could not say that it has begun to wait.
+    shell.sendline("stty size; sh -c 'echo $((40 + 2)); exec sleep 1000'")
     shell.expect("33 101")
     shell.expect("42")
     shell.sendcontrol("c")
