@@ -11,6 +11,7 @@ from bench.contenders import Contender, filled
 from bench.place import BenchError, Place
 from bench.processes import Weight, weigh
 from bench.rows import Aim, Row, percentile
+from bench.sandbox import Cycle, sandboxes
 
 Figure = TypeVar("Figure")
 
@@ -30,9 +31,11 @@ class Sizes:
     looped: int = 300  # iterations while memory is watched
     stream: int = 200 * _MB
     stream_rounds: int = 5
+    files: tuple[int, int] = (200, 100_000)  # in a project that a sandbox is opened over
+    cycles: int = 60
 
 
-QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2)
+QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5)
 
 
 @dataclass(frozen=True)
@@ -186,12 +189,44 @@ def _stream_json(contender: Contender) -> tuple[str, ...]:
     return contender.stream_json
 
 
+def sandbox(bench: Bench) -> Iterator[Row]:
+    """Open, run, diff and discard, over a small project and over a large one."""
+    place, (few, many) = bench.place, bench.sizes.files
+    place.renew()
+    with sandboxes(place.run, place.environment()) as trouble:
+        if trouble:
+            yield Row(f"sandbox: {trouble}", "ms", {})
+            return
+        small, large = (Cycle(place.run, place.environment(), files) for files in (few, many))
+        ways = {"ralph": small.ralph, "bash": small.by_hand}
+        ways |= {"ralph, large": large.ralph, "bash, large": large.by_hand}
+        small.ralph()  # which starts the process that makes the others
+        found: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(bench.sizes.cycles):
+            for name, way in ways.items():
+                found[name].append(way())
+    yield from _sandbox_rows(found, few, many)
+
+
+def _sandbox_rows(found: Mapping[str, list[float]], few: int, many: int) -> Iterator[Row]:
+    name = "sandbox: open-run-diff-discard"
+    at_first = {who: found[who] for who in ("ralph", "bash")}
+    at_last = {who: found[f"{who}, large"] for who in ("ralph", "bash")}
+    yield _row(f"{name}, {few:,} files", "ms", at_first, Aim(most=15))
+    yield Row("  at best", "ms", {who: min(rounds) for who, rounds in at_first.items()})
+    yield _row(f"{name}, {many:,} files", "ms", at_last)
+    yield Row("  at best", "ms", {who: min(rounds) for who, rounds in at_last.items()})
+    growth = {who: median(at_last[who]) / median(at_first[who]) for who in at_first}
+    yield Row(f"  {many:,} beside {few:,} files", "x", growth, Aim(most=2))
+
+
 MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "turnaround": turnaround,
     "cpu": cpu,
     "memory": memory,
     "startup": startup,
     "stream": stream,
+    "sandbox": sandbox,
 }
 
 

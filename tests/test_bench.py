@@ -52,6 +52,19 @@ def test_one_measure_gives_a_table_and_json(scratch: Path, tmp_path: Path) -> No
     assert list(scratch.iterdir()) == []
 
 
+def test_a_sandbox_is_measured_where_there_can_be_one(scratch: Path, tmp_path: Path) -> None:
+    """A row for a small project and one for a large one; elsewhere a row that says why not."""
+    words = ("--quick", "--only", "sandbox", "--json", str(tmp_path / "figures.json"))
+    done = bench(scratch, *words)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "figures.json").read_text("utf-8"))["rows"]
+    assert rows[0]["name"].startswith("sandbox: ")
+    if rows[0]["figures"]:
+        assert [row["name"].split(", ")[-1] for row in rows[:4:2]] == ["200 files", "2,000 files"]
+        assert all(row["figures"]["ralph"] > 0 for row in rows)
+    assert list(scratch.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -3,12 +3,8 @@
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
 
 import pexpect
@@ -203,6 +199,7 @@ def test_json(project: Path) -> None:
     assert found == {
         "backend": "overlay",
         "network": "off",
+        "refused": [],
         "exit_code": 4,
         "kept": True,
         "changes": [
@@ -236,61 +233,6 @@ def test_a_worktree_has_what_is_not_committed_too(repo: Path) -> None:
     assert listed.count(b"\n") == 1
 
 
-# ------------------------------------------------------------------ network
-
-
-@contextmanager
-def server() -> Iterator[int]:
-    """Answers every HTTP request on loopback; its port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:
-                    return
-                with client:
-                    client.recv(10_000)
-                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-GET = """
-import sys, urllib.request
-print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())
-"""
-RAW = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5); print(1)"
-
-
-@needs_overlay
-@pytest.mark.parametrize(
-    ("network", "host", "works"),
-    [
-        ("off", "127.0.0.1", False),
-        ("on", "127.0.0.1", True),
-        ("127.0.0.1", "127.0.0.1", True),
-        ("localhost", "localhost", True),
-        ("example.org,localhost:{port}", "localhost", True),
-        ("localhost:1", "localhost", False),
-        ("*.localhost", "localhost", False),
-        ("example.org", "127.0.0.1", False),
-    ],
-)
-def test_whom_a_command_may_call(project: Path, network: str, host: str, works: bool) -> None:
-    """Backends: "network off or an allow-list through a proxy on loopback"."""
-    with server() as port:
-        flags = ("--discard", "--network", network.format(port=port), "--")
-        got = run(*flags, sys.executable, "-c", GET, f"http://{host}:{port}/")
-        raw = run(*flags, sys.executable, "-c", RAW, str(port))
-    assert got.out == ("hi\n" if works else ""), got.err
-    # Past the proxy there is no way: `nc` to a blocked host fails, and to any other too.
-    assert raw.out == ("1\n" if network == "on" else "")
-
-
 # ------------------------------------------------------------------ what ends it
 
 
@@ -303,7 +245,10 @@ def test_nothing_outlives_a_run_that_is_ended(project: Path, number: signal.Sign
     running.await_that(lambda: _sleepers(number))
     running.send(number)
     done = running.end()
-    running.await_that(lambda: not _sleepers(number))
+    deadline = time.monotonic() + 30  # after SIGKILL the kernel tidies up, when ralph is gone
+    while _sleepers(number) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _sleepers(number)
     assert done.code == (-9 if number == signal.SIGKILL else 130)
     assert contents(project) == AS_IT_WAS
     assert run("--discard", "--", "true").code == 0  # which tidies up
@@ -348,7 +293,8 @@ def test_a_shell_has_a_terminal_of_its_own(project: Path) -> None:
     """Ctrl+C ends what runs in the shell, and not the shell."""
     words = [*RALPH[1:], "sandbox", "run", "--discard", "--", "sh"]
     shell = pexpect.spawn(RALPH[0], words, timeout=30, dimensions=(33, 101))
-    shell.sendline("stty size; echo $((40 + 2)); sleep 1000")
+    # Said by what Ctrl+C shall end: the shell itself could not say that it has begun to wait.
+    shell.sendline("stty size; sh -c 'echo $((40 + 2)); exec sleep 1000'")
     shell.expect("33 101")
     shell.expect("42")
     shell.sendcontrol("c")

@@ -15,14 +15,16 @@ import pytest
 
 from ralph.adapters.sandbox import overlay
 from ralph.adapters.sandbox.interface import Policy
+from ralph.testing import sandbox_containment
 from ralph.testing.sandbox_kit import BACKENDS, CHECKS, main, tried
 from ralph.testing.sandbox_stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+CONTAINMENT = {check.__name__ for check in sandbox_containment.CHECKS}
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen
     "overlay": set[str](),
-    "worktree": {"contains", "calls_nobody"},
-    "direct": {"undone", "spares", "holds", "contains", "calls_nobody"},
+    "worktree": CONTAINMENT,
+    "direct": {"undone", "spares", "holds", *CONTAINMENT},
 }
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
@@ -104,7 +106,7 @@ def test_the_kit_sees_a_sandbox_that_does_not_contain(monkeypatch: pytest.Monkey
     able = Capabilities(True, True, True, "boasts")
     monkeypatch.setattr(direct, "probe", lambda project, policy: able)
     failed = {c.__name__ for c in CHECKS if tried("direct", c, os.environ).state == "FAILED"}
-    assert {"contains", "calls_nobody", "spares", "holds"} <= failed
+    assert {*CONTAINMENT, "spares", "holds"} <= failed
 
 
 def test_the_table_names_each_check(capsys: pytest.CaptureFixture[str]) -> None:

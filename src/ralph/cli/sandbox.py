@@ -17,7 +17,14 @@ from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
 from ralph.cli import sandbox_terminal
 from ralph.cli.params import current_directory, in_directory
-from ralph.cli.sandbox_lines import change_lines, kept_lines, network_of, probe_lines, shown
+from ralph.cli.sandbox_lines import (
+    change_lines,
+    kept_lines,
+    network_of,
+    probe_lines,
+    refused_lines,
+    shown,
+)
 from ralph.cli.terminal import is_terminal, style_of
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut, Reason
@@ -72,7 +79,7 @@ def probe(*, in_json: bool) -> int:
     from ralph.adapters.sandbox.overlay import LAUNCHER
 
     environ = dict(os.environ)
-    policy = Policy(environ, state_root(environ))
+    policy = _policy(environ)
     found = probe_all(
         current_directory(), policy, lambda p: shutil.which(p, path=environ.get("PATH"))
     )
@@ -98,6 +105,7 @@ Examples:
   ralph sandbox run --discard -- sh -c 'rm -rf *; ls'
   ralph sandbox run --keep --network pypi.org,files.pythonhosted.org -- \\
       .venv/bin/pip install requests
+  ralph sandbox run --network localhost:8080 -- curl -s http://localhost:8080/
   ralph sandbox run --json --discard -- make test
 \b
 Exit codes: the command's own (128 + n for signal n); 127 it was not found,
@@ -116,7 +124,7 @@ Exit codes: the command's own (128 + n for signal n); 127 it was not found,
     "--network",
     metavar="off|on|HOST,...",
     help="Whom the command may call: nobody (default), everybody, or these hosts: NAME, "
-    "NAME:PORT, *.DOMAIN.",
+    "NAME:PORT, *.DOMAIN; localhost:PORT is that port of this machine.",
 )
 @click.option(
     "--keep",
@@ -171,7 +179,7 @@ class _Visit:
         from ralph.adapters.sandbox import catalog, landing, overlay
 
         project = current_directory()
-        policy = Policy(self._environ, state_root(self._environ))
+        policy = _policy(self._environ)
         wanted = None if network is None else network_of(network)
         name = catalog.choose(project, policy) if backend == "auto" else backend
         self._check(name)
@@ -181,14 +189,16 @@ class _Visit:
             _say(*kept_lines(finished))
         try:
             with catalog.backend(name).open(project, policy) as box:
-                _say(_headline(name, policy.network))
+                _say(_headline(name, policy.network), *_shortcoming(box))
                 code, started = self._carried_out(box)
+                refused = box.refused()
+                _say(*refused_lines(refused, policy.network))
                 changes = box.changes() if started else ()
                 kept = self._decide(box, changes) if started else None
         finally:
             overlay.LAUNCHER.close()
         if self._wish.in_json:
-            _tell(name, policy.network, code, changes, kept)
+            _tell(name, policy.network, code, refused=refused, changes=changes, kept=kept)
         return code
 
     def _check(self, name: str) -> None:
@@ -238,7 +248,13 @@ class _Visit:
 
 
 def _tell(
-    name: str, network: Network, code: int, changes: tuple[Change, ...], kept: Kept | None
+    name: str,
+    network: Network,
+    code: int,
+    *,
+    refused: tuple[str, ...],
+    changes: tuple[Change, ...],
+    kept: Kept | None,
 ) -> None:
     """All of it, for programs."""
     done = kept or Kept()
@@ -246,6 +262,7 @@ def _tell(
     found = {
         "backend": name,
         "network": str(network),
+        "refused": list(refused),
         "exit_code": code,
         "kept": kept is not None,
         "changes": [{"path": c.path, "kind": c.kind, "entry": c.entry} for c in changes],
@@ -254,6 +271,11 @@ def _tell(
         "saved": done.saved,
     }
     print(json.dumps(found), flush=True)
+
+
+def _policy(environ: dict[str, str]) -> Policy:
+    """As a person's command needs it: caches and settings at home can be written, for the time."""
+    return Policy(environ, state_root(environ), home=environ.get("HOME", ""))
 
 
 def _network(name: str, wanted: Network | None) -> Network:
@@ -271,6 +293,11 @@ def _network(name: str, wanted: Network | None) -> Network:
 def _headline(name: str, network: Network) -> str:
     said = {"worktree": ", which undoes but does not contain", "direct": ", in place"}
     return f"Sandbox: {name}{said.get(name, '')}; network {network}"
+
+
+def _shortcoming(box: Sandbox) -> tuple[str, ...]:
+    lacks = box.capabilities.lacks
+    return (f"{lacks[0].upper()}{lacks[1:]}.",) if lacks else ()
 
 
 def _ask(box: Sandbox, changes: tuple[Change, ...]) -> str:
@@ -302,5 +329,5 @@ def _signals() -> Iterator[list[int]]:
 
 def _say(*lines: str, to: TextIO | None = None) -> None:
     stream = to or sys.stderr
-    if stream is not None:
+    if stream is not None and lines:
         print(*(f"[ralph] {line}" for line in lines), sep="\n", file=stream, flush=True)

@@ -67,6 +67,14 @@ def kept_lines(kept: Kept) -> Iterator[str]:
         yield f"What was not applied is in {shown(kept.saved)}"
 
 
+def refused_lines(refused: tuple[str, ...], network: Network) -> Iterator[str]:
+    """Whom the command called in vain, and how that would be allowed."""
+    if refused:
+        verb, them = ("was", "it") if len(refused) == 1 else ("were", "them")
+        allowed = ",".join((*network.hosts, *refused))
+        yield f"{', '.join(refused)} {verb} refused. To allow {them}: --network {allowed}"
+
+
 def _spared_lines(heading: str, spared: tuple[Spared, ...]) -> Iterator[str]:
     if spared:
         yield f"{heading}:"

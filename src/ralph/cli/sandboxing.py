@@ -95,6 +95,7 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
         plan.state_root,
         network=plan.sandbox.network,
         visible=_visible(plan.command[0], plan.environ),
+        home=plan.environ.get("HOME", ""),
     )
     backend = catalog.backend(plan.sandbox.backend)
     return Layers(backend, plan.workspace, policy, run_dir, plan.settings.end_grace)

@@ -10,18 +10,18 @@ import argparse
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from ralph.adapters.sandbox.interface import Change, Entry, Kind, Network, Sandbox
+from ralph.adapters.sandbox.interface import Change, Entry, Kind, Sandbox
 from ralph.core.value import value
 from ralph.errors import ConfigError
 from ralph.testing.agent_bench import NotApplicable
-from ralph.testing.sandbox_stage import Stage
+from ralph.testing.sandbox_containment import CHECKS as CONTAINMENT
+from ralph.testing.sandbox_stage import Stage, text_of
 
 BACKENDS = ("overlay", "worktree", "direct")
 ODD = ("new\nline", "\udcff\udcfe", "-dash", "a b'\"$(id)", "é中🙂")
@@ -235,74 +235,22 @@ def holds(stage: Stage) -> None:
 def nothing_stays(stage: Stage) -> None:
     """No process and no mount outlives it, and the state directory keeps no layer."""
     mark = f"86{os.getpid()}.{int(time.time() * 1000) % 100_000}"
-    mounts = _read("/proc/self/mountinfo")
+    mounts = text_of("/proc/self/mountinfo")
     with stage.open() as sandbox:
         sandbox.bash(f"setsid -f sleep {mark}; (setsid sleep {mark} & ) &")
     end = time.monotonic() + _SOON
     while _running(mark) and time.monotonic() < end:
         time.sleep(0.01)
     assert not _running(mark), _running(mark)
-    assert _read("/proc/self/mountinfo") == mounts
+    assert text_of("/proc/self/mountinfo") == mounts
     left = [f for _, names, found in os.walk(stage.state) for f in (*names, *found)]
     assert not {"upper", "work", "tree"} & set(left), left
 
 
 def _running(mark: str) -> list[str]:
     pids = filter(str.isdigit, os.listdir("/proc"))
-    return [pid for pid in pids if _read(f"/proc/{pid}/cmdline") == f"sleep\0{mark}\0"]
+    return [pid for pid in pids if text_of(f"/proc/{pid}/cmdline") == f"sleep\0{mark}\0"]
 
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def contains(stage: Stage) -> None:
-    """The host is read only, /tmp and /var/tmp are private, the state directory is hidden."""
-    stage.needs("contain")
-    secret = os.path.join(stage.state, "secret")
-    with open(secret, "w", encoding="ascii") as file:
-        file.write("x")
-    beside = os.path.join(stage.directory, "beside")
-    with stage.open() as sandbox:
-        name = os.path.basename(stage.directory)  # nobody else has it
-        places = [beside, f"/tmp/{name}.private", f"/var/tmp/{name}.private"]
-        for path in (*places, secret):
-            sandbox.bash(f"echo changed > {path}")
-        assert sandbox.bash("echo x > /tmp/y && cat /tmp/y").output == b"x\n"
-        assert sandbox.bash(f"cat {secret}").output == b""
-    wrong = [path for path in places if os.path.exists(path)]
-    for path in wrong:
-        os.unlink(path)
-    assert not wrong, f"it wrote {wrong}"
-    assert _read(secret) == "x"
-
-
-def calls_nobody(stage: Stage) -> None:
-    """Without a network nobody can be called; with a list only who is on it, by the proxy."""
-    stage.needs("egress")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        call = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('in')"
-        with stage.open() as sandbox:
-            assert sandbox.eval(call).output == b""
-        with stage.open(Network(hosts=(f"localhost:{port}",))) as sandbox:
-            assert sandbox.eval(call).output == b""
-            for host, answer in (("localhost", b"200"), ("127.0.0.1", b"403")):
-                said = sandbox.eval(_CONNECT.format(host=host, port=port)).output
-                assert said.startswith(b"HTTP/1.1 " + answer), said
-
-
-_CONNECT = """
-import os, socket, urllib.parse
-proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
-link = socket.create_connection((proxy.hostname, proxy.port), 5)
-link.sendall(b"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n")
-print(link.recv(1000).decode())
-"""
 
 CHECKS: tuple[Callable[[Stage], None], ...] = (
     probes,
@@ -321,8 +269,7 @@ CHECKS: tuple[Callable[[Stage], None], ...] = (
     spares,
     holds,
     nothing_stays,
-    contains,
-    calls_nobody,
+    *CONTAINMENT,
 )
 
 

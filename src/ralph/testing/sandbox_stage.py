@@ -54,9 +54,9 @@ class Stage:
         except FileNotFoundError:
             return None
 
-    def open(self, network: Network | None = None) -> Sandbox:
+    def open(self, network: Network | None = None, home: str = "") -> Sandbox:
         """The sandbox that is tried."""
-        policy = self.policy if network is None else replace(self.policy, network=network)
+        policy = replace(self.policy, network=network or self.policy.network, home=home)
         return self.backend.open(self.project, policy)
 
     def needs(self, ability: str) -> Capabilities:
@@ -65,6 +65,15 @@ class Stage:
         if not getattr(can, ability):
             raise NotApplicable(f"it has no {ability}, and says so")
         return can
+
+
+def text_of(path: str) -> str:
+    """What stands in a file; "" if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def overlay_is_usable() -> bool:

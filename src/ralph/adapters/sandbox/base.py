@@ -127,7 +127,7 @@ class Common:
         raise NotImplementedError
 
     def refused(self) -> tuple[str, ...]:
-        """Nobody looks."""
+        """Nobody: there is no list."""
         return ()
 
     def seal(self) -> bool:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         place: bytes  # a directory with `upper` and `work` for the layer
         memory: int  # bytes; not 0: the layer is kept in memory, and is no larger
         network: str  # off, on or proxy
+        ports: list[int]  # of the host's loopback, to be had on the sandbox's own
         root: bool
+        home: bytes  # a directory for a layer that is thrown away; empty: none
         hidden: list[bytes]  # directories
-        visible: list[bytes]  # what is to be seen although it lies in a hidden place
+        visible: list[bytes]  # what is to be seen, read only, wherever it lies
 
     Step = Callable[[str, Callable[[], None]], None]
 
@@ -51,6 +53,7 @@ class Made:
         self.upper = upper
         self.merged = merged
         self.kept = kept  # on disk, or in memory
+        self.home = ""  # why the home directory has no layer, if one was wanted
 
 
 def furnish(plan: "Plan", step: "Step") -> Made:
@@ -58,18 +61,14 @@ def furnish(plan: "Plan", step: "Step") -> Made:
     step("keep mounts private", lambda: kernel.mount(b"", b"/", flags=_PRIVATELY))
     made = _overlay(plan, step)
     seen = {path: _handle(path) for path in _to_be_seen(plan)}
-    fresh = _processes()
     writable = [plan["project"], *filter(isdir, dict.fromkeys(map(realpath, _PRIVATE)))]
+    if plan["home"]:
+        made.home = _cover_home(plan)
+        seen[plan["home"]] = _handle(plan["home"])
+        writable += [] if made.home else [plan["home"]]
+    fresh = _processes()
     step("make /dev", _devices)
-    inside = [place for place in plan["hidden"] if _is_below(place, plan["project"])]
-    outside = [place for place in plan["hidden"] if place not in inside]
-    for place in dict.fromkeys(map(realpath, (*_PRIVATE, _SERVICES, *outside))):
-        _hide(place, step)
-    for path, handle in seen.items():
-        step(f"show {os.fsdecode(path)}", lambda p=path, h=handle: _show(p, h))  # type: ignore[misc]
-    step("show the project", lambda: _show(plan["project"], made.merged))
-    for place in inside:  # which was not to be seen before, if the project was not
-        _hide(place, step)
+    _arrange(plan, seen, made.merged, step)
     if plan["root"]:
         step("hide what root could read or write", lambda: _shield(fresh=fresh))
     step(
@@ -83,40 +82,98 @@ def furnish(plan: "Plan", step: "Step") -> Made:
 _PRIVATELY = kernel.MS_REC | kernel.MS_PRIVATE
 
 
+def _arrange(plan: "Plan", seen: "dict[bytes, int]", merged: int, step: "Step") -> None:
+    """Hide what is not to be seen, and show what is, wherever one lies in the other."""
+    inside = [place for place in plan["hidden"] if _is_below(place, plan["project"])]
+    outside = [place for place in plan["hidden"] if place not in inside]
+    for places in ((*_PRIVATE, _SERVICES), outside):
+        for place in dict.fromkeys(map(realpath, places)):
+            _hide(place, step)
+        for path in sorted(seen):  # the outer before the inner
+            step(f"show {os.fsdecode(path)}", lambda p=path: _show(p, seen[p]))  # type: ignore[misc]
+    step("show the project", lambda: _show(plan["project"], merged))
+    for place in inside:  # which was not to be seen before, if the project was not
+        _hide(place, step)
+    for handle in seen.values():
+        os.close(handle)
+
+
 def _overlay(plan: "Plan", step: "Step") -> Made:
     """The project with a layer above it, on disk if the disk can hold one, else in memory."""
     if not plan["memory"]:
         try:
-            return _mounted(plan, "on disk")
+            return Made(*_layered(plan["project"], plan["place"]), "on disk")
         except OSError:
             pass  # another overlay holds the place, or a file system without what it takes
     size = b",size=%d" % plan["memory"] if plan["memory"] else b""
-    kind = b"tmpfs"
-    step(
-        "mount memory for the layer",
-        lambda: kernel.mount(kind, plan["place"], kind, _SAFELY, b"mode=700" + size),
-    )
-    for name in (b"upper", b"work"):
-        os.mkdir(os.path.join(plan["place"], name), 0o700)
+    step("mount memory for the layer", lambda: _memory(plan["place"], size))
     made: list[Made] = []
-    step("mount the overlay", lambda: made.append(_mounted(plan, "in memory")))
+    step(
+        "mount the overlay",
+        lambda: made.append(Made(*_layered(plan["project"], plan["place"]), "in memory")),
+    )
     return made[0]
 
 
-def _mounted(plan: "Plan", kept: str) -> Made:
-    lower = _handle(plan["project"])
-    upper = os.open(os.path.join(plan["place"], b"upper"), os.O_RDONLY | os.O_DIRECTORY)
-    work = _handle(os.path.join(plan["place"], b"work"))
-    os.fchmod(upper, os.stat(plan["project"]).st_mode & 0o7777)
-    # By descriptors, since names may hold commas and colons. Volatile: nothing is synced at the
-    # end, which would wait for the whole disk.
-    places = (_by(lower), _by(upper), _by(work))
-    data = b"lowerdir=%b,upperdir=%b,workdir=%b,userxattr,volatile" % places
-    kernel.mount(b"overlay", plan["project"], b"overlay", _SAFELY, data)
-    os.close(lower)
-    os.close(work)
-    merged = os.open(plan["project"], os.O_RDONLY | os.O_DIRECTORY)
-    return Made(upper, merged, kept)
+def _cover_home(plan: "Plan") -> str:
+    """Put a layer in memory over the home directory; "", or why there can be none."""
+    try:
+        _memory(plan["place"])  # over the project's layer, which has been mounted by now
+        for descriptor in _layered(plan["home"], plan["place"]):
+            os.close(descriptor)
+    except OSError as error:
+        if _is_mounted_in(plan["home"], but_for=[plan["project"], plan["place"]]):
+            return "other file systems are mounted in it"
+        return os.strerror(error.errno or 0)
+    return ""
+
+
+def _is_mounted_in(directory: bytes, but_for: "list[bytes]") -> bool:
+    """Whether anything is mounted below a directory, but for one mount at each of these places."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        places = [line.split(b" ")[4].replace(b"\\040", b" ") for line in file]
+    for place in but_for:
+        if place in places:
+            places.remove(place)
+    return any(_is_below(place, directory) for place in places)
+
+
+def _memory(place: bytes, size: bytes = b"") -> None:
+    """A place for a layer in memory."""
+    kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, b"mode=700" + size)
+    for name in (b"upper", b"work"):
+        os.mkdir(os.path.join(place, name), 0o700)
+
+
+def _layered(directory: bytes, place: bytes) -> "tuple[int, int]":
+    """Mount an overlay on a directory; descriptors of its upper layer, and of how it looks now."""
+    lower = _handle(directory)
+    upper = os.open(os.path.join(place, b"upper"), os.O_RDONLY | os.O_DIRECTORY)
+    work = _handle(os.path.join(place, b"work"))
+    try:
+        _be_like(upper, os.stat(directory))
+        # By descriptors, since names may hold commas and colons. Volatile: nothing is synced at
+        # the end, which would wait for the whole disk.
+        places = (_by(lower), _by(upper), _by(work))
+        data = b"lowerdir=%b,upperdir=%b,workdir=%b,userxattr,volatile" % places
+        kernel.mount(b"overlay", directory, b"overlay", _SAFELY, data)
+    except OSError:
+        os.close(upper)
+        raise
+    finally:
+        os.close(lower)
+        os.close(work)
+    return upper, os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _be_like(upper: int, directory: os.stat_result) -> None:
+    """The top of an overlay has the owner and the rights of its upper layer."""
+    if directory.st_uid != os.geteuid() or directory.st_gid != os.getegid():
+        try:
+            os.fchown(upper, directory.st_uid, directory.st_gid)
+        except OSError:
+            pass  # only root may, and only for whom this namespace knows
+    os.fchmod(upper, directory.st_mode & 0o7777)
 
 
 def _handle(path: bytes) -> int:
@@ -130,7 +187,7 @@ def _by(descriptor: int) -> bytes:
 def _to_be_seen(plan: "Plan") -> "list[bytes]":
     """What is there, of what shall be seen; the resolver's file may lie among the services."""
     paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]
-    places = (*_PRIVATE, _SERVICES, *plan["hidden"])
+    places = (*_PRIVATE, _SERVICES, *plan["hidden"], *([plan["home"]] if plan["home"] else []))
     inside = [p for p in paths if any(_is_below(p, place) for place in places)]
     return [path for path in inside if os.path.exists(path)]
 

@@ -21,11 +21,16 @@ class Capabilities:
     egress: bool
     why: str
     usable: bool = True
+    lacks: str = ""  # what the policy asked for and is not to be had here, of an open sandbox
 
 
 @value
 class Network:
-    """Whom a sandbox may call: everybody, or these hosts, which may be none."""
+    """Whom a sandbox may call: everybody, or these hosts, which may be none.
+
+    A host is `NAME`, `NAME:PORT` or `*.DOMAIN`, reached by a proxy. `127.0.0.1:PORT` and
+    `localhost:PORT` are that port of this machine, to be had in the sandbox as it is here.
+    """
 
     everybody: bool = False
     hosts: tuple[str, ...] = ()
@@ -47,6 +52,9 @@ class Policy:
     hidden: tuple[str, ...] = ()  # more directories that are not to be seen
     visible: tuple[str, ...] = ()  # what is to be seen, read only, although it lies in /tmp
     memory: int = 0  # bytes; not 0: the layer is kept in memory, and is no larger
+    # The home directory, which may be above the project: what is written there works and is
+    # thrown away. "": it is as read only as the rest of the host.
+    home: str = ""
     name: str = ""  # of the layer, for who comes after us; "" is one that is its own
 
 
@@ -180,14 +188,14 @@ class Sandbox(Protocol):
     def diff(self, change: Change) -> str:
         """A change in detail, as a unified diff."""
 
+    def refused(self) -> tuple[str, ...]:
+        """The hosts that were called and are not on the list, as the list would name them."""
+
     def commit(self, *, everything: bool = False) -> Kept:
         """Apply the changes to the project, but for what is held unless everything is wanted."""
 
     def seal(self) -> bool:
         """Close, but keep the layer on disk for `landing.land`; False where there is none."""
-
-    def refused(self) -> tuple[str, ...]:
-        """Whom something in it wanted to call, and might not; so far as anybody knows."""
 
     def discard(self) -> None:
         """Forget the changes. ConfigError where there is no rollback."""

@@ -23,13 +23,14 @@ from ralph.adapters import keeper_process, proc
 from ralph.adapters.keeper import Keeper, LostError
 from ralph.adapters.keeper_process import Launched
 from ralph.adapters.process import Child, Command, Streams, pidfd_of
+from ralph.adapters.sandbox.plan import MOST_PORTS
 
 if TYPE_CHECKING:
     from ralph.adapters.sandbox.furnish import Plan
 
 _LARGEST = 65536
 _SCM_CREDENTIALS = 2
-_DESCRIPTORS = 3
+_DESCRIPTORS = 3 + MOST_PORTS
 _ANSWER = 30.0  # seconds; a busy machine may take its time
 _END = 10.0
 _PROGRAM = os.path.join(os.path.dirname(__file__), "namespace.py")
@@ -41,6 +42,7 @@ class RefusedError(Exception):
     def __init__(self, step: str, number: int) -> None:
         reason = os.strerror(number) if number else "no answer"
         super().__init__(f"cannot {step}: {reason}")
+        self.step = step
         self.number = number
 
 
@@ -94,12 +96,14 @@ class Launcher:
 class Opened:
     """A sandbox as it comes from the launcher: descriptors, and its keeper."""
 
-    def __init__(self, keeper: "Inner", kept: str, port: int, descriptors: list[int]) -> None:
+    def __init__(self, keeper: "Inner", facts: dict[str, Any], descriptors: list[int]) -> None:
         self.keeper = keeper
-        self.kept = kept
-        self.port = port
+        self.kept: str = facts["kept"]
+        self.home: str = facts["home"]  # why there is no layer over it, if one was wanted
         self.upper, self.merged, *rest = descriptors
-        self.listener = rest[0] if rest else None
+        self.listener = rest[0] if rest else None  # the proxy's
+        self.port: int = facts["ports"][0] if rest else 0
+        self.forwards: dict[int, int] = dict(zip(facts["ports"][1:], rest[1:], strict=True))
 
     def close(self) -> None:
         """End what runs in it; the layer lives until its descriptors are closed."""
@@ -126,7 +130,7 @@ def _ready(link: socket) -> Opened:
     attached = {kind: memoryview(data).cast("i") for _, kind, data in extra}
     # The kernel says who has sent it, by the number that it has for us.
     keeper = Inner(Launched(attached[_SCM_CREDENTIALS][0], link.detach()))
-    return Opened(keeper, facts["kept"], facts["port"], list(attached[SCM_RIGHTS]))
+    return Opened(keeper, facts, list(attached[SCM_RIGHTS]))
 
 
 class Given(Streams):

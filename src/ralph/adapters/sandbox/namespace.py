@@ -188,18 +188,15 @@ def _be_first(plan: "Plan", answer: socket) -> None:
 
     kernel.die_with_parent(signal.SIGKILL)
     os.chdir("/")
-    listener = None
     if plan["network"] != "on":
         _step("bring up loopback", _loopback)
-    if plan["network"] == "proxy":
-        listener = socket(AF_INET, SOCK_STREAM)
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(_QUEUE)
+    listeners = _listeners(plan)
     made = furnish.furnish(plan, _step)
     _step("give up privileges", lambda: _lower_ourselves(plan))
-    given = [made.upper, made.merged, *([listener.fileno()] if listener else [])]
-    port = listener.getsockname()[1] if listener else 0
-    _say(answer, "ready", {"kept": made.kept, "port": port}, given=given)
+    given = [made.upper, made.merged, *(listener.fileno() for listener in listeners)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    facts = {"kept": made.kept, "home": made.home, "ports": ports}
+    _say(answer, "ready", facts, given=given)
     for descriptor in given:
         os.close(descriptor)
     keeper_process.Keeper(answer).serve()
@@ -219,6 +216,21 @@ def _loopback() -> None:
     request = b"lo".ljust(16, b"\0") + _IFF_UP_RUNNING.to_bytes(2, sys.byteorder)
     fcntl.ioctl(control.fileno(), _SIOCSIFFLAGS, request.ljust(40, b"\0"))
     control.close()
+
+
+def _listeners(plan: "Plan") -> "list[socket]":
+    """The proxy's, on any port, and one for each port of the host that can be had in here."""
+    if plan["network"] != "proxy":
+        return []
+    local = [_listener(port) for port in plan["ports"]]
+    return [_listener(0), *local]  # the proxy's comes last, so that it takes nobody's port
+
+
+def _listener(port: int) -> socket:
+    listener = socket(AF_INET, SOCK_STREAM)
+    _step(f"listen on port {port} in the sandbox", lambda: listener.bind(("127.0.0.1", port)))
+    listener.listen(_QUEUE)
+    return listener
 
 
 def _step(what: str, act: "Any") -> None:  # noqa: ANN401

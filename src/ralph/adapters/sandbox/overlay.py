@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ralph.adapters.files import ensure_state_root
 from ralph.adapters.git import git_output
@@ -15,17 +14,13 @@ from ralph.adapters.sandbox.compare import layer_changes
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy
 from ralph.adapters.sandbox.launcher import Launcher, Opened, RefusedError
 from ralph.adapters.sandbox.layered import Layered
+from ralph.adapters.sandbox.plan import environment_of, local_ports, plan_of
 from ralph.adapters.sandbox.proxy import Proxy
 from ralph.adapters.sandbox.tree import Tree
 from ralph.errors import ConfigError, RalphError
 
-if TYPE_CHECKING:
-    from ralph.adapters.sandbox.furnish import Plan
-
 NAME = "overlay"
 LAUNCHER = Launcher()  # one process makes all sandboxes of a program
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-_OURSELVES = ("localhost", "127.0.0.1", "::1")
 
 
 def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interface has it so
@@ -35,30 +30,17 @@ def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interfac
     project = real_project(project)
     kept = place.claim(policy.state, project, policy.name)
     try:
-        opened = LAUNCHER.open(_plan(project, policy, kept))
+        plan = plan_of(project, policy, kept.path)
+        for name in ("upper", "work"):
+            kept.directory(name)
+        opened = LAUNCHER.open(plan)
     except RefusedError as error:
         kept.remove()
-        raise ConfigError(str(error), remedy()) from error
+        raise ConfigError(str(error), remedy(error)) from error
     except BaseException:
         kept.remove()
         raise
     return Overlay(project, policy, kept, opened, moment.passed())
-
-
-def _plan(project: str, policy: Policy, kept: place.Place) -> "Plan":
-    for name in ("upper", "work"):
-        kept.directory(name)
-    limited = "on" if policy.network.everybody else "proxy" if policy.network.hosts else "off"
-    hidden = map(os.path.realpath, (policy.state, *policy.hidden))
-    return {
-        "project": os.fsencode(project),
-        "place": os.fsencode(kept.path),
-        "memory": policy.memory,
-        "network": limited,
-        "root": os.geteuid() == 0,
-        "hidden": [os.fsencode(path) for path in hidden],
-        "visible": [os.fsencode(os.path.realpath(path)) for path in policy.visible],
-    }
 
 
 class Overlay(Layered):
@@ -68,7 +50,9 @@ class Overlay(Layered):
         self, project: str, policy: Policy, kept: place.Place, opened: Opened, moment: int
     ) -> None:
         root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
-        able = Capabilities(True, True, True, f"changes are kept {opened.kept}{root}")
+        lacks = f"the home directory is read only: {opened.home}" if opened.home else ""
+        why = f"changes are kept {opened.kept}{root}{'; ' if lacks else ''}{lacks}"
+        able = Capabilities(True, True, True, why, lacks=lacks)
         tree = Tree(opened.merged)
         super().__init__(
             project,
@@ -85,8 +69,10 @@ class Overlay(Layered):
         self._ended = False
         self._proxy: Proxy | None = None
         if opened.listener is not None:
-            self._proxy = Proxy(opened.listener, policy.network.hosts)
-        self._environ = _environment(policy, opened.port)
+            names = local_ports(policy.network)
+            forwards = {f"{names[port]}:{port}": end for port, end in opened.forwards.items()}
+            self._proxy = Proxy(opened.listener, policy.network.hosts, forwards)
+        self._environ = environment_of(policy, NAME, opened.port)
 
     def environment(self) -> Mapping[str, str]:
         """Temporary files are private, and the proxy is named where there is one."""
@@ -96,6 +82,10 @@ class Overlay(Layered):
         """What the upper layer makes of the project."""
         found = layer_changes(os.fsencode(self._upper), os.fsencode(self.origin))
         return tuple(sorted(found, key=lambda change: (change.path, change.kind)))
+
+    def refused(self) -> tuple[str, ...]:
+        """Whom commands called in vain by the proxy."""
+        return () if self._proxy is None else self._proxy.refused()
 
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
         return self._had(apply.doubtful(self.origin, self._moment, changes))
@@ -144,20 +134,6 @@ class Overlay(Layered):
         return ours if seen else shutil.which("python3", path="/usr/local/bin:/usr/bin") or ours
 
 
-def _environment(policy: Policy, port: int) -> dict[str, str]:
-    environ = {**policy.environ, "TMPDIR": "/tmp", "RALPH_SANDBOX": NAME}  # noqa: S108
-    if not policy.network.everybody:
-        names = (*_PROXIES, *(name.upper() for name in _PROXIES), "no_proxy", "NO_PROXY")
-        environ = {name: text for name, text in environ.items() if name not in names}
-    if port:
-        allowed = {host.partition(":")[0] for host in policy.network.hosts}
-        direct = ",".join(host for host in _OURSELVES if host not in allowed)
-        for name in _PROXIES:
-            environ[name] = environ[name.upper()] = f"http://127.0.0.1:{port}"
-        environ["no_proxy"] = environ["NO_PROXY"] = direct
-    return environ
-
-
 def probe(project: str, policy: Policy) -> Capabilities:
     """Try it for real: a file in it is in the layer, the host is clean, the network is shut."""
     from ralph.adapters.sandbox.trial import trial
@@ -172,8 +148,8 @@ def probe(project: str, policy: Policy) -> Capabilities:
         return Capabilities(False, False, False, str(error), usable=False)
 
 
-def remedy() -> str:
-    """What to type where the kernel or a container forbids namespaces."""
+def remedy(error: RefusedError) -> str:
+    """What to type where the kernel or a container forbids namespaces, or a port is taken."""
     from ralph.adapters.machine.sandbox import namespace_remedy
 
-    return namespace_remedy()
+    return "Use another port." if error.step.startswith("listen") else namespace_remedy()

@@ -1,59 +1,85 @@
 """A small proxy for sandboxes whose network has an allow-list.
 
-It runs as `python -I -S proxy.py`, outside, and listens on a socket that the sandbox's first
-process opened on the sandbox's own loopback: there is no other way out. It understands CONNECT
-and plain HTTP requests, knows names only from its list, and ends when Ralph does.
+It runs as `python -I -S proxy.py COUNT FORWARD... HOST...`, outside, and listens on sockets that
+the sandbox's first process opened on the sandbox's own loopback: there is no other way out. On the
+first it understands CONNECT and plain HTTP requests, and knows names only from its list. On each
+other it passes everything on to one port of this machine. It tells Ralph whom it refused, a
+message each, and ends when Ralph does.
 """
 
+import fcntl
 import os
+import signal
 import sys
+from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair  # the socket module costs 4 ms to import
 
 TYPE_CHECKING = False  # as typing has it
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable, Mapping
 
-_LINK, _LISTENER = 3, 4
+_LINK, _LISTENER, _FORWARDS = 3, 4, 5
 _LARGEST_HEAD = 65536
 _CHUNK = 65536
 _PATIENCE = 30.0
 _DEFAULT_PORT = 80
+_USUAL_PORTS = (80, 443)
+_MOST_REFUSED = 100
+_LONGEST_NAME = 300
+_OF_A_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-:")
 
 
 class Proxy:
-    """Ralph's side: the process is started with the listening socket, which is then its own."""
+    """Ralph's side: the process is started with the listening sockets, which are then its own.
 
-    def __init__(self, listener: int, hosts: tuple[str, ...]) -> None:
-        ours, theirs = os.pipe()
+    `forwards` are `name:port` of this machine, each with the socket on which it is to be had.
+    """
+
+    def __init__(
+        self, listener: int, hosts: tuple[str, ...], forwards: "Mapping[str, int]"
+    ) -> None:
+        ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
         nowhere = os.open(os.devnull, os.O_RDWR)
+        given = (theirs.fileno(), listener, *forwards.values())
+        # First out of the way of each other's numbers.
+        aside = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _LINK + len(given)) for one in given]
         try:
             self._pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", __file__, *hosts],
+                [sys.executable, "-I", "-S", __file__, str(len(forwards)), *forwards, *hosts],
                 os.environ,
                 file_actions=[
                     *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
-                    # First out of the way of each other's numbers.
-                    (os.POSIX_SPAWN_DUP2, ours, 103),
-                    (os.POSIX_SPAWN_DUP2, listener, 104),
-                    (os.POSIX_SPAWN_DUP2, 103, _LINK),
-                    (os.POSIX_SPAWN_DUP2, 104, _LISTENER),
-                    (os.POSIX_SPAWN_CLOSE, 103),
-                    (os.POSIX_SPAWN_CLOSE, 104),
+                    *((os.POSIX_SPAWN_DUP2, one, _LINK + n) for n, one in enumerate(aside)),
                 ],
                 setsid=True,
             )
         finally:
-            for descriptor in (ours, nowhere, listener):
+            theirs.close()
+            for descriptor in (nowhere, listener, *forwards.values(), *aside):
                 os.close(descriptor)
-        self._link = theirs
+        ours.setblocking(False)
+        self._link = ours
+        self._refused: list[str] = []
+
+    def refused(self) -> tuple[str, ...]:
+        """Whom it has refused so far, each once."""
+        try:
+            while name := self._link.recv(_LONGEST_NAME):
+                self._refused.append(name.decode("ascii"))
+        except OSError:
+            pass  # nothing more, or it is closed
+        return tuple(self._refused)
 
     def close(self) -> None:
-        """End it."""
-        os.close(self._link)
+        """End it. What clients were told has been told to us before."""
         try:
+            os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        except ChildProcessError:
+        except (ProcessLookupError, ChildProcessError):
             pass
+        self.refused()
+        self._link.close()
 
 
 def allows(hosts: "list[str]", host: str, port: int) -> bool:
@@ -69,26 +95,68 @@ def allows(hosts: "list[str]", host: str, port: int) -> bool:
 
 
 def main() -> None:
-    """Serve until the pipe to Ralph is closed."""
+    """Serve until Ralph's end of the link is closed."""
     import socket
     import threading
 
-    hosts = sys.argv[1:]
-    listener = socket.socket(fileno=_LISTENER)
-    threading.Thread(target=_accept, args=(listener, hosts), daemon=True).start()
-    os.read(_LINK, 1)
+    count = int(sys.argv[1])
+    forwards, hosts = sys.argv[2 : 2 + count], sys.argv[2 + count :]
+    link = socket.socket(fileno=_LINK)
+    told = _Told(link)
+
+    def begin(listener: int, serve: "Callable[[socket.socket], None]") -> None:
+        given = (socket.socket(fileno=listener), serve)
+        threading.Thread(target=_accept, args=given, daemon=True).start()
+
+    for number, target in enumerate(forwards):
+        begin(_FORWARDS + number, lambda client, to=target: _forward(client, to))  # type: ignore[misc]
+    # A client that asks us for such a port, instead of taking it, may have it by either name.
+    ports = [target.partition(":")[2] for target in forwards]
+    hosts += [f"{name}:{port}" for port in ports for name in ("localhost", "127.0.0.1")]
+    begin(_LISTENER, lambda client: _serve(client, hosts, told))
+    link.recv(1)
     os._exit(0)
 
 
-def _accept(listener: "socket.socket", hosts: "list[str]") -> None:
+class _Told:
+    """Tells Ralph whom we refused, each once, and not without end."""
+
+    def __init__(self, link: "socket.socket") -> None:
+        self._link = link
+        self._names: set[str] = set()
+
+    def add(self, host: str, port: int) -> None:
+        """A name as a list would have it; what can be no name is passed over."""
+        name = host.rstrip(".").lower() + ("" if port in _USUAL_PORTS else f":{port}")
+        fits = 0 < len(name) < _LONGEST_NAME and _OF_A_NAME.issuperset(name)
+        if fits and name not in self._names and len(self._names) < _MOST_REFUSED:
+            self._names.add(name)
+            self._link.send(name.encode("ascii"))
+
+
+def _accept(listener: "socket.socket", serve: "Callable[[socket.socket], None]") -> None:
     import threading
 
     while True:
         client, _ = listener.accept()
-        threading.Thread(target=_serve, args=(client, hosts), daemon=True).start()
+        threading.Thread(target=serve, args=(client,), daemon=True).start()
 
 
-def _serve(client: "socket.socket", hosts: "list[str]") -> None:
+def _forward(client: "socket.socket", to: str) -> None:
+    """Pass a connection on; if nobody is there, it is closed."""
+    import socket
+
+    name, _, port = to.partition(":")
+    with client:
+        try:
+            server = socket.create_connection((name, int(port)), _PATIENCE)
+        except OSError:
+            return
+        with server:
+            _relay(client, server, b"")
+
+
+def _serve(client: "socket.socket", hosts: "list[str]", told: _Told) -> None:
     import socket
 
     with client:
@@ -100,6 +168,7 @@ def _serve(client: "socket.socket", hosts: "list[str]") -> None:
             _refuse(client, "400 Bad Request", "this is a proxy for HTTP and CONNECT")
             return
         if not allows(hosts, host, port):
+            told.add(host, port)
             _refuse(client, "403 Forbidden", f"{host}:{port} is not on the sandbox's list")
             return
         try:

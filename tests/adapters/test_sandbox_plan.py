@@ -1,0 +1,126 @@
+"""What a sandbox shall be, from a policy: ports of this machine, and what commands find."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from sandbox_support import needs_overlay, policy, tree
+
+from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox.interface import OFF, ON, Network, Policy
+from ralph.adapters.sandbox.plan import MOST_PORTS, environment_of, local_ports
+from ralph.core.value import replace
+from ralph.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ports"),
+    [
+        ((), {}),
+        (("localhost", "127.0.0.1"), {}),  # all of them, by the proxy
+        (("example.org:8080", "*.localhost:1"), {}),
+        (("localhost:8080",), {8080: "localhost"}),
+        (("127.0.0.1:1", "LOCALHOST:65535"), {1: "127.0.0.1", 65535: "localhost"}),
+        (("127.0.0.1:80", "localhost:80"), {80: "127.0.0.1"}),
+    ],
+)
+def test_ports_of_this_machine(hosts: tuple[str, ...], ports: dict[int, str]) -> None:
+    assert local_ports(Network(hosts=hosts)) == ports
+    assert local_ports(Network(everybody=True, hosts=hosts)) == {}
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "http", "-1", "1:2", "¹"])
+def test_what_is_no_port_is_refused(port: str) -> None:
+    with pytest.raises(ConfigError, match="is no port"):
+        local_ports(Network(hosts=(f"localhost:{port}",)))
+
+
+def test_too_many_ports_are_refused() -> None:
+    hosts = tuple(f"localhost:{port}" for port in range(1, MOST_PORTS + 2))
+    with pytest.raises(ConfigError, match="more than 64"):
+        local_ports(Network(hosts=hosts))
+
+
+@pytest.mark.parametrize(
+    ("network", "port", "proxy", "direct"),
+    [
+        (OFF, 0, None, None),
+        (ON, 0, "http://corporate:1", "intranet"),
+        (Network(hosts=("example.org",)), 7, "http://127.0.0.1:7", "localhost,127.0.0.1,::1"),
+        (Network(hosts=("localhost:80",)), 7, "http://127.0.0.1:7", "localhost,127.0.0.1,::1"),
+        (Network(hosts=("Localhost",)), 7, "http://127.0.0.1:7", "127.0.0.1,::1"),
+    ],
+)
+def test_which_proxy_a_command_finds(
+    network: Network, port: int, proxy: str | None, direct: str | None
+) -> None:
+    environ = {"HTTPS_PROXY": "http://corporate:1", "NO_PROXY": "intranet", "KEPT": "x"}
+    found = environment_of(Policy(environ, "/state", network=network), "overlay", port)
+    assert (found.get("HTTPS_PROXY"), found.get("NO_PROXY")) == (proxy, direct)
+    assert found["KEPT"] == "x"
+
+
+CALL_ALL = """
+import socket, sys
+print(len([socket.create_connection(("127.0.0.1", int(port)), 5) for port in sys.argv[1:]]))
+"""
+
+
+@needs_overlay
+def test_as_many_ports_as_there_can_be(tmp_path: Path) -> None:
+    """Also with so many descriptors open that their numbers get in each other's way."""
+    project = tree(tmp_path / "project", a="1\n")
+    with ExitStack() as opened:
+        servers = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(64)]
+        ports = [server.getsockname()[1] for server in servers]
+        network = Network(hosts=tuple(f"127.0.0.1:{port}" for port in ports))
+        before = len(os.listdir("/proc/self/fd"))
+        with overlay.open(str(project), replace(policy(), network=network)) as sandbox:
+            done = sandbox.run("python3", "-c", CALL_ALL, *map(str, ports))
+            assert done.output == b"64\n", done
+        assert len(os.listdir("/proc/self/fd")) <= before + 1  # the link to the launcher
+
+
+WAITING = """
+import os, sys
+from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox.interface import Network, Policy
+network = Network(hosts=("ralph.invalid", sys.argv[3]))
+with overlay.open(sys.argv[1], Policy(dict(os.environ), sys.argv[2], network=network)) as sandbox:
+    print("up", flush=True)
+    sandbox.bash("sleep 1000")
+"""
+
+
+@needs_overlay
+def test_the_proxy_ends_with_a_ralph_that_is_killed(tmp_path: Path) -> None:
+    """Settled: "no process or mount outlives the run"."""
+    project = tree(tmp_path / "project", a="1\n")
+    mark = f"localhost:{10_000 + os.getpid() % 50_000}"
+    words = (WAITING, str(project), os.environ["RALPH_STATE_DIR"], mark)
+    with subprocess.Popen([sys.executable, "-c", *words], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert proxies(mark)
+        process.send_signal(signal.SIGKILL)
+    end = time.monotonic() + 30
+    while proxies(mark) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not proxies(mark)
+
+
+def proxies(mark: str) -> list[str]:
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        found += [pid] if b"proxy.py" in line and mark.encode() in line else []
+    return found
