@@ -29,6 +29,17 @@ _MANY_FLAGS = 50_000  # characters
 _PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
 
 
+def take_file(path: str) -> str:
+    """What stands in a file, which is then gone; "" if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        os.unlink(path)
+    except OSError:
+        return ""
+    return text
+
+
 @value
 class Setup:
     """How an agent is called, whatever the turn."""
@@ -46,6 +57,7 @@ class Setup:
     filing: Filing
     secrets: tuple[bytes, ...] = ()
     start: Starter = start
+    take_file: Callable[[str], str] = take_file  # reads what the agent has written for us
 
 
 class CliAgent:
@@ -123,7 +135,7 @@ class CliAgent:
         turn = reading.finish(ended)
         if launch.answer_file is not None:
             # Its standard output may show more than the agent's own words.
-            answer = _take_file(launch.answer_file)
+            answer = setup.take_file(launch.answer_file)
             turn = replace(turn, text=answer, claims=find_claims(answer))
         return replace(turn, stream=files.stream)
 
@@ -226,16 +238,6 @@ class Reading:
 
 def _ignore(_: Sequence[AgentEvent]) -> None:
     """A message turn is not for the display."""
-
-
-def _take_file(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-        os.unlink(path)
-    except OSError:
-        return ""
-    return text
 
 
 def _opened(path: str) -> FileIO:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ralph.adapters.agent import CliAgent, Setup
+from ralph.adapters.agent import CliAgent, Setup, take_file
 from ralph.adapters.agents import (
     Launch,
     split_flags,
@@ -146,10 +146,17 @@ class HarnessWiring:
         env = self._plan.sandbox.environment() if self._plan.sandbox else {}
         if self._layers is None:
             return build_agent(self._plan, self._run_dir, readers, env=env, start=start)
-        from ralph.adapters.sandbox.layers import SandboxedAgent
+        from ralph.adapters.sandbox.layers import InnerFiling, SandboxedAgent
 
-        inside = self._layers.start
-        agent = build_agent(self._plan, self._run_dir, readers, env=env, start=inside)
+        agent = build_agent(
+            self._plan,
+            self._run_dir,
+            readers,
+            env=env,
+            filing=InnerFiling(NumberedFiles(self._run_dir), self._plan.workspace),
+            start=self._layers.start,
+            take_file=self._layers.take_file,
+        )
         return SandboxedAgent(agent, self._layers)
 
     def close(self) -> None:
@@ -231,6 +238,7 @@ def build_agent(
     env: Mapping[str, str] | None = None,
     filing: Filing | None = None,
     start: Starter = start,
+    take_file: Callable[[str], str] = take_file,
     may_probe: bool = True,
 ) -> CliAgent:
     """The agent that takes the turns."""
@@ -251,6 +259,7 @@ def build_agent(
         filing=filing or NumberedFiles(run_dir),
         secrets=secrets_of({**plan.environ, **env}),
         start=start,
+        take_file=take_file,
     )
     return CliAgent(setup, readers.on_events, readers.on_launch, readers.record)
 

@@ -10,6 +10,7 @@ from ralph.adapters.git import git_output
 from ralph.adapters.process import Child, Command, Exit
 from ralph.adapters.sandbox import landing, place
 from ralph.adapters.sandbox.interface import Backend, Kept, Policy, Sandbox
+from ralph.adapters.turn_files import Filing, TurnFiles
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Decided, Fact, Landed
 from ralph.core.turn import Order, Role, Turn
@@ -18,6 +19,7 @@ from ralph.core.verdict import Cut
 from ralph.errors import StateError
 from ralph.ports import Agent, Watch
 
+_ANSWER = ".ralph-answer"  # in the project, as the sandbox sees it
 _Read = Callable[[bytes], None]
 
 
@@ -66,6 +68,17 @@ class Layers:
         child = self._box.start(command, on_output, on_error, log)
         child.most_grace = self._most_grace
         return child
+
+    def take_file(self, path: str) -> str:
+        """What the agent has written for us in the turn's sandbox; it is no part of its work."""
+        name = os.path.relpath(path, self._project)
+        try:
+            assert self._box is not None
+            text = self._box.fs.read(name).decode("utf-8", "replace")
+            self._box.fs.delete(name)
+        except OSError:
+            return ""
+        return text
 
     def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
         """Apply what a turn changed, or throw it away."""
@@ -160,6 +173,22 @@ class SandboxedAgent:
         """The turn, with its sandbox around it."""
         with self._layers.turn(order):
             return self._agent.take_turn(order, watch)
+
+
+class InnerFiling:
+    """Files of turns, but for the answer: where those are, an agent in a sandbox cannot write."""
+
+    def __init__(self, filing: Filing, project: str) -> None:
+        self._filing = filing
+        self._answer = os.path.join(os.path.realpath(project), _ANSWER)
+
+    def begin(self, order: Order) -> TurnFiles:
+        """The files of a turn that is about to start."""
+        return replace(self._filing.begin(order), answer=self._answer)
+
+    def started(self, pid: int) -> None:
+        """Its process runs."""
+        self._filing.started(pid)
 
 
 class _Visit(Child):
