@@ -12,12 +12,16 @@ pytestmark = [
     pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces"),
 ]
 
+# The others are held against the sandbox itself, in test_agents_sandbox.
+both = pytest.mark.parametrize("kind", ["claude", "codex"])
+
 
 def in_sandbox(world: World) -> tuple[str, ...]:
     """opencode's settings name its provider in a file, which Ralph does not read."""
     return ("--sandbox", "overlay", "--network", urlsplit(world.model.url).netloc)
 
 
+@both
 def test_work_lands_and_the_guardrail_that_judges_it_is_contained(world: World) -> None:
     """Issue: "with the real `claude` and `codex` inside"."""
     world.configure(guardrails=[{"command": "test -f hello.txt"}])
@@ -33,6 +37,7 @@ def test_work_lands_and_the_guardrail_that_judges_it_is_contained(world: World) 
     assert (landed["kept"], landed["spared"]) == (True, [])
 
 
+@both
 def test_a_turn_that_destroys_the_project_and_fails_is_undone(world: World) -> None:
     """Issue: "a run in which an iteration does `rm -rf` on the project and is discarded"."""
     (world.repo / "precious.txt").write_text("precious\n")
@@ -51,6 +56,7 @@ def test_a_turn_that_destroys_the_project_and_fails_is_undone(world: World) -> N
     assert any("was thrown away" in prompt for prompt in asked)
 
 
+@both
 def test_the_commit_message_is_asked_for_inside(world: World) -> None:
     """H §SCM Tasks; some CLIs write their last words to a file."""
     world.configure(scm={"command": "git", "tasks": ["commit"]})
@@ -64,6 +70,7 @@ def test_the_commit_message_is_asked_for_inside(world: World) -> None:
     assert files == [".ralph/settings.json", "hello.txt"]
 
 
+@both
 def test_whom_it_called_in_vain_is_named(world: World) -> None:
     call = "curl -s -m 5 http://ralph.invalid/ || true"
     world.plays(world.shell(call), {"text": DONE})

@@ -209,6 +209,29 @@ def test_a_guardrail_may_be_let_out(tmp_path: Path) -> None:
     assert outside.exists()
 
 
+def test_a_login_that_is_renewed_inside_is_kept(tmp_path: Path) -> None:
+    """Else the old one is void, and the next turn and the person are locked out."""
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    login = home / ".claude" / ".credentials.json"
+    login.write_text('{"token": "old"}')
+    login.chmod(0o600)
+    said = '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]}}'
+    agent = (
+        """echo '{"token": "new"}' > ~/.claude/.credentials.json; echo x > ~/.claude/other\n"""
+        f"echo '{said % '<response>DONE</response>'}'\n"
+        """echo '{"type":"result","subtype":"success","is_error":false}'\n"""
+    )
+    stage = Stage(tmp_path / "s").prepare(agent)
+    agents = {"agent": {"command": str(stage.root / "bin" / "agent"), "kind": "claude"}}
+    settings = {**agents, "sandbox": "overlay"}
+    (stage.repo / ".ralph" / "settings.json").write_text(json.dumps(settings))
+    assert stage.call("env", f"HOME={home}", *PYTHON, *RUN) == 0
+    assert json.loads(login.read_text()) == {"token": "new"}
+    assert login.stat().st_mode & 0o777 == 0o600
+    assert not (home / ".claude" / "other").exists()
+
+
 def test_held_changes_are_named_and_kept_beside(tmp_path: Path) -> None:
     agent = "echo x > .envrc; ln -s /etc out; echo '<response>DONE</response>'\n"
     stage = Stage(tmp_path).prepare(agent)

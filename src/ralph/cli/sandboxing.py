@@ -89,6 +89,7 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
         return None
     from ralph.adapters.sandbox import catalog
     from ralph.adapters.sandbox.layers import Layers
+    from ralph.adapters.sandbox.logins import Login
 
     policy = Policy(
         plan.environ,
@@ -98,7 +99,14 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
         home=plan.environ.get("HOME", ""),
     )
     backend = catalog.backend(plan.sandbox.backend)
-    return Layers(backend, plan.workspace, policy, run_dir, plan.settings.end_grace)
+    return Layers(
+        backend,
+        plan.workspace,
+        policy,
+        run_dir=run_dir,
+        login=Login(plan.kind, plan.environment.values),
+        most_grace=plan.settings.end_grace,
+    )
 
 
 def _visible(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
@@ -10,6 +11,7 @@ from ralph.adapters.git import git_output
 from ralph.adapters.process import Child, Command, Exit
 from ralph.adapters.sandbox import landing, place
 from ralph.adapters.sandbox.interface import Backend, Kept, Policy, Sandbox
+from ralph.adapters.sandbox.logins import Login
 from ralph.adapters.turn_files import Filing, TurnFiles
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Decided, Fact, Landed
@@ -27,12 +29,20 @@ class Layers:
     """Opens a sandbox when something starts, and keeps what a turn changed until it lands."""
 
     def __init__(
-        self, backend: Backend, project: str, policy: Policy, run_dir: str, most_grace: float
+        self,
+        backend: Backend,
+        project: str,
+        policy: Policy,
+        *,
+        run_dir: str,
+        login: Login,
+        most_grace: float,
     ) -> None:
         self._backend = backend
         self._project = os.path.realpath(project)
         self._policy = policy
         self._run_dir = run_dir
+        self._login = login
         self._most_grace = most_grace
         self._turn = ""  # the layer of the turn under way; "" for one that leaves nothing
         self._box: Sandbox | None = None  # the turn's
@@ -44,6 +54,7 @@ class Layers:
     def turn(self, order: Order) -> Iterator[None]:
         """What starts in it shares a sandbox, which then waits for its landing."""
         self._forget()
+        self._login.remember()
         self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
         self._remove_all()  # there may be one of a turn that was cut off, and is taken again
         try:
@@ -51,6 +62,8 @@ class Layers:
         except BaseException:
             self._forget()
             raise
+        if self._box is not None:
+            self._login.renew(self._seen)
         if self._box is not None and self._turn:
             self._keep(self._box)
         else:
@@ -131,6 +144,11 @@ class Layers:
         self._forget()
 
     # -------------------------------------------------------------- parts
+
+    def _seen(self, path: str) -> bytes:
+        """A file outside the project, as the turn's sandbox has it."""
+        assert self._box is not None
+        return self._box.bash(f"cat -- {shlex.quote(path)}").output
 
     def _open(self, name: str) -> Sandbox:
         return self._backend.open(self._project, replace(self._policy, name=name))
