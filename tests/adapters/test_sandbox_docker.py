@@ -1,4 +1,4 @@
-"""`docker sandbox`: what is typed, in which order, how files are synced, and failures (R §3, §4)."""
+"""`docker sandbox`: what is typed and in which order, how files are synced, failures (R §3, §4)."""
 
 import os
 import subprocess

@@ -145,11 +145,12 @@ def test_a_machine_that_was_left_is_used_again(tool: Fake, repo: Path) -> None:
     calls = tool.calls()
     expected = (
         "ls --json",
+        "stop NAME",
         "exec -w DIR NAME git rev-parse HEAD",
         "exec -w DIR NAME sh -c GUEST guest reset",
         "exec -u root NAME bash -c SETUP setup.sh STATE",
     )
-    assert calls[:4] == words(repo, *expected)
+    assert calls[:5] == words(repo, *expected)
     assert not [call for call in calls if call.startswith("create")]
 
 

@@ -55,7 +55,7 @@ def test_commits_stay_in_the_clone(tool: Fake, repo: Path) -> None:
     """What is done to .git in there does not reach the project's own."""
     before = sorted(str(path) for path in (repo / ".git").rglob("*"))
     with srt.open(str(repo), policy_now()) as box:
-        script = "echo 1 > new; git add -A && git -c user.name=a -c user.email=b commit -qm Work"
+        script = "echo 1 > new; git add -A && git commit -qm Work"
         assert box.bash(script).code == 0
         assert b"Work" in box.git("log", "--oneline").output
         assert box.git("status", "--porcelain").output == b""
@@ -118,9 +118,11 @@ def test_what_cannot_be(tool: Fake, repo: Path, trouble: str, said: str) -> None
 def test_a_path_that_srt_would_take_for_a_pattern(tool: Fake, repo: Path) -> None:
     odd = repo.parent / "a[b]"
     repo.rename(odd)
+    before = set(Path("/tmp").glob("ralph-srt-*"))
     with pytest.raises(ConfigError, match="for a pattern"):
         srt.open(str(odd), policy_now())
     assert list(Path(os.environ["RALPH_STATE_DIR"]).rglob("tree")) == []
+    assert set(Path("/tmp").glob("ralph-srt-*")) <= before
 
 
 def test_the_probe_tries_it(tool: Fake, repo: Path) -> None:
@@ -160,3 +162,17 @@ def test_the_order_of_auto(usable: set[str], taken: str | None) -> None:
     """`auto`: "overlay, else srt with git, else worktree, else refuse"."""
     found = tuple(catalog.Probed(n, ABLE if n in usable else UNABLE) for n in BACKENDS)
     assert catalog.chosen(found) == taken
+
+
+def test_what_a_killed_ralph_left_is_tidied_up(
+    tool: Fake, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(srt, "_TEMPORARY", str(tmp_path))
+    monkeypatch.setattr(srt, "_LONGEST", 0)
+    left = tmp_path / "ralph-srt-left"
+    left.mkdir()
+    with srt.open(str(repo), policy_now()) as first:
+        assert not left.exists()
+        with srt.open(str(repo), policy_now()):
+            assert os.path.isdir(first._sockets.path)
+    assert list(tmp_path.glob("ralph-srt-*")) == []

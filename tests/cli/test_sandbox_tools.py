@@ -2,12 +2,13 @@
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pexpect
 import pytest
-from run_support import RALPH, Done, assert_clear, ralph
+from run_support import RALPH, Done, Running, assert_clear, ralph
 
 from ralph.adapters.sandbox import overlay
 from ralph.adapters.sandbox.interface import Policy
@@ -121,3 +122,20 @@ def test_on_a_terminal(tools: dict[str, str], repo: Path, backend: str) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
+
+
+def test_a_killed_ralph_leaves_a_machine_that_is_used_again(
+    tools: dict[str, str], repo: Path
+) -> None:
+    """Killed half-way: nothing is in the project, and the next run needs no new machine."""
+    script = "echo junk > junk; sleep 600"
+    running = Running(
+        repo, "sandbox", "run", "--backend", "sbx", "--keep", "--", "sh", "-c", script
+    )
+    running.await_that(lambda: any("sleep 600" in call[-1] for call in fake_calls(tools["sbx"])))
+    running.send(signal.SIGKILL)
+    running.end()
+    done = run("--backend", "sbx", "--keep", "--", "sh", "-c", "ls; echo 1 > new")
+    assert (done.code, done.out) == (0, "README.md\n"), done.err
+    assert [call[0] for call in fake_calls(tools["sbx"])].count("create") == 1
+    assert sorted(os.listdir(repo)) == [".git", "README.md", "new"]

@@ -240,8 +240,10 @@ class _Tool:
     def note(self, machine: str, /, **facts: object) -> None:
         path = self.place(machine, "facts.json")
         known = self.facts(machine) if os.path.exists(path) else {}
-        with open(path, "w", encoding="utf-8") as file:
+        new = f"{path}.{os.getpid()}"
+        with open(new, "w", encoding="utf-8") as file:
             json.dump({**known, **facts}, file)
+        os.replace(new, path)  # others read it meanwhile
 
     def make(self, name: str, agent: str, workspaces: list[str]) -> None:
         if not re.fullmatch(self.name_pattern, name):

@@ -100,6 +100,7 @@ def listed(output: bytes) -> set[str]:
 
 def _is_as_new(guest: Guest, policy: Policy) -> bool:
     """Whether it stands where the project does, and forgets what was left in it."""
+    guest.tool.must("stop the sandbox", "stop", guest.name, patience=LONG)  # and all that runs
     words = ("rev-parse", "HEAD")
     inside = guest.tool.ask(*guest.command(("git", *words))[len(WORDS) :], patience=LONG)
     head = git_output(guest.project, policy.environ, *words)

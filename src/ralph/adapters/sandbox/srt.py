@@ -2,6 +2,7 @@
 git repository. srt contains and decides who may be called; the clone can be thrown away."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ _PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is there is not show
 _OF_SRT = "/tmp/claude"  # noqa: S108  writable without being asked for
 _PATTERN = "*?[]{}"  # srt takes paths for patterns
 _LONGEST = 70  # bytes; the path of a socket may have 107, and srt adds a name
+_TEMPORARY, _PREFIX = "/tmp", "ralph-srt-"  # noqa: S108  the system's own, since it is short
 # srt puts these into the tree while a command runs, so that nobody makes them. git must not take
 # them for work, and if srt is killed they stay.
 MARKS = (
@@ -90,15 +92,19 @@ class Srt(worktree.Worktree):
         program = _program(policy)
         assert program is not None
         self._temporary = kept.directory("tmp")
-        self._sockets = _sockets(kept)
         self._settings = os.path.join(kept.path, "srt.json")
         self._words = (program, "-s", self._settings, "--")
-        network = {"allowedDomains": list(policy.network.hosts), "deniedDomains": []}
-        rules = {"network": network, "filesystem": self._filesystem()}
-        write_atomically(self._settings, json.dumps(rules, indent=2), mode=0o600)
+        self._sockets = Sockets(kept)
+        try:
+            network = {"allowedDomains": list(policy.network.hosts), "deniedDomains": []}
+            rules = {"network": network, "filesystem": self._filesystem()}
+            write_atomically(self._settings, json.dumps(rules, indent=2), mode=0o600)
+        except BaseException:
+            self._sockets.remove()
+            raise
         self._environ = {
             **policy.environ,
-            "TMPDIR": self._sockets,  # of srt itself
+            "TMPDIR": self._sockets.path,  # of srt itself
             "CLAUDE_CODE_TMPDIR": self._temporary,  # what commands get as TMPDIR
             "RALPH_SANDBOX": NAME,
         }
@@ -110,13 +116,16 @@ class Srt(worktree.Worktree):
         words = ("clone", "--shared", "--quiet", project, tree)
         if git_output(project, policy.environ, *words) is None:
             raise ConfigError("git cannot clone the project", f"See why: git {' '.join(words)}")
+        for key in ("user.name", "user.email"):  # a clone has none of the project's configuration
+            if value := git_output(project, policy.environ, "config", "--get", key):
+                git_output(tree, policy.environ, "config", key, os.fsdecode(value).rstrip("\n"))
         _ignore_marks(tree)
 
     def _filesystem(self) -> dict[str, list[str]]:
         """srt's rules: only the clone and a temporary directory can be written."""
         ours = [self.project, self._temporary]
         hidden = (*_PRIVATE, *map(os.path.realpath, (self.policy.state, *self.policy.hidden)))
-        seen = [*ours, self._sockets, *map(os.path.realpath, self.policy.visible)]
+        seen = [*ours, self._sockets.path, *map(os.path.realpath, self.policy.visible)]
         seen += _package(self._words[0])
         rules = {
             "denyRead": [path for path in hidden if os.path.isdir(path)],
@@ -168,16 +177,48 @@ class Srt(worktree.Worktree):
         return os.path.isfile(there) and not os.path.getsize(there)
 
     def _leave(self) -> None:
-        shutil.rmtree(self._sockets, ignore_errors=True)
+        self._sockets.remove()
         self._place.remove()
 
 
-def _sockets(kept: place.Place) -> str:
-    """Where srt puts the sockets of its proxy; the kernel wants short paths."""
-    inside = os.path.join(kept.path, "s")
-    if len(os.fsencode(inside)) <= _LONGEST:
-        return kept.directory("s")
-    return tempfile.mkdtemp(prefix="ralph-srt-", dir="/tmp")
+class Sockets:
+    """Where srt puts the sockets of its proxy; the kernel wants short paths, so mostly in /tmp.
+
+    Its owner holds a lock on it; what a killed one left is removed by the next.
+    """
+
+    def __init__(self, kept: place.Place) -> None:
+        inside = os.path.join(kept.path, "s")
+        if len(os.fsencode(inside)) <= _LONGEST:
+            self.path = kept.directory("s")
+        else:
+            _tidy()
+            self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=_TEMPORARY)
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.makedirs(self.path, mode=0o700, exist_ok=True)  # if another tidied up just now
+
+    def remove(self) -> None:
+        """Nobody needs it any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _tidy() -> None:
+    with os.scandir(_TEMPORARY) as entries:
+        found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
+    for path in found:
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue  # it is gone, or somebody else's
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            pass  # in use
+        finally:
+            os.close(lock)
 
 
 def _objects(project: str, policy: Policy) -> list[str]:
