@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -105,14 +106,20 @@ def test_the_proxy_ends_with_a_ralph_that_is_killed(tmp_path: Path) -> None:
     mark = f"localhost:{10_000 + os.getpid() % 50_000}"
     words = (WAITING, str(project), os.environ["RALPH_STATE_DIR"], mark)
     with subprocess.Popen([sys.executable, "-c", *words], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"up\n"
-        assert proxies(mark)
-        process.send_signal(signal.SIGKILL)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"up\n"
+            await_that(lambda: bool(proxies(mark)))
+        finally:
+            process.send_signal(signal.SIGKILL)
+    await_that(lambda: not proxies(mark))
+
+
+def await_that(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 30
-    while proxies(mark) and time.monotonic() < end:
+    while not condition():
+        assert time.monotonic() < end
         time.sleep(0.01)
-    assert not proxies(mark)
 
 
 def proxies(mark: str) -> list[str]:

@@ -172,7 +172,10 @@ def test_exit_codes(project: Path, command: tuple[str, ...], code: int, said: st
         (("--keep", "--discard", "--", "true"), ("exclude each other",)),
         (("--keep=most", "--", "true"), ("most",)),
         (("--backend", "moon", "--", "true"), ("moon", "overlay")),
-        (("--backend", "srt", "--", "true"), ("srt", "does not use it yet")),
+        (("--backend", "srt", "--", "true"), ("srt cannot be used", "npm install")),
+        (("--backend", "sbx", "--", "true"), ("sbx cannot be used", "docs.docker.com")),
+        (("--backend", "docker", "--", "true"), ("cannot be undone", "--keep")),
+        (("--backend", "docker", "--keep", "--", "true"), ("docker cannot be used",)),
         (("--backend", "direct", "--", "true"), ("cannot be undone", "--keep")),
         (("--backend", "direct", "--discard", "--", "true"), ("cannot be undone",)),
         (("--backend", "worktree", "--", "true"), ("not a git repository", "git init")),
@@ -240,7 +243,8 @@ def test_a_worktree_has_what_is_not_committed_too(repo: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_a_run_that_is_ended(project: Path, number: signal.Signals) -> None:
     """Settled: "no process or mount outlives the run"."""
-    script = f"rm a; setsid sleep {8000 + number}.5 & echo up; sleep {8000 + number}.5"
+    mark = _mark(number)
+    script = f"rm a; setsid sleep {mark} & echo up; sleep {mark}"
     running = Running(project, "sandbox", "run", "--keep", "--", "sh", "-c", script)
     running.await_that(lambda: _sleepers(number))
     running.send(number)
@@ -256,6 +260,11 @@ def test_nothing_outlives_a_run_that_is_ended(project: Path, number: signal.Sign
     assert "upper" not in kept
 
 
+def _mark(number: int) -> str:
+    """Seconds that no other run of these tests sleeps, also at the same time."""
+    return f"{8000 + number}.{os.getpid()}"
+
+
 def _sleepers(number: int) -> list[str]:
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -263,7 +272,7 @@ def _sleepers(number: int) -> list[str]:
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
-        found += [pid] if line == f"sleep\0{8000 + number}.5\0".encode() else []
+        found += [pid] if line == f"sleep\0{_mark(number)}\0".encode() else []
     return found
 
 

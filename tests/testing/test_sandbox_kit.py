@@ -16,13 +16,17 @@ import pytest
 from ralph.adapters.sandbox import overlay
 from ralph.adapters.sandbox.interface import Policy
 from ralph.testing import sandbox_containment
-from ralph.testing.sandbox_kit import BACKENDS, CHECKS, main, tried
+from ralph.testing.sandbox_kit import BACKENDS, CHECKS, FAKED, faked, main, tried
 from ralph.testing.sandbox_stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINMENT = {check.__name__ for check in sandbox_containment.CHECKS}
+OVERLAYS = {"throws_home_away", "reaches_a_port", "tells_whom_it_refused"}
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen
     "overlay": set[str](),
+    "srt": OVERLAYS,
+    "sbx": OVERLAYS,
+    "docker": {"undone", "spares", "holds", *OVERLAYS},
     "worktree": CONTAINMENT,
     "direct": {"undone", "spares", "holds", *CONTAINMENT},
 }
@@ -44,6 +48,18 @@ needs_overlay = pytest.mark.skipif(not can_overlay(), reason="this machine allow
 def test_every_backend_passes(backend: str, check: Callable[[Stage], None]) -> None:
     """Interface: "One conformance kit for all backends"."""
     outcome = tried(backend, check, os.environ)
+    expected = "not applicable" if check.__name__ in NOT_APPLICABLE[backend] else "passed"
+    assert outcome.state == expected, outcome.why
+
+
+@needs_overlay
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("backend", FAKED)
+def test_every_backend_passes_on_a_fake_of_its_tool(
+    backend: str, check: Callable[[Stage], None], tmp_path: Path
+) -> None:
+    """Backends: "tested with a recording fake of each CLI that checks every argument"."""
+    outcome = tried(backend, check, faked(str(tmp_path / "bin"), os.environ))
     expected = "not applicable" if check.__name__ in NOT_APPLICABLE[backend] else "passed"
     assert outcome.state == expected, outcome.why
 
@@ -83,7 +99,7 @@ def test_every_backend_passes_as_an_ordinary_user(tmp_path_factory: pytest.TempP
     env |= {"PYTHONPATH": f"{source}:{packages}", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            [*NOBODY, python, "-m", "ralph.testing.sandbox_kit", "--json"],
+            [*NOBODY, python, "-m", "ralph.testing.sandbox_kit", "--json", "--fake"],
             cwd=place,
             env=env,
             capture_output=True,
@@ -94,7 +110,7 @@ def test_every_backend_passes_as_an_ordinary_user(tmp_path_factory: pytest.TempP
     finally:
         shutil.rmtree(place, ignore_errors=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(rows) == len(CHECKS) * len(BACKENDS), done.stderr
+    assert len(rows) == len(CHECKS) * len((*BACKENDS, *FAKED)), done.stderr
     assert [row for row in rows if row["state"] == "FAILED"] == []
 
 
@@ -106,7 +122,7 @@ def test_the_kit_sees_a_sandbox_that_does_not_contain(monkeypatch: pytest.Monkey
     able = Capabilities(True, True, True, "boasts")
     monkeypatch.setattr(direct, "probe", lambda project, policy: able)
     failed = {c.__name__ for c in CHECKS if tried("direct", c, os.environ).state == "FAILED"}
-    assert {*CONTAINMENT, "spares", "holds"} <= failed
+    assert {*CONTAINMENT - {"reaches_a_port", "tells_whom_it_refused"}, "spares", "holds"} <= failed
 
 
 def test_the_table_names_each_check(capsys: pytest.CaptureFixture[str]) -> None:

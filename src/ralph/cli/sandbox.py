@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -80,9 +79,7 @@ def probe(*, in_json: bool) -> int:
 
     environ = dict(os.environ)
     policy = _policy(environ)
-    found = probe_all(
-        current_directory(), policy, lambda p: shutil.which(p, path=environ.get("PATH"))
-    )
+    found = probe_all(current_directory(), policy)
     LAUNCHER.close()
     name = chosen(found)
     if in_json:
@@ -118,7 +115,8 @@ Exit codes: the command's own (128 + n for signal n); 127 it was not found,
     metavar="NAME",
     type=click.Choice([*BACKENDS, "auto"]),
     default="auto",
-    help="overlay, worktree or direct. Default: the first usable of the first two.",
+    help="overlay, srt, sbx, docker, worktree or direct. Default: the first usable of overlay, "
+    "srt and worktree.",
 )
 @click.option(
     "--network",
@@ -202,9 +200,9 @@ class _Visit:
         return code
 
     def _check(self, name: str) -> None:
-        if name == "direct" and self._wish.fate not in ("safe", "all"):
+        if name in _IN_PLACE and self._wish.fate not in ("safe", "all"):
             raise ConfigError(
-                "direct works in place: what the command does cannot be undone",
+                f"{name} works in place: what the command does cannot be undone",
                 "Say that you want that: --keep",
             )
 
@@ -280,7 +278,7 @@ def _policy(environ: dict[str, str]) -> Policy:
 
 def _network(name: str, wanted: Network | None) -> Network:
     """What was asked for, if the backend can see to it."""
-    if name == "overlay":
+    if name not in _ON_THE_NETWORK:
         return wanted or OFF
     if wanted not in (None, ON):
         raise ConfigError(
@@ -290,8 +288,16 @@ def _network(name: str, wanted: Network | None) -> Network:
     return ON
 
 
+_IN_PLACE = ("docker", "direct")
+_ON_THE_NETWORK = ("worktree", "direct")
+
+
 def _headline(name: str, network: Network) -> str:
-    said = {"worktree": ", which undoes but does not contain", "direct": ", in place"}
+    said = {
+        "worktree": ", which undoes but does not contain",
+        "docker": ", which contains but works in place",
+        "direct": ", in place",
+    }
     return f"Sandbox: {name}{said.get(name, '')}; network {network}"
 
 

@@ -14,6 +14,7 @@ class Stage:
     """A project of its own for one check: a git repository with a few files."""
 
     def __init__(self, backend: str, directory: str, environ: Mapping[str, str]) -> None:
+        self.name = backend
         self.backend = catalog.backend(backend)
         self.directory = directory
         self.project = os.path.join(directory, "project")
@@ -53,6 +54,11 @@ class Stage:
                 return file.read()
         except FileNotFoundError:
             return None
+
+    def only(self, name: str) -> None:
+        """What no other backend has."""
+        if self.name != name:
+            raise NotApplicable(f"only {name} has it")
 
     def open(self, network: Network | None = None, home: str = "") -> Sandbox:
         """The sandbox that is tried."""

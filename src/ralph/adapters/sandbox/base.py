@@ -9,9 +9,8 @@ from typing import IO, Self
 
 from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox.diff import unified
-from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, Result
+from ralph.adapters.sandbox.interface import Capabilities, Change, Files, Policy, Result
 from ralph.adapters.sandbox.launcher import Attaching
-from ralph.adapters.sandbox.tree import Tree
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -34,14 +33,14 @@ class Common:
         capabilities: Capabilities,
         *,
         keeper: Attaching,
-        tree: Tree,
+        tree: Files,
         directory: str,
     ) -> None:
         self.origin = project  # the project itself
         self.project = directory  # where commands find it
         self.policy = policy
         self.capabilities = capabilities
-        self.fs = tree
+        self.fs: Files = tree
         self._keeper = keeper
         self._open = True
 

@@ -3,6 +3,7 @@ command can still reach everything that you can, and call anybody."""
 
 import os
 import shutil
+from collections.abc import Iterator
 
 from ralph.adapters import keeper_process
 from ralph.adapters.git import git_output
@@ -16,6 +17,7 @@ from ralph.adapters.sandbox.tree import Tree
 from ralph.errors import ConfigError
 
 NAME = "worktree"
+REMEDY = "Try: git init && git add -A && git commit"
 _WHY = "a git worktree, without files that git ignores; it can be undone, and contains nothing"
 _STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames")
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
@@ -23,12 +25,12 @@ _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
 
 def probe(project: str, policy: Policy) -> Capabilities:
     """Ask git about the project; a worktree is as good as the answer."""
-    why = _problem(os.path.realpath(project), policy)
+    why = problem(os.path.realpath(project), policy)
     return Capabilities(False, not why, False, why or _WHY, usable=not why)
 
 
-def _problem(project: str, policy: Policy) -> str:
-    """Why there can be no worktree; "" if there can be one."""
+def problem(project: str, policy: Policy) -> str:
+    """Why git cannot make a second tree of the project; "" if it can."""
     if not keeper_process.is_possible():
         return "needs Linux 5.3 or newer"
     top = git_output(project, policy.environ, "rev-parse", "--show-toplevel")
@@ -45,8 +47,8 @@ def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interfa
     """A worktree with everything that the project has now, but for ignored files."""
     moment = Moment()
     project = real_project(project)
-    if why := _problem(project, policy):
-        raise ConfigError(f"no worktree: {why}", "Try: git init && git add -A && git commit")
+    if why := problem(project, policy):
+        raise ConfigError(f"no worktree: {why}", REMEDY)
     kept = place.claim(policy.state, project, policy.name)
     try:
         return Worktree(project, policy, kept, moment.passed())
@@ -56,15 +58,18 @@ def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interfa
 
 
 class Worktree(Layered):
-    """A second working tree; commands work in it."""
+    """A second working tree; commands work in it. Others make theirs in another way."""
+
+    able = Capabilities(False, True, False, _WHY)
 
     def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
         tree = os.path.join(kept.path, "tree")
-        _add(project, policy, tree)
+        self.make(project, policy, tree)
+        copy_uncommitted(project, policy, tree)
         super().__init__(
             project,
             policy,
-            Capabilities(False, True, False, _WHY),
+            self.able,
             keeper=Attaching(),
             tree=Tree(tree),
             directory=tree,
@@ -72,6 +77,11 @@ class Worktree(Layered):
             moment=moment,
         )
         self._manifest = Manifest(tree, git=False)
+
+    @staticmethod
+    def make(project: str, policy: Policy, tree: str) -> None:
+        """A tree of what was committed last."""
+        _add(project, policy, tree)
 
     def changes(self) -> tuple[Change, ...]:
         """What has another stamp than at the beginning and differs from the project."""
@@ -92,13 +102,25 @@ class Worktree(Layered):
 
 
 def _add(project: str, policy: Policy, tree: str) -> None:
-    """A worktree of HEAD, then whatever the project has beyond it."""
     where = (project, policy.environ)
     if git_output(*where, "worktree", "add", "--detach", "--quiet", tree, "HEAD") is None:
         raise ConfigError("git cannot add a worktree", f"See why: git worktree add {tree} HEAD")
-    for entry in (git_output(*where, *_STATUS) or b"").split(b"\0"):
+
+
+def copy_uncommitted(project: str, policy: Policy, tree: str) -> None:
+    """Whatever the project has beyond its last commit, and is not ignored."""
+    for path in uncommitted(project, policy):
+        _copy(os.fsencode(project), os.fsencode(tree), path)
+
+
+def uncommitted(project: str, policy: Policy) -> Iterator[bytes]:
+    """The paths that differ from the last commit; some may be gone. Ralph's own are left out."""
+    state = os.fsencode(os.path.realpath(policy.state))
+    for entry in (git_output(project, policy.environ, *_STATUS) or b"").split(b"\0"):
         if fields := _FIELDS_BEFORE_PATH.get(entry[:1]):
-            _copy(os.fsencode(project), os.fsencode(tree), entry.split(b" ", fields)[-1])
+            path = entry.split(b" ", fields)[-1]
+            if not os.path.join(os.fsencode(project), path).startswith(state + b"/"):
+                yield path
 
 
 def _copy(project: bytes, tree: bytes, path: bytes) -> None:

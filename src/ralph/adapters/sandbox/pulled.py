@@ -1,0 +1,155 @@
+"""What changed in a machine of its own: its files are listed twice, and what differs is fetched."""
+
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+from ralph.adapters.sandbox.compare import deleted, entry_changes
+from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.tree import Tree, parts_of
+from ralph.core.value import value
+
+_KINDS = {b"f": Entry.FILE, b"d": Entry.DIRECTORY, b"l": Entry.LINK}
+_FIELDS = 8
+
+
+@value
+class Listed:
+    """An entry as `find` tells it: two are equal if nobody has touched it between them."""
+
+    entry: Entry
+    mode: int
+    owner: tuple[bytes, bytes]
+    content: tuple[bytes, ...]  # size, number and times; nothing of a directory
+
+
+Listing = Mapping[bytes, Listed]
+
+
+def parse(output: bytes) -> dict[bytes, Listed]:
+    """A listing; lines that are none of it are left out."""
+    found = {}
+    for line in output.split(b"\0"):
+        fields = line.split(b" ", _FIELDS)
+        if len(fields) == _FIELDS + 1 and fields[1].isdigit():
+            kind, mode, user, group, *content, path = fields
+            entry = _KINDS.get(kind, Entry.OTHER)
+            kept = () if entry is Entry.DIRECTORY else tuple(content)
+            found[path] = Listed(entry, int(mode, 8), (user, group), kept)
+    return found
+
+
+def differing(before: Listing, now: Listing) -> list[bytes]:
+    """Every path that is new, gone, or not as it was; sorted."""
+    return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
+
+
+def to_fetch(paths: list[bytes], now: Listing) -> bytes:
+    """The names for `tar`; what is no file, directory or link is not fetched."""
+    wanted = (path for path in paths if path in now and now[path].entry is not Entry.OTHER)
+    return b"".join(b"./" + path + b"\0" for path in wanted)
+
+
+def unpack(archive: IO[bytes], into: str) -> None:
+    """Put files, directories and links of an archive into a directory, and nowhere else.
+
+    Whoever works in the sandbox decides what is in the archive. Modes come later.
+    """
+    tree = Tree(into)
+    with tarfile.open(fileobj=archive, mode="r|") as members:
+        for member in members:
+            path = member.name
+            if not parts_of(path):
+                continue
+            with tree.above(path, make=True) as (directory, name):
+                if member.isdir():
+                    _make_directory(directory, name)
+                elif member.issym():
+                    os.symlink(os.fsencode(member.linkname), name, dir_fd=directory)
+                elif member.isreg() and (data := members.extractfile(member)) is not None:
+                    _write(directory, name, data, member.mtime)
+
+
+def _make_directory(directory: int, name: bytes) -> None:
+    try:
+        os.mkdir(name, 0o700, dir_fd=directory)
+    except FileExistsError:
+        pass  # something in it came first
+
+
+def _write(directory: int, name: bytes, data: IO[bytes], time: float) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
+        shutil.copyfileobj(data, file)
+    os.utime(name, (time, time), dir_fd=directory, follow_symlinks=False)
+
+
+def like_the_project(
+    path: bytes, project: str, fetched: str, before: Listing, now: Listing
+) -> None:
+    """Give what was fetched the owner that it has here, and the mode unless that was changed."""
+    there = os.path.join(os.fsencode(fetched), path)
+    old, new = before.get(path), now[path]
+    try:
+        here = os.lstat(os.path.join(os.fsencode(project), path))
+    except OSError:
+        here = None
+    owner = here or os.stat(project)
+    if os.geteuid() == 0:
+        os.chown(there, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    same = old is not None and (old.entry, old.mode) == (new.entry, new.mode)
+    mode = stat.S_IMODE(here.st_mode) if here is not None and same else new.mode
+    if new.entry is not Entry.LINK:
+        os.chmod(there, mode)
+
+
+def against(
+    project: str, fetched: str, paths: list[bytes], before: Listing, now: Listing
+) -> Iterator[Change]:
+    """By comparing what was fetched with the project."""
+    lower, upper = os.fsencode(project), os.fsencode(fetched)
+    for path in paths:
+        new = now.get(path)
+        if new is None:
+            yield from _gone(lower, path)
+        elif new.entry is Entry.OTHER:
+            yield Change(os.fsdecode(path), _kind(before.get(path), new), Entry.OTHER)
+        elif os.path.lexists(os.path.join(upper, path)):
+            here = os.path.join(upper, path)
+            yield from entry_changes(lower, path, _info(lower, path), (here, os.lstat(here)))
+
+
+def by_listing(paths: list[bytes], before: Listing, now: Listing) -> Iterator[Change]:
+    """By the listings alone, for a project that is its own past."""
+    for path in paths:
+        old, new = before.get(path), now.get(path)
+        if new is not None:
+            yield Change(os.fsdecode(path), _kind(old, new), new.entry)
+        elif old is not None:
+            yield Change(os.fsdecode(path), Kind.DELETED, old.entry)
+
+
+def _kind(old: Listed | None, new: Listed) -> Kind:
+    if new.entry is Entry.LINK:
+        return Kind.SYMLINK
+    if old is None:
+        return Kind.ADDED
+    same = old.entry is new.entry and old.content[:3] == new.content[:3]  # but for its last time
+    return Kind.MODE if same and old.mode != new.mode else Kind.MODIFIED
+
+
+def _gone(lower: bytes, path: bytes) -> Iterator[Change]:
+    """One entry; what was in a directory is told by itself."""
+    first = next(deleted(lower, path), None)
+    if first is not None:
+        yield first
+
+
+def _info(lower: bytes, path: bytes) -> os.stat_result | None:
+    try:
+        return os.lstat(os.path.join(lower, path))
+    except OSError:
+        return None

@@ -1,0 +1,269 @@
+"""What sandboxes that are machines of their own have in common: R's pattern of create, exec and
+run, the agent's login, and how their files are looked at (R §3, §4)."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO
+
+from ralph.adapters.files import write_atomically
+from ralph.adapters.process import Child, Command
+from ralph.adapters.sandbox import place, pulled
+from ralph.adapters.sandbox.base import Common
+from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, told
+from ralph.adapters.sandbox.interface import Capabilities, Change, Network, Policy, Result
+from ralph.adapters.sandbox.launcher import Attaching
+from ralph.core.value import replace
+from ralph.errors import ConfigError
+
+AGENT = "claude"  # what such a sandbox is made for, and what `run` runs
+_LOGIN = ".dclaude_state"
+_LONGEST = 63  # characters of a name
+_LEADER = ("setsid", "--wait", "--ctty")  # gives a command its terminal, on our side
+_OURS = "RALPH_"  # variables that are passed on
+_NOT_OURS = ("RALPH_STATE_DIR", "RALPH_SANDBOX", "RALPH_SANDBOX_SETTLE")
+_TYPESCRIPT = (("bun", "run", "-"), ("deno", "run", "-"))
+_SETUP = "setup.sh"
+
+
+def name_of(project: str, filler: str) -> str:
+    """R's name for a project's sandbox, with a digest where two projects could have the same."""
+    kept = r"[^A-Za-z0-9.-]" if filler == "-" else r"[^A-Za-z0-9._-]"
+    plain = re.sub(kept, filler, project)
+    unique = plain == project.replace("/", filler) and filler not in project
+    if unique and len(plain) <= _LONGEST - len("ralph-"):
+        return f"ralph-{plain}"
+    digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:8]
+    room = _LONGEST - len(f"ralph--{digest}")
+    return f"ralph-{plain[-room:]}-{digest}"
+
+
+def login(environ: Mapping[str, str]) -> str:
+    """The directory that keeps the agent's login, which outlives sandboxes (R §4)."""
+    home = environ.get("HOME", "")
+    if not os.path.isabs(home):
+        raise ConfigError("there is no HOME for the agent's login", "Type: export HOME=/some/where")
+    directory = os.path.join(os.path.realpath(home), _LOGIN)
+    file = os.path.join(directory, ".claude.json")
+    try:
+        os.makedirs(os.path.join(directory, ".claude"), mode=0o700, exist_ok=True)
+        if not os.path.exists(file) or not os.path.getsize(file):
+            write_atomically(file, "{}\n", mode=0o600)  # an empty one is no JSON
+    except OSError as error:
+        raise ConfigError(f"{directory}: {error.strerror}", "Make it writable.") from error
+    return directory
+
+
+def setup_script() -> str:
+    """The text of `plugin/sandbox/setup.sh`, which a wheel has beside this module."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    source = os.path.join(here, *[os.pardir] * 4, "plugin", "sandbox", _SETUP)
+    for path in (os.path.join(here, _SETUP), source):
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+    raise ConfigError(f"{_SETUP} is missing", "Install Ralph again.")
+
+
+def set_up(guest: Guest, state: str) -> None:
+    """Links to the login, and git's identity; again does no harm."""
+    words = ("exec", "-u", "root", guest.name, "bash", "-c", setup_script(), _SETUP, state)
+    guest.tool.must("prepare the sandbox", *words, patience=LONG)
+
+
+class Ours:
+    """What Ralph knows of a sandbox that it made, noted outside of it, and who uses it now."""
+
+    def __init__(self, policy: Policy, project: str, name: str) -> None:
+        above = place.sandboxes(policy.state, project)
+        self._name = name
+        self._note = os.path.join(above, f"{name}.network")
+        os.makedirs(above, mode=0o700, exist_ok=True)
+        self._lock = os.open(os.path.join(above, f"{name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise ConfigError(
+                f"another ralph uses the sandbox {name}", "Wait for it, or use another --backend."
+            ) from None
+
+    def release(self) -> None:
+        """Others may use it."""
+        os.close(self._lock)
+
+    def check_made(self, remove: str) -> None:
+        """ConfigError for a sandbox of that name that somebody else made."""
+        if not os.path.exists(self._note):
+            raise ConfigError(
+                f"there is a sandbox {self._name} that this Ralph did not make", f"Type: {remove}"
+            )
+
+    def may_call(self, network: Network) -> bool:
+        """Whether its rules were made for this. They cannot be taken back, nor be read."""
+        try:
+            with open(self._note, encoding="utf-8") as file:
+                return file.read() == str(network)
+        except OSError:
+            return False
+
+    def note(self, network: Network | None = None) -> None:
+        """It is being made, or its rules are."""
+        write_atomically(self._note, "" if network is None else str(network), mode=0o600)
+
+    def forget(self) -> None:
+        """It is gone."""
+        try:
+            os.unlink(self._note)
+        except FileNotFoundError:
+            pass
+
+
+def at_home(can: Capabilities, policy: Policy) -> Capabilities:
+    """With what a machine of its own lacks of what the policy asks for."""
+    return replace(can, lacks="the home directory is the machine's own") if policy.home else can
+
+
+class Remote(Common):
+    """A machine with the project at the same path. Its files are reached by the tool alone."""
+
+    kind = ""  # the backend's name
+    run_words: tuple[str, ...] = ("run",)  # what comes before the name when the agent is run
+    look = "look"  # how its files are listed
+
+    def __init__(
+        self, policy: Policy, able: Capabilities, guest: Guest, kept: place.Place, ours: Ours
+    ) -> None:
+        files, project = GuestFiles(guest), guest.project
+        super().__init__(project, policy, able, keeper=Attaching(), tree=files, directory=project)
+        self._guest = guest
+        self._ours = ours
+        self._place = kept
+        self._fetched = os.path.join(kept.path, "tree")
+        self._fresh = False  # whether what was fetched is what is there
+        self._first = self._listed()
+        self._last = self._first
+        self._paths: list[bytes] = []
+
+    # ------------------------------------------------------------ commands
+
+    def spawn(
+        self,
+        argv: Iterable[str],
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+        *,
+        stdin: bytes | None = None,
+    ) -> Child:
+        """Start a program in there; OSError if it is not there."""
+        flags = () if stdin is None else ("-i",)
+        return super().spawn(self._outer(argv, *flags), on_output, on_error, log, stdin=stdin)
+
+    def start(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start in there what is meant for the project; its environment stays here."""
+        flags = () if command.stdin is None else ("-i",)
+        return super().start(
+            replace(command, argv=self._outer(command.argv, *flags)), on_output, on_error, log
+        )
+
+    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a program in there, on streams that we have."""
+        argv = tuple(argv)
+        leader = _LEADER if argv[: len(_LEADER)] == _LEADER else ()
+        terminal = os.isatty(stdin) and os.isatty(stdout)
+        outer = self._outer(argv[len(leader) :], "-it" if terminal else "-i")
+        return super().attach((*leader, *outer), stdin, stdout, stderr)
+
+    def _outer(self, argv: Iterable[str], *flags: str) -> tuple[str, ...]:
+        argv = tuple(argv)
+        self._fresh = False
+        if argv[0] == AGENT:
+            return (*self._guest.tool.words, *self.run_words, self._guest.name, "--", *argv[1:])
+        self._guest.find(argv[0])
+        return self._guest.command(argv, *flags, *self._variables())
+
+    def _variables(self) -> list[str]:
+        """Ours; the others belong to this machine, and may be secret."""
+        environ = self.policy.environ
+        names = [n for n in sorted(environ) if n.startswith(_OURS) and n not in _NOT_OURS]
+        pairs = [f"{name}={environ[name]}" for name in names]
+        return [w for pair in (*pairs, f"RALPH_SANDBOX={self.kind}") for w in ("-e", pair)]
+
+    def bash(self, command: str) -> Result:
+        """Run a shell command to its end."""
+        return self.run("bash", "-c", command)
+
+    def eval(self, code: str, language: str = "python") -> Result:
+        """Run Python, or TypeScript where a runner is in there."""
+        if language == "python":
+            return self.run("python3", "-", stdin=code.encode())
+        if language != "typescript":
+            raise ConfigError(f"no runner for {language!r}", "Use python or typescript.")
+        for words in _TYPESCRIPT:
+            done = self.run(*words, stdin=code.encode())
+            if done.code != _NOT_THERE:
+                return done
+        raise ConfigError("nothing in there runs TypeScript", "Install bun or deno in it.")
+
+    # ------------------------------------------------------------ changes
+
+    def _listed(self) -> pulled.Listing:
+        done = self._guest.ask(self.look, root=True)
+        if done.code:
+            enter = " ".join((*self._guest.tool.words, "exec -it", self._guest.name, "bash"))
+            raise ConfigError(f"the files of the sandbox are lost: {told(done)}", f"See: {enter}")
+        return pulled.parse(done.output)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What differs from the project, sorted by path."""
+        self._fetch()
+        found = self._compared(self._paths)
+        return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
+
+    def diff(self, change: Change) -> str:
+        """A change in detail, as a unified diff."""
+        if not self._fresh:
+            self._fetch()
+        return super().diff(change)
+
+    def _fetch(self) -> None:
+        self._last = self._listed()
+        self._paths = pulled.differing(self._first, self._last)
+        place.remove(self._fetched)
+        os.makedirs(self._fetched, mode=0o700)
+        wanted = pulled.to_fetch(self._paths, self._last)
+        if wanted:
+            with tempfile.TemporaryFile(dir=self._place.path) as archive:
+                self._guest.ask("pack", root=True, stdin=wanted, into=archive)
+                archive.seek(0)
+                pulled.unpack(archive, self._fetched)
+        for path in reversed(self._paths):
+            if os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
+                where = (self.origin, self._fetched)
+                pulled.like_the_project(path, *where, self._first, self._last)
+        self._fresh = True
+
+    def _compared(self, paths: list[bytes]) -> Iterable[Change]:
+        raise NotImplementedError
+
+    def _after(self, change: Change) -> str:
+        return os.path.join(self._fetched, change.path)
+
+
+_NOT_THERE = 127
+
+
+def program_of(words: tuple[str, ...], environ: Mapping[str, str]) -> bool:
+    """Whether the tool is installed."""
+    return shutil.which(words[0], path=environ.get("PATH")) is not None
