@@ -12,6 +12,7 @@ from ralph.core.danger_rule import (
     BOMB,
     CREDENTIALS,
     EVASION,
+    EXFILTRATION,
     EXPOSURE,
     FILES,
     KILL,
@@ -63,7 +64,8 @@ _EVALUATES_ELSEWHERE = (
 _HIDES = (
     r"getattr\s*\(\s*(?:os|shutil|subprocess|sys|builtins|__import__)|__builtins__"
     r"|globals\(\)\s*\[|\bmarshal\.loads|__import__\([^'\")]*\)"
-    r"|__import__\(['\"][^'\"]*['\"]\s*\+"
+    r"|(?:__import__|import_module)\(\s*['\"][^'\"]*['\"]\s*\+|import_module\(\s*[^'\"\s]"
+    r"|child_process['\"]\)\s*\["
 )
 _NETWORK = (
     r"urlopen|requests\.get|\bfetch\s*\(|https?\.get|Net::HTTP|LWP|open-uri"
@@ -78,13 +80,31 @@ _DUMPS = (
     r"|list)\s*\(?\s*(?:os\.environ|process\.env|ENV|\$_ENV|%ENV)(?:\.(?:items|copy"
     r"|inspect|to_h|to_a)\b(?:\(\))?)?\s*(?:[,)}]|$)"
 )
+_DUMPS_ALL = (
+    r"\bin\s+(?:os\.)?environ(?:\.(?:items|values|keys)\(\))?\s*[:\])]|\bin\s+process\.env\b(?!\.)"
+    r"|Object\.(?:entries|values|assign)\(\s*(?:\{\}\s*,\s*)?process\.env\s*\)"
+    r"|(?:keys|values|each)\s*\(?\s*%ENV|\bENV\.(?:each|map|to_a)"
+    r"|getenv\(\s*\)|phpinfo\s*\("
+)
+_SENDS = (
+    r"requests\.(?:post|put|patch)|method\s*:\s*['\"](?:POST|PUT)|urlopen\s*\([^)]*\bdata\s*="
+    r"|axios\.(?:post|put)|\.sendall?\s*\("
+)
+_READS_FILE = r"\bopen\s*\(|read_text|read_bytes|readFile|File\.read|file_get_contents"
+_ELSEWHERE = r"https?://(?!localhost\b(?!\.)|127\.|\[::1\])"
+_MODULES = "os|subprocess|shutil|pathlib|sys|socket"
+_STARRED = {
+    "subprocess": "run call Popen check_call check_output getoutput",
+    "os": "system popen remove unlink rmdir kill execv execvp",
+    "shutil": "rmtree move",
+}
 _NAMED = (
     r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]"
     r"|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
 )
 _HIDDEN_PATH = (
     r"expanduser|Path\.home|homedir\(|\benviron\b|process\.env|\bENV\b|chr\("
-    r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b"
+    r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b|\bargv\b|\bARGV\b"
 )
 _TOP: tuple[str, ...] = (
     "/etc",
@@ -107,25 +127,57 @@ _MOST_ARGUMENTS = 4000
 def judge_code(code: str, call: "Call", caller: "Caller") -> None:
     """Refuse code that runs, deletes or writes what a command may not."""
     python = call.name.startswith(("python", "pypy"))
+    code = _unaliased(code) if python else _renamed(code)
     texts = [a or b or c for a, b, c in re.findall(_LITERAL, code)]
     _judge_hiding(code, python=python)
     if re.search(_SOCKETS, code) and re.search(_SHELLS, code):
         raise Refused(REVERSE, "it joins a shell to a connection")
     _judge_secrets(code, texts, call)
+    if re.search(_SENDS, code) and re.search(_READS_FILE, code) and re.search(_ELSEWHERE, code):
+        raise Refused(EXFILTRATION, "it sends what a file holds to another machine")
     if re.search(r"\bfork\b", code) and re.search(r"\bwhile\b|\bfor\b|\bloop\b", code):
         raise Refused(BOMB, "it starts itself over and over")
     if re.search(r"\bkill\s*\(?\s*-?(?:9\s*,\s*)?-?1\b", code):
         raise Refused(KILL, "it ends every process")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
-    if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")", code):
+    if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")|http\.server\.test\(", code):
         raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
     if "0.0.0.0" in texts and re.search(r"bind|listen|run|serve|Server|host", code):  # noqa: S104
         raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
 
 
+def _unaliased(code: str) -> str:
+    """Python with the modules' own names instead of those that it gives them."""
+    for module, alias in re.findall(r"\bimport\s+((?:\w+\.)*\w+)\s+as\s+(\w+)", code):
+        code = re.sub(rf"(?<![\w.]){alias}\.", f"{module}.", code)
+    for module, what in re.findall(rf"\bfrom\s+({_MODULES})\s+import\s+\(?([\w\s,*]+)", code):
+        starred = _STARRED.get(module, "").split() if "*" in what else []
+        for item in [*what.split(","), *starred]:
+            words = item.split() or [""]
+            name, alias = words[0], words[-1]
+            if name.isidentifier():
+                code = re.sub(rf"(?<![\w.]){alias}(?=\s*[\[(.)])", f"{module}.{name}", code)
+    return re.sub(r"\((\w+(?:\.\w+)+)\)\s*\(", r"\1(", code)
+
+
+def _renamed(code: str) -> str:
+    """JavaScript with the functions' own names: `const {execSync: run} = require(...)`."""
+    for name, alias in re.findall(r"\b((?:exec|spawn|execFile)(?:Sync)?)\s*:\s*(\w+)", code):
+        code = re.sub(rf"(?<![\w.]){alias}(?=\s*\()", name, code)
+    return code
+
+
+def _without_texts(code: str) -> str:
+    """Python without what stands in quotes; as it is where they cannot be told apart."""
+    if '"""' in code or "'''" in code:
+        return code
+    return re.sub(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"", '""', code)
+
+
 def _judge_hiding(code: str, *, python: bool) -> None:
-    if re.search(_EVALUATES if python else _EVALUATES_ELSEWHERE, code):
+    evaluates = _EVALUATES if python else _EVALUATES_ELSEWHERE
+    if re.search(evaluates, _without_texts(code) if python else code):
         remote = re.search(_NETWORK, code)
         raise Refused(REMOTE if remote else EVASION, "it runs code that it makes or reads")
     if re.search(_HIDES, code):
@@ -139,7 +191,8 @@ def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
         secret = is_credential(path, call.places, call.state.cwd) or is_environment_file(path)
         if "\n" not in path and secret:
             raise Refused(CREDENTIALS, f"{text} holds credentials")
-    if re.search(_DUMPS, code, re.MULTILINE):
+    printed = code.strip().removesuffix(";") in ("process.env", "ENV", "%ENV")  # node -p
+    if printed or re.search(_DUMPS, code, re.MULTILINE) or re.search(_DUMPS_ALL, code):
         raise Refused(CREDENTIALS, "it prints every variable of the environment")
     for name in re.findall(_NAMED, code):
         if is_secret(name):
@@ -235,6 +288,8 @@ def judge_awk(call: "Call", caller: "Caller") -> None:
         caller.again(["sh", "-c", _text(literal) if literal else ANY], call.state)
     for text in re.findall(r'"([^"]*)"\s*\|&?\s*getline|\|&?\s*"([^"]*)"', program):
         caller.again(["sh", "-c", text[0] or text[1]], call.state)
+    if re.search(r"\bin\s+ENVIRON", program):
+        raise Refused(CREDENTIALS, "it prints every variable of the environment")
     if "/inet/" in program:
         raise Refused(REVERSE, "it opens a connection to another machine")
     for path in re.findall(r'>>?\s*"([^"]*)"', program):

@@ -1,12 +1,14 @@
 """What words become: every expansion of a shell, as far as its outcome is known."""
 
-from ralph.core.shell_nodes import Arithmetic, Param, Process, Substitution, Text, Word
+from ralph.core.shell_nodes import Arithmetic, Param, Process, Simple, Substitution, Text, Word
 from ralph.core.shell_text import (
     ANY,
     BREAK,
+    FOUND,
     FREE,
     NAMED,
     NET,
+    READ,
     SECRET,
     braces,
     hide,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 # Variables that hold a number, a name or a tool that a person has chosen.
 _TAME = names(
-    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID PPID LINENO BASHPID SHLVL COLUMNS"
+    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID LINENO BASHPID SHLVL COLUMNS"
     " LINES EPOCHSECONDS"
     " OSTYPE HOSTTYPE MACHTYPE BASH_VERSION LANG TERM CI PYTHON PYTHON3 CC CXX MAKE CARGO GO NODE"
 )
@@ -109,7 +111,10 @@ class Expander:
 
     def _substituted(self, part: Substitution, state: "State") -> str:
         inner = state.copy()
-        return self.run(part.body, inner).rstrip("\n")
+        printed = self.run(part.body, inner)
+        if _only_reads(part.body):  # `$(<file)`
+            return f"{ANY}{READ}"
+        return printed.rstrip("\n")
 
     def _param(self, part: Param, state: "State") -> str:
         if part.prefix == "#":
@@ -120,7 +125,9 @@ class Expander:
                 return self._listed(part, items, state)
         value = self.value(part, state)
         if part.prefix == "!":
-            value = self._plain_value(value, state) if plain(value) and value else ANY
+            # A name that nobody knows may be that of a secret.
+            hidden = ANY if part.index else SECRET
+            value = self._plain_value(value, state) if plain(value) and value else hidden
         if part.op:
             value = self._changed(part, value, state)
         return self._shaped(value, state, quoted=part.quoted)
@@ -165,6 +172,7 @@ class Expander:
         where = self.where
         known = {"HOME": where.home, "PWD": state.cwd, "IFS": " \t\n", "SHELL": "bash"}
         known |= {"CLAUDE_PROJECT_DIR": where.project, "BASH": "bash"}
+        known["PPID"] = f"{NAMED}{FOUND}"  # the agent, which nobody here has started
         if name == "TMPDIR" and where.temps:
             return where.temps[0]
         if is_secret(name):
@@ -205,6 +213,14 @@ def is_secret(name: str) -> bool:
     if name != name.upper() or parts[-1] in _NOT_SECRET:
         return False
     return not _SECRETS.isdisjoint(parts) or name.endswith(("APIKEY", "PASSWORD", "TOKEN"))
+
+
+def _only_reads(script: "Script") -> bool:
+    """Whether nothing is in it but a redirection."""
+    return len(script.items) == 1 and all(
+        isinstance(item, Simple) and not item.words and bool(item.redirects)
+        for item in script.items
+    )
 
 
 def _is_list(part: Param) -> bool:

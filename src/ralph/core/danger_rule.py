@@ -148,6 +148,11 @@ class Rule:
         return self.test is None or self.test(call)
 
 
+def for_real(call: Call) -> bool:
+    """Whether it is done, and not only shown."""
+    return not call.has("--dry-run", "--dryrun", "--help", "-h")
+
+
 def before_dashes(words: list[str]) -> list[str]:
     """The words before `--`, after which there are no flags."""
     return words[: words.index("--")] if "--" in words else words

@@ -1,16 +1,20 @@
 """All rules, by the name of the command they are about, and what holds for every command."""
 
 from ralph.core import (
+    danger_containers,
     danger_files,
     danger_git,
+    danger_git_settings,
     danger_network,
+    danger_packages,
     danger_secrets,
+    danger_sending,
     danger_services,
     danger_system,
 )
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, Refused, Rule
-from ralph.core.danger_secrets import judge_reading
+from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import plain
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -23,9 +27,13 @@ if TYPE_CHECKING:
 ALL = (
     *danger_system.RULES,
     *danger_git.RULES,
+    *danger_git_settings.RULES,
     *danger_network.RULES,
     *danger_secrets.RULES,
+    *danger_sending.RULES,
     *danger_files.RULES,
+    *danger_containers.RULES,
+    *danger_packages.RULES,
     *danger_services.RULES,
 )
 _HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})
@@ -72,6 +80,8 @@ _TABLE = _by_name()
 
 def judge_call(call: "Call") -> None:
     """Refuse a command that a rule is about."""
+    if call.words in (["--help"], ["--version"]):
+        return
     for rule in (*_TABLE.get(call.name, ()), *_TABLE["*"]):
         if rule.holds(call):
             raise Refused(rule.category, rule.why)
@@ -83,6 +93,7 @@ def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             judge_change(path, places, state.cwd, "reads")
         judge_reading(path, places, state.cwd)
+        judge_environment_file(path)
     else:
         judge_change(path, places, state.cwd, "writes to")
 
