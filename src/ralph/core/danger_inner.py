@@ -112,6 +112,16 @@ _CONTAINER_VALUED = (
 )
 
 
+def only_runs(call: "Call") -> bool:
+    """Whether its words are those of another command, which is judged by itself."""
+    runner = _RUNNERS.get(call.name, "").split()
+    return (
+        call.name in _WRAPPERS
+        or call.name == "env"
+        or (call.args[:1] != [] and call.args[0] in runner)
+    )
+
+
 def inner_commands(call: "Call") -> list[list[str]]:
     """The commands that a wrapper runs; none for others."""
     flags = _TEXT_FLAGS.get(call.name)

@@ -13,6 +13,7 @@ from ralph.core import (
     danger_system,
 )
 from ralph.core.danger_files import judge_change
+from ralph.core.danger_inner import only_runs
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, Refused, Rule
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import plain
@@ -82,7 +83,8 @@ def judge_call(call: "Call") -> None:
     """Refuse a command that a rule is about."""
     if call.words in (["--help"], ["--version"]):
         return
-    for rule in (*_TABLE.get(call.name, ()), *_TABLE["*"]):
+    everywhere = () if only_runs(call) else _TABLE["*"]
+    for rule in (*_TABLE.get(call.name, ()), *everywhere):
         if rule.holds(call):
             raise Refused(rule.category, rule.why)
 

@@ -30,7 +30,7 @@ class Malformed(Exception):  # noqa: N818  it says what happened
 
 
 def main(second: "SecondReader | None" = None) -> int:
-    """Answer the host; the exit code. `second` finds another parser for what ours cannot read."""
+    """Answer the host; the exit code. `second` finds another parser, where one is installed."""
     try:
         reason = refusal(_read_all(0), os.environ, _directory(), second)
     except BaseException as error:  # noqa: BLE001  a crash would let the call pass
@@ -202,15 +202,17 @@ def allowed_by_settings(project: str) -> tuple[str, ...]:
 def verdict_on(
     command: str, where: "Where", project: str, second: "SecondReader | None" = None
 ) -> "Verdict":
-    """The verdict on a command; what our parser cannot follow, a second one may."""
+    """The verdict on a command. Where there is a second parser, either may refuse, and what only
+    one of them can follow is judged by that one."""
     from ralph.core.danger import judge
     from ralph.core.danger_rule import UNREADABLE
 
     allow = allowed_by_settings(project)
-    verdict = judge(command, where, allow)
-    if verdict.category == UNREADABLE and second is not None and (read := second()) is not None:
-        return judge(command, where, allow, read)
-    return verdict
+    ours = judge(command, where, allow)
+    if second is None or ours.category not in ("", UNREADABLE) or (read := second()) is None:
+        return ours
+    theirs = judge(command, where, allow, read)
+    return ours if theirs.category == UNREADABLE else theirs
 
 
 def _told(verdict: "Verdict") -> str | None:
