@@ -165,7 +165,20 @@ def _redirect(tree: "Tree") -> list[Redirect]:
     return [*made.redirects]
 
 
+def _judge_end(tree: "Tree") -> None:
+    """A here-document ends with a line that holds nothing else; the grammar minds less."""
+    root = tree
+    while root.parent is not None:
+        root = root.parent
+    text = root.text or b""
+    for end in [c for c in tree.children if c.type == "heredoc_end"]:
+        place = end.end_byte - root.start_byte
+        if text[place : place + 1] not in (b"", b"\n"):
+            raise Unfollowable("a here-document's end is not alone in its line")
+
+
 def _document(tree: "Tree") -> Redirect:
+    _judge_end(tree)
     start = next(_source(c) for c in tree.children if c.type == "heredoc_start")
     body = "".join(_source(c) for c in tree.children if c.type == "heredoc_body")
     if tree.children[0].type == "<<-" or any(c.type == "<<-" for c in tree.children):

@@ -18,7 +18,7 @@ from ralph.core.shell_text import (
     split,
     unknown,
 )
-from ralph.core.shell_words import is_name
+from ralph.core.shell_words import checked_length, is_name
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Expander:
 
     def fields(self, word: Word, state: "State") -> list[str]:
         """The fields that a word becomes: one, none or many."""
-        text = "".join(self._of_part(part, state, place) for place, part in enumerate(word.parts))
+        text = self._joined(word, state)
         made = braces(text) if "{" in text else [text]
         found = [show(field) for one in made for field in one.split(BREAK)]
         if any(part.quoted for part in word.parts) and not any(found):
@@ -66,8 +66,11 @@ class Expander:
 
     def text(self, word: Word, state: "State") -> str:
         """The word as one text, as in an assignment: neither split nor braced."""
-        joined = "".join(self._of_part(part, state, place) for place, part in enumerate(word.parts))
-        return show(joined).replace(BREAK, " ")
+        return show(self._joined(word, state)).replace(BREAK, " ")
+
+    def _joined(self, word: Word, state: "State") -> str:
+        parts = enumerate(word.parts)
+        return checked_length("".join(self._of_part(part, state, place) for place, part in parts))
 
     def _of_part(self, part: "Part", state: "State", place: int) -> str:
         if isinstance(part, Text):

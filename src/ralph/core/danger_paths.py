@@ -136,6 +136,8 @@ class Places:
     def steers(self, path: str, cwd: str) -> bool:
         """Whether it is a file that steers the guard or an agent's host."""
         inner = f"{self.inner(path, cwd)}/"
+        if "/.ralph-active/" in f"/{inner}":
+            return True
         home = f"{self.at_home(path, cwd)}/"
         return any(
             inner.startswith(s) or f"{s}/" == inner or home.startswith((".claude/settings", s[1:]))

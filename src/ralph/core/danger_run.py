@@ -35,6 +35,7 @@ from ralph.core.shell_nodes import (
     Word,
 )
 from ralph.core.shell_text import ANY, ENDLESS, FREE, MARKS, NAMED, shown
+from ralph.core.shell_words import checked_length
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -101,9 +102,10 @@ class Judge:
         self.count()
         self.depth += 1
         try:
-            return _RUNNERS[type(node)](self, node, state)
+            printed = _RUNNERS[type(node)](self, node, state)
         finally:
             self.depth -= 1
+        return checked_length(printed)
 
     def script(self, node: Script, state: State) -> str:
         """One command after the other."""
