@@ -186,11 +186,14 @@ def _judge_hiding(code: str, *, python: bool) -> None:
 
 def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
     home = call.places.where.home
-    for text in texts:
+    for text in dict.fromkeys(texts):
+        if " " in text or "\n" in text:
+            continue  # no such file has a name with blanks
         path = f"{home}{text[1:]}" if text.startswith("~/") else text
-        secret = is_credential(path, call.places, call.state.cwd) or is_environment_file(path)
-        if "\n" not in path and secret:
+        if is_credential(path, call.places, call.state.cwd) or is_environment_file(path):
             raise Refused(CREDENTIALS, f"{text} holds credentials")
+    if "env" not in code.lower() and "phpinfo" not in code:
+        return
     printed = code.strip().removesuffix(";") in ("process.env", "ENV", "%ENV")  # node -p
     if printed or re.search(_DUMPS, code, re.MULTILINE) or re.search(_DUMPS_ALL, code):
         raise Refused(CREDENTIALS, "it prints every variable of the environment")
