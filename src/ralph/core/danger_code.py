@@ -81,7 +81,8 @@ _DUMPS = (
     r"|inspect|to_h|to_a)\b(?:\(\))?)?\s*(?:[,)}]|$)"
 )
 _DUMPS_ALL = (
-    r"\bin\s+(?:os\.)?environ(?:\.(?:items|values|keys)\(\))?\s*[:\])]|\bin\s+process\.env\b(?!\.)"
+    r"\bfor\b[^\n]*\bin\s+(?:os\.)?environ(?:\.(?:items|values|keys)\(\))?\s*[:\])]"
+    r"|\bfor\b[^\n]*\bin\s+process\.env\b(?!\.)"
     r"|Object\.(?:entries|values|assign)\(\s*(?:\{\}\s*,\s*)?process\.env\s*\)"
     r"|(?:keys|values|each)\s*\(?\s*%ENV|\bENV\.(?:each|map|to_a)"
     r"|getenv\(\s*\)|phpinfo\s*\("

@@ -23,13 +23,15 @@ def _mounts(call: Call) -> list[str]:
             text = given[0] if word == "--mount" else word.partition("=")[2]
             parts = dict(part.partition("=")[::2] for part in text.split(","))
             source = parts.get("source", parts.get("src", ""))
-            found.append(source + (":x:ro" if "readonly" in parts else ""))
+            found.append(source + (":x:ro" if "readonly" in parts else ":x"))
     return found
 
 
 def _outer_mount(call: Call) -> bool:
     for mount in _mounts(call):
         source, _, rest = mount.partition(":")
+        if not rest:
+            continue  # a volume without a name
         if unknown(source):
             return True
         if "/" not in source and source[:1] not in ("~", "."):

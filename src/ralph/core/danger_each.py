@@ -2,7 +2,7 @@
 
 from ralph.core.danger_inner import after_flags
 from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import ANY, FREE, NAMED, names, traces, unknown
+from ralph.core.shell_text import ANY, EACH, FREE, NAMED, names, traces, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def _found(call: "Call", starts: list[str], rest: list[str]) -> list[str]:
     """What it finds: by the patterns that are given, below where it starts, or all of that."""
     cwd = call.state.cwd
     kinds = {call.places.kind(start, cwd) for start in starts}
+    if ROOT in kinds and not is_narrow(rest):
+        return [f"{FREE}{EACH}", *(start for start in starts if kinds != {ROOT})]
     patterns = _patterns(rest)
     if patterns:
         return [_below(start, pattern) for start in starts for pattern in patterns]
     special = any(call.places.is_git(s, cwd) or call.places.steers(s, cwd) for s in starts)
-    if ROOT in kinds and not is_narrow(rest):
-        return starts
     if kinds <= {FREE_PLACE, ROOT} and not special:
         return [FREE]
     return [_below(start, NAMED) for start in starts]
@@ -77,32 +77,49 @@ def _below(start: str, pattern: str) -> str:
 
 
 def is_narrow(rest: list[str]) -> bool:
-    """Whether some are chosen: by a test that is not turned around, and not only passed over."""
-    return any(word in _NARROW for word, _ in _tests(rest))
+    """Whether some are chosen, by a test that is not turned around, wherever something is done."""
+    branches = _branches(rest)
+    acting = [branch for branch in branches if branch.acts] or branches
+    if "(" in rest:
+        return any(branch.narrow for branch in branches)
+    return all(branch.narrow for branch in acting)
 
 
 def _patterns(rest: list[str]) -> list[str]:
-    return [value for word, value in _tests(rest) if word in _PATTERNS]
+    return [pattern for branch in _branches(rest) for pattern in branch.patterns]
 
 
-def _tests(rest: list[str]) -> list[tuple[str, str]]:
-    """The tests that what is found passes, with what follows each; those that only say where not
-    to look (`-path x -prune -o ...`) are left out."""
-    found: list[tuple[str, str]] = []
-    branch: list[tuple[str, str]] = []
-    turned = pruned = False
+class _Branch:
+    """What stands between two `-o`: whether it chooses, and whether it does something."""
+
+    __slots__ = ("acts", "narrow", "patterns", "pruned")
+
+    def __init__(self) -> None:
+        self.acts = self.narrow = self.pruned = False
+        self.patterns: list[str] = []
+
+    def take(self, word: str, following: str) -> None:
+        """A test that what is found passes."""
+        self.narrow = self.narrow or word in _NARROW
+        self.patterns += [following] if word in _PATTERNS else []
+
+
+def _branches(rest: list[str]) -> list[_Branch]:
+    """The branches of an expression, without those that only say where not to look: `-path x
+    -prune -o ...`"""
+    branches = [_Branch()]
+    turned = False
     for word, following in zip(rest, [*rest[1:], ""], strict=False):
         if word in ("-o", "-or"):
-            found += [] if pruned else branch
-            branch, pruned = [], False
-        elif word == "-prune":
-            pruned = True
+            branches.append(_Branch())
         elif word in _FIND_RUNS or word == "-delete":
-            pruned = False
-        elif word.startswith("-") and word not in ("-not", "-a", "-and") and not turned:
-            branch.append((word, following))
+            branches[-1].acts = True
+        elif word == "-prune":
+            branches[-1].pruned = True
+        elif not turned:
+            branches[-1].take(word, following)
         turned = word in ("!", "-not") or (turned and word == "(")
-    return found + ([] if pruned else branch)
+    return [branch for branch in branches if branch.acts or not branch.pruned]
 
 
 def find_starts(words: list[str]) -> tuple[list[str], list[str]]:

@@ -225,7 +225,10 @@ def _ls(call: "Call") -> str:
 
 
 def _rg(call: "Call") -> str:
-    if call.has("--files-with-matches", "--files") or call.has_letter("lL", "egtTAB"):
+    if call.has("--files"):
+        chosen = call.has("--glob", "--type") or call.has_letter("gt")
+        return _paths(call, call.args or ["."], chosen=chosen)
+    if call.has("--files-with-matches") or call.has_letter("lL", "egtTAB"):
         return _paths(call, call.args[1:] or ["."])
     return ANY if call.args[1:] or call.state.stdin is None else call.state.stdin
 
@@ -271,7 +274,7 @@ def _git(call: "Call") -> str:
             return f"{call.places.where.project}/.git\n"
         top = call.has("--show-toplevel")
         return f"{call.places.where.project if top else NAMED}\n"
-    if sub == "ls-files" and not call.subs[1:] and not call.has_letter("mdou"):
+    if sub == "ls-files" and not call.subs[1:] and not _lists_some(call):
         return f"{FREE}{EACH}\n"
     if sub == "ls-files" or (sub in ("diff", "show", "log") and call.has("--name-only")):
         return f"{FREE}\n"
@@ -280,6 +283,10 @@ def _git(call: "Call") -> str:
     if sub in _GIT_NAMES or (sub == "log" and call.has("--format", "--pretty")):
         return f"{NAMED}\n"
     return f"{ANY}{READ}"
+
+
+def _lists_some(call: "Call") -> bool:
+    return call.has("--modified", "--deleted", "--unmerged") or call.has_letter("mdu")
 
 
 def _docker(call: "Call") -> str:

@@ -4,6 +4,7 @@ from ralph.core.danger_rule import CREDENTIALS, GUARD, PUBLISH, Call, Rule, for_
 
 _RUNS_SCRIPTS = frozenset({"run", "run-script"})
 _MAKERS = frozenset({"make", "gmake", "just", "task"})
+_TRIALS = frozenset({"dry", "dry-run", "preview", "local", "test", "check"})
 _FOR_OTHERS = frozenset({"deploy", "publish"})
 
 
@@ -16,7 +17,8 @@ def _script_for_others(call: Call) -> bool:
         names = [] if shows else names
     elif call.name in ("npm", "bun") and not runs:
         return False
-    return any(name.partition(":")[0] in _FOR_OTHERS for name in names[:1])
+    name, _, how = names[0].partition(":") if names else ("", "", "")
+    return name in _FOR_OTHERS and how not in _TRIALS
 
 
 def _by_python(call: Call) -> bool:
@@ -32,7 +34,7 @@ def _in_workspace(call: Call) -> bool:
 
 
 def _of_ralph(call: Call) -> bool:
-    return any(word.startswith("ralph") for word in call.args)
+    return any(word in ("ralph", "ralph-engine") for word in call.args)
 
 
 def _token(call: Call) -> bool:

@@ -76,9 +76,7 @@ class Places:
 
     def link(self, path: str, target: str, cwd: str) -> None:
         """From now on the path is another name of the target."""
-        pair = (normal(f"{cwd}/{path}"), self.absolute(target, cwd))
-        if pair[0] != "/":
-            self.links.append(pair)
+        self.links.append((self.absolute(path, cwd), self.absolute(target, cwd)))
 
     def kind(self, path: str, cwd: str) -> str:
         """Which kind of place it is; FREE_PLACE may be changed."""

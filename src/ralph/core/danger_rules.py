@@ -79,9 +79,15 @@ def _by_name() -> dict[str, list[Rule]]:
 _TABLE = _by_name()
 
 
+def _only_asks(words: list[str]) -> bool:
+    """`git push --help`"""
+    plain_words = all(word.replace("-", "x").isalpha() and word[0] != "-" for word in words[:-1])
+    return words == ["--version"] or (words[-1:] == ["--help"] and plain_words)
+
+
 def judge_call(call: "Call") -> None:
     """Refuse a command that a rule is about."""
-    if call.words in (["--help"], ["--version"]):
+    if _only_asks(call.words):
         return
     everywhere = () if only_runs(call) else _TABLE["*"]
     for rule in (*_TABLE.get(call.name, ()), *everywhere):

@@ -299,7 +299,7 @@ class Judge:
             else:
                 judge_redirect(op, text, self.places, state)
                 if op == "<":
-                    state.fed = True
+                    state.fed = text != "/dev/null"
                     state.stdin = state.files.get(self.places.absolute(text, state.cwd))
                 elif redirect.takes_output():
                     targets.append((op, text))
