@@ -50,9 +50,14 @@ _DELETES = (
 _WRITES = (
     r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|File\.write"
     r"|file_put_contents|createWriteStream"
-    r"|shutil\.copy\w*|os\.chmod|os\.chown|os\.symlink)\b"
+    r"|os\.chmod|os\.chown|os\.symlink)\b"
     r"|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
 )
+_COPIES = (
+    r"\b(?:shutil\.copy\w*|copyFile(?:Sync)?|FileUtils\.cp\w*)\s*\(?\s*[^,\n]*,\s*"
+    rf"{_LITERAL}"
+)
+_SHELL_OPEN = r"\bopen\s*\(?\s*[\w$ ]+,\s*['\"]\s*>>?\s*()()([^'\"]+)"  # as perl writes it
 _OPENED = (
     rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write"
     rf"|createWriteStream|Path)\s*\(?\s*{_LITERAL}"
@@ -259,7 +264,15 @@ def _text(literal: "re.Match[str]") -> str:
     return text.replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
 
+def _judge_copies(code: str, call: "Call") -> None:
+    for pattern in (_COPIES, _SHELL_OPEN):
+        for match in re.finditer(pattern, code):
+            path = next((group for group in match.groups() if group), "")
+            judge_change(path, call.places, call.state.cwd, "overwrites", into=True)
+
+
 def _judge_files(code: str, texts: list[str], call: "Call") -> None:
+    _judge_copies(code, call)
     deletes, writes = re.search(_DELETES, code), re.search(_WRITES, code)
     if not deletes and not writes:
         return

@@ -5,6 +5,7 @@ from ralph.core.danger_rule import CONTAINER, Call, Rule
 from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import BOXES, unknown
 
+_CAPABILITIES = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "DAC_READ_SEARCH"})
 _TAKES_AWAY = frozenset({"rm", "rmi", "kill", "stop", "remove", "pause"})
 
 
@@ -47,12 +48,9 @@ def _outer_mount(call: Call) -> bool:
 
 
 def _capable(call: Call) -> bool:
-    caps = (call.value("--cap-add") or "").upper().removeprefix("CAP_")
-    host = [call.value(f"--{what}") for what in ("pid", "ipc", "userns", "uts", "net", "network")]
-    return (
-        caps in ("ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "DAC_READ_SEARCH")
-        or "host" in host
-    )
+    caps = {cap.upper().removeprefix("CAP_") for cap in call.values("--cap-add")}
+    host = call.values("--pid", "--ipc", "--userns", "--uts", "--net", "--network")
+    return not caps.isdisjoint(_CAPABILITIES) or "host" in host
 
 
 def _removes_volumes(call: Call) -> bool:

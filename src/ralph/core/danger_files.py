@@ -115,24 +115,24 @@ def _written(call: Call) -> bool:
     return _each(call, call.args, "overwrites")
 
 
-def download_target(call: Call) -> str | None:
-    """The file that curl or wget is told to write."""
+def download_targets(call: Call) -> list[str]:
+    """The files that curl or wget is told to write."""
     if call.name == "wget":
-        return call.clustered("O", "eoaUPtTwQlADRI") or call.value("--output-document")
-    return call.clustered("o", CURL_VALUED) or call.value("--output")
+        return call.clustered("O", "eoaUPtTwQlADRI") + call.values("--output-document")
+    return call.clustered("o", CURL_VALUED) + call.values("--output")
 
 
 def _output_option(call: Call) -> bool:
     if call.name in ("curl", "wget"):
-        found = download_target(call)
+        found = download_targets(call)
     else:
-        found = call.value("-o", "--output", "--output-file", "--out", "-out")
-    return _each(call, [found] if found and found != "-" else [], "overwrites", into=True)
+        found = call.values("-o", "--output", "--output-file", "--out", "-out")
+    return _each(call, [path for path in found if path not in ("", "-")], "overwrites", into=True)
 
 
 def _edits(call: Call) -> bool:
     """`sed -i` and `perl -i`: every word that is a path."""
-    lettered = call.has_letter("i", "efElIr0" if call.name != "perl" else "eEIMm0")
+    lettered = call.has_letter("i", "efl" if call.name != "perl" else "eEIMm0")
     if not lettered and not call.has("--in-place"):
         return False
     script = call.value("-e", "--expression", "-f", "--file", "-E")

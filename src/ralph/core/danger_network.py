@@ -6,7 +6,7 @@ from ralph.core.shell_text import names
 _CLIENTS = names(
     "echo printf grep egrep rg sed awk git curl wget ping nc ncat telnet http xh dig"
     " cat jq test [ ssh nmap"
-    " python3.eval gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
+    " gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
 )
 _MARKS = "= :/[,\"'"
 _TUNNELS = ("exec:", "system:", "shell:", "exec=", "pty,")

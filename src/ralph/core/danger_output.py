@@ -1,7 +1,7 @@
 """What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
 
 from ralph.core.danger_each import find_starts, is_narrow
-from ralph.core.danger_files import CURL_VALUED, download_target
+from ralph.core.danger_files import CURL_VALUED, download_targets
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_rule import Call
 from ralph.core.shell_text import (
@@ -96,15 +96,14 @@ def _from_input(call: "Call", otherwise: str) -> str:
 
 def _download(call: "Call") -> str:
     """What comes from the network, printed or written to a file."""
-    target = download_target(call)
+    targets = download_targets(call)
     urls = [word for word in call.args if "/" in word]
     named = call.name == "wget" or call.has("--remote-name") or call.has_letter("O", CURL_VALUED)
-    if target is None and urls and named:
-        target = urls[-1].rpartition("/")[2].partition("?")[0]
-    if target is None or target in ("-", "/dev/stdout"):
-        return NET
-    call.state.files[call.places.absolute(target, call.state.cwd)] = NET
-    return ""
+    if not targets and named:
+        targets = [url.rpartition("/")[2].partition("?")[0] for url in urls]
+    for target in targets:
+        call.state.files[call.places.absolute(target, call.state.cwd)] = NET
+    return "" if targets and not {"-", "/dev/stdout"}.intersection(targets) else NET
 
 
 def _echo(call: "Call") -> str:

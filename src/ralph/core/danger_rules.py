@@ -11,6 +11,7 @@ from ralph.core import (
     danger_sending,
     danger_services,
     danger_system,
+    danger_targets,
 )
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_inner import only_runs
@@ -33,6 +34,7 @@ ALL = (
     *danger_secrets.RULES,
     *danger_sending.RULES,
     *danger_files.RULES,
+    *danger_targets.RULES,
     *danger_containers.RULES,
     *danger_packages.RULES,
     *danger_services.RULES,

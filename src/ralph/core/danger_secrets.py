@@ -198,7 +198,7 @@ def _looks_for_keys(call: Call) -> bool:
     kinds = {call.places.kind(start, call.state.cwd) for start in starts}
     if OUTSIDE not in kinds:
         return False
-    patterns = [call.value(flag) or "" for flag in ("-name", "-iname", "-path")]
+    patterns = call.values("-name", "-iname", "-path")
     keys = (*_KEYS, ".pem", ".key")
     return any(
         is_key_file(pattern) or is_environment_file(pattern) or pattern.strip("*").startswith(keys)
@@ -215,8 +215,9 @@ def _makes_key(call: Call) -> bool:
     """`ssh-keygen` writes a key, in the home unless told otherwise."""
     if call.has_letter("lyFRBHi"):
         return False
-    path = call.clustered("f", "tbCNPm") or f"{call.places.where.home}/.ssh/id"
-    return call.places.kind(path, call.state.cwd) not in (FREE_PLACE, UNKNOWN)
+    paths = call.clustered("f", "tbCNPm") or [f"{call.places.where.home}/.ssh/id"]
+    kinds = {call.places.kind(path, call.state.cwd) for path in paths}
+    return not kinds <= {FREE_PLACE, UNKNOWN}
 
 
 def _jq_environment(call: Call) -> bool:

@@ -45,12 +45,13 @@ def _sends_secret(call: Call) -> bool:
 def _uploads(call: Call) -> bool:
     if is_local(call):
         return False
-    short = [call.clustered(letter, _CURL_VALUED) for letter in "dF"] if call.name == "curl" else []
-    sent = [text for text in (*short, *(call.value(flag) for flag in _DATA)) if text]
+    sent = call.values(*_DATA)
+    if call.name == "curl":
+        sent += [*call.clustered("d", f"{_CURL_VALUED}F"), *call.clustered("F", f"{_CURL_VALUED}d")]
     files = any(text[:1] == "@" or "=@" in text or "=<" in text for text in sent)
     what = any(CODED in text or ANY in text for text in sent)
-    whole = call.name == "curl" and call.clustered("T", f"{_CURL_VALUED}dF") is not None
-    return files or what or whole or any(call.value(flag) is not None for flag in _UPLOADS)
+    whole = call.name == "curl" and bool(call.clustered("T", f"{_CURL_VALUED}dF"))
+    return files or what or whole or bool(call.values(*_UPLOADS))
 
 
 def _hidden_in_address(call: Call) -> bool:
@@ -98,8 +99,9 @@ def _asks_by_name(call: Call) -> bool:
 
 def _forwards(call: Call) -> bool:
     """`-R`; and `-L` for other machines too."""
-    ways = call.value("-L", "-D") or ""
-    wide = call.has_letter("g", "iploFJLDWR") or ways.startswith(("0.0.0.0:", "*:"))
+    ways = call.values("-L", "-D")
+    open_way = any(way.startswith(("0.0.0.0:", "*:")) for way in ways)
+    wide = open_way or call.has_letter("g", "iploFJLDWR")
     return call.has_letter("R", "iploFJLDW") or wide
 
 

@@ -104,9 +104,7 @@ def _clears_history(call: Call) -> bool:
 
 
 def _history_off(call: Call) -> bool:
-    return "history" in call.words and (
-        "+o" in call.words or ("-o" in call.words and "+o" in call.words)
-    )
+    return "history" in call.words and "+o" in call.words
 
 
 def _unsets(call: Call) -> bool:
@@ -163,8 +161,10 @@ def _ssh_command(call: Call) -> bool:
 
 def _packer(call: Call) -> bool:
     """`tar -I PROGRAM`: the usual ones are fine."""
-    program = call.clustered("I", "fC") or call.value("--use-compress-program")
-    return bool(program) and str(program).split()[0] not in _PACKERS
+    programs = call.clustered("I", "fC") + call.values("--use-compress-program")
+    return any(
+        program.split()[:1] != [] and program.split()[0] not in _PACKERS for program in programs
+    )
 
 
 _PACKERS = names("gzip pigz bzip2 pbzip2 lbzip2 xz pixz zstd pzstd zstdmt lz4 brotli")
