@@ -80,7 +80,7 @@ RULES = (
     Rule(
         CONTAINER,
         "the container could leave itself",
-        "docker podman nerdctl",
+        "docker podman nerdctl kubectl oc",
         flags="--privileged --device",
     ),
     Rule(

@@ -116,6 +116,8 @@ def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> No
         raise Refused(GUARD, f"{name} steers the guard")
     if name in _LOADERS and text:
         raise Refused(EVASION, f"{name} makes other programs run what it names")
+    if name.startswith("PS") and name[2:].isdecimal() and ("$(" in text or "`" in text):
+        raise Refused(EVASION, f"{name} runs a command whenever it is shown")
     if name in _HOOK_SWITCHES:
         raise Refused(GIT, f"{name} skips the checks of the repository's hooks")
     if name in _ADDRESSES and text.startswith(("0.0.0.0", "::")):  # noqa: S104
