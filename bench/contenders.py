@@ -21,6 +21,7 @@ class Contender:
     help: tuple[str, ...] = ()
     stream: tuple[str, ...] = ()  # how it runs once over a long stream
     stream_json: tuple[str, ...] = ()  # the same, told to a program
+    hook: tuple[str, ...] = ()  # what an agent's host asks before each command
 
 
 def filled(command: tuple[str, ...], agent: str, iterations: int, prompt: str) -> tuple[str, ...]:
@@ -50,7 +51,8 @@ def bash() -> Contender:
 
 def floor() -> Contender:
     """The least that a loop in a shell can cost: it starts nothing but the agent."""
-    return Contender("floor", ("env", "LOOK=builtin", "bash", _LOOP, *_PLACEHOLDERS))
+    least = (sys.executable, "-I", "-S", "-c", "pass")  # no hook in Python can cost less
+    return Contender("floor", ("env", "LOOK=builtin", "bash", _LOOP, *_PLACEHOLDERS), hook=least)
 
 
 def ralph(command: str | None = None) -> Contender:
@@ -58,7 +60,13 @@ def ralph(command: str | None = None) -> Contender:
     words = tuple(shlex.split(command)) if command else _installed()
     loop = (*words, "run", "-p", "{prompt}", "--agent", "{agent}", "-m", "{iterations}")
     return Contender(
-        "ralph", loop, (*words, "--version"), (*words, "--help"), loop, (*loop, "--json")
+        "ralph",
+        loop,
+        (*words, "--version"),
+        (*words, "--help"),
+        loop,
+        (*loop, "--json"),
+        (*words, "hook", "pre-tool"),
     )
 
 

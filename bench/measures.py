@@ -1,5 +1,6 @@
 """The measures. Each takes its rounds in turn, A B A B, so that a busy moment hits everybody."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -149,6 +150,34 @@ def startup(bench: Bench) -> Iterator[Row]:
     yield _row("run to first agent start", "ms", found, Aim(most=80))
 
 
+def guard(bench: Bench) -> Iterator[Row]:
+    """What every command of an agent waits for where the guard is on; the floor: Python alone."""
+    place = bench.place
+    event = os.path.join(place.root, "event.json")
+    for name, command in _COMMANDS.items():
+        with open(event, "w", encoding="utf-8") as file:
+            call = {"tool_name": "Bash", "cwd": place.root, "tool_input": {"command": command}}
+            json.dump(call, file)
+        env = {**place.environment(), "RALPH_GUARD": "1"}
+
+        def ask(contender: Contender, env: dict[str, str] = env) -> float:
+            return weigh(contender.hook, env, sent=event).milliseconds
+
+        found = _alternate(bench.able(_hook), bench.sizes.starts, ask)
+        yield _row(f"guard, {name}", "ms", found, Aim(most=45))
+
+
+def _hook(contender: Contender) -> tuple[str, ...]:
+    return contender.hook
+
+
+_COMMANDS = {
+    "a command": "cd src && npm test 2>&1 | tail -20",
+    "a refused one": "git push --force origin main",
+    "100 lines of Python": "python3 - <<'E'\n" + "print('a line of a script')\n" * 100 + "E\n",
+}
+
+
 def stream(bench: Bench) -> Iterator[Row]:
     """A long stream-json, parsed and saved, the display to nobody; bash only saves it."""
     size = f"{bench.sizes.stream // _MB} MB stream-json"
@@ -225,6 +254,7 @@ MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "cpu": cpu,
     "memory": memory,
     "startup": startup,
+    "guard": guard,
     "stream": stream,
     "sandbox": sandbox,
 }

@@ -43,10 +43,11 @@ def weigh(
     agent: str = "",
     look: bool = False,
     said: str = os.devnull,
+    sent: str = os.devnull,
 ) -> Weight:
     """Run a command to its end. With `look` its memory is watched, which costs it a little."""
     nowhere = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 0, sent, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]

@@ -79,8 +79,8 @@ def test_a_command_that_was_cut_off_has_a_verdict(command: str, data: st.DataObj
 
 @pytest.mark.parametrize(
     "command",
-    ["echo \0", "echo \1", "(" * 5000, "$(" * 3000, "a" * 500_000],
-    ids=["nul", "mark", "parentheses", "substitutions", "long"],
+    ["echo \0", "echo \1", "(" * 5000, "$(" * 3000, "a" * 500_000, "a=x;" + "a=$a$a;" * 30],
+    ids=["nul", "mark", "parentheses", "substitutions", "long", "doubled"],
 )
 def test_what_no_shell_would_be_sent_is_refused(command: str) -> None:
     assert judge(command, WHERE).category == UNREADABLE

@@ -94,9 +94,7 @@ def test_without_a_directory_the_process_has_the_say(tmp_path: Path) -> None:
         ('{"mode": "direct"}', {"RALPH_GUARD": "0"}, True),
         ('{"mode": "sandbox"}', {}, False),
         ('{"mode": "sandbox"}', {"RALPH_GUARD": "1"}, True),
-        ('{"mode": "direct", "run": "7"}', {}, False),
-        ('{"mode": "direct", "run": "7"}', {"RALPH_RUN": "7"}, True),
-        ('{"mode": "direct", "run": "7"}', {"RALPH_RUN": "8"}, False),
+        ('{"mode": "direct", "pid": 7, "max_iterations": 3}', {}, True),
         ("{", {}, True),
         ("[]", {}, True),
         ("{}", {}, True),
@@ -113,6 +111,14 @@ def test_the_guard_is_on_in_direct_mode(
         (tmp_path / "project" / ".ralph-active").write_text(marker)
     assert guarded(str(inner), environ)[0] is on
     assert (refusal(event(DANGEROUS, cwd=str(inner)), environ, "/") is not None) is on
+
+
+def test_a_marker_further_down_turns_nothing_off(tmp_path: Path) -> None:
+    inner = tmp_path / "sub"
+    inner.mkdir()
+    (tmp_path / ".ralph-active").write_text('{"mode": "direct"}')
+    (inner / ".ralph-active").write_text('{"mode": "sandbox"}')
+    assert guarded(str(inner), {}) == (True, str(tmp_path))
 
 
 def test_the_marker_is_found_from_the_project_that_the_host_names(tmp_path: Path) -> None:
@@ -214,9 +220,44 @@ def test_closed_streams_and_a_missing_directory_are_no_way_around(tmp_path: Path
     for closed in ("<&-", "2>&-", ">&-"):
         shell = ["sh", "-c", f"exec {hook} {closed}"]
         assert run(event(DANGEROUS), ON, tmp_path, *shell).returncode == 2
+    off = {"HOME": "/home/me"}
+    assert run(event(DANGEROUS), off, tmp_path, "sh", "-c", f"exec {hook} <&-").returncode == 0
     gone = "mkdir gone && cd gone && rmdir ../gone && exec "
     assert run(event(DANGEROUS), ON, tmp_path, "sh", "-c", gone + hook).returncode == 2
 
 
 def test_an_endless_event_is_refused(tmp_path: Path) -> None:
     assert run(b"x" * (17 << 20), ON, tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "a;" * 190_000,
+        "echo " + "{a," * 60_000,
+        "awk '" + "system (" * 30_000 + "'",
+        "|".join(["cat"] * 90_000),
+        "x=" + "a" * 100_000 + "; echo ${x##*b}",
+    ],
+    ids=["commands", "braces", "awk", "pipes", "trimmed"],
+)
+def test_what_takes_too_long_is_refused(command: str, tmp_path: Path) -> None:
+    """A host stops waiting after a while, and lets the call pass."""
+    assert "cannot follow" in (refusal(event(command), ON, str(tmp_path)) or "")
+
+
+def test_a_text_that_grows_without_end_is_refused(tmp_path: Path) -> None:
+    for command in ("a=x;" + "a=$a$a;" * 200, "a=xxxxxxxx;" + "a=$(echo $a$a);" * 100):
+        assert "very long text" in (refusal(event(command), ON, str(tmp_path)) or "")
+
+
+LOOP = "for ((i=0;i<3;i++)); { echo $i; }"  # our parser cannot follow it
+
+
+def test_the_second_parser_is_used_where_it_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("tree_sitter_bash")
+    environ = {**os.environ, **ON}
+    ralph = (sys.executable, "-m", "ralph")
+    assert run(event(LOOP), environ, tmp_path, *ralph, "hook", "pre-tool").returncode == 0
+    assert run(b"", environ, tmp_path, *ralph, "guard", "check", "--", LOOP).returncode == 0
+    assert run(event(LOOP), environ, tmp_path).returncode == 2  # by itself it has only ours

@@ -1,10 +1,11 @@
 """tree-sitter-bash as a second parser, where it is installed (the extra `guard`).
 
-It gives the structure of a script; words and assignments are read by our own reader. The guard asks
-it only about what our parser cannot follow (ADR 25). A tree with any error is not followed.
+It gives the structure of a script; words and assignments are read by our own reader. What ours does
+not refuse is judged by this one too (ADR 25). A tree with any error is not followed.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from importlib.machinery import PathFinder
 
 from ralph.core.shell import Commands, parse
 from ralph.core.shell_nodes import (
@@ -28,8 +29,10 @@ from ralph.core.shell_nodes import (
 )
 from ralph.core.shell_words import is_name
 
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from tree_sitter import Node as Tree
     from tree_sitter import Parser
@@ -47,12 +50,29 @@ _SIMPLE = frozenset({"command", "declaration_command", "unset_command"})
 def reader() -> "Callable[[str], Script] | None":
     """A parser by tree-sitter-bash; None where it is not installed."""
     try:
-        import tree_sitter
-        import tree_sitter_bash
-    except ImportError:
+        sitter, bash = _native("tree_sitter"), _native("tree_sitter_bash")
+        parser = sitter.Parser(sitter.Language(bash.language()))
+    except (ImportError, AttributeError, ValueError):  # not here, or not of our time
         return None
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
     return lambda text: _read(parser, text)
+
+
+def _native(package: str) -> "Any":  # noqa: ANN401  it has no types
+    """The native part of a package, without its `__init__`, which would import for 20 ms what no
+    parsing needs: every call of an agent waits for that."""
+    name = f"{package}._binding"
+    if name in sys.modules:
+        return sys.modules[name]
+    found = PathFinder.find_spec(package)
+    inner = PathFinder.find_spec(name, found.submodule_search_locations) if found else None
+    if inner is None or inner.loader is None:
+        raise ImportError(f"{package} is not installed")
+    module = inner.loader.create_module(inner)
+    if module is None:
+        raise ImportError(f"{package} has no native part")
+    inner.loader.exec_module(module)
+    sys.modules[name] = module
+    return module
 
 
 def _read(parser: "Parser", text: str) -> Script:
@@ -101,10 +121,21 @@ def _word_of(text: str) -> Word:
     return word
 
 
-def _simple(tree: "Tree") -> Simple:
+def _judge_lines(tree: "Tree") -> None:
+    """The grammar now and then takes the next line for more words of a command: no such tree is
+    followed."""
+    text = tree.text or b""
+    for before, after in zip(tree.children, tree.children[1:], strict=False):
+        gap = text[before.end_byte - tree.start_byte : after.start_byte - tree.start_byte]
+        if b"\n" in gap.replace(b"\\\n", b""):
+            raise Unfollowable("the grammar of bash joins two lines")
+
+
+def _simple(tree: "Tree") -> "Node":
     assigns: list[Assign] = []
     redirects: list[Redirect] = []
     pieces: list[tuple[int, str]] = []  # where a word ends, and its text
+    _judge_lines(tree)
     for child in tree.children:
         if child.type == "variable_assignment":
             (made,) = parse(_source(child)).items
@@ -116,6 +147,8 @@ def _simple(tree: "Tree") -> Simple:
             pieces[-1] = (child.end_byte, pieces[-1][1] + _source(child))
         else:
             pieces.append((child.end_byte, _source(child)))
+    if pieces and pieces[0][1] == "time":  # a keyword, before assignments and blocks too
+        return _by_text(tree)
     if pieces and pieces[0][1] == "coproc":
         raise Unfollowable("coproc is not understood")
     return Simple(tuple(assigns), tuple(_word_of(text) for _, text in pieces), tuple(redirects))
@@ -132,7 +165,20 @@ def _redirect(tree: "Tree") -> list[Redirect]:
     return [*made.redirects]
 
 
+def _judge_end(tree: "Tree") -> None:
+    """A here-document ends with a line that holds nothing else; the grammar minds less."""
+    root = tree
+    while root.parent is not None:
+        root = root.parent
+    text = root.text or b""
+    for end in [c for c in tree.children if c.type == "heredoc_end"]:
+        place = end.end_byte - root.start_byte
+        if text[place : place + 1] not in (b"", b"\n"):
+            raise Unfollowable("a here-document's end is not alone in its line")
+
+
 def _document(tree: "Tree") -> Redirect:
+    _judge_end(tree)
     start = next(_source(c) for c in tree.children if c.type == "heredoc_start")
     body = "".join(_source(c) for c in tree.children if c.type == "heredoc_body")
     if tree.children[0].type == "<<-" or any(c.type == "<<-" for c in tree.children):

@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_run import Parse
 
-__all__ = ["Verdict", "Where", "judge"]
+__all__ = ["Verdict", "Where", "judge", "unreadable"]
 
 _LONGEST = 400_000
 
@@ -44,16 +44,17 @@ def judge(
         return any(matches(pattern, argv) for pattern in patterns)
 
     if len(command) > _LONGEST:
-        return _unreadable("it is too long")
+        return unreadable("it is too long")
     try:
         return Verdict(Judge(where, allowed, read).judge(command))
     except Unfollowable as error:
-        return _unreadable(str(error))
+        return unreadable(str(error))
     except RecursionError:
-        return _unreadable("it is nested too deeply")
+        return unreadable("it is nested too deeply")
 
 
-def _unreadable(why: str) -> Verdict:
+def unreadable(why: str) -> Verdict:
+    """The refusal of what the guard cannot follow."""
     return Verdict(Refusal(UNREADABLE, f"the guard cannot follow this command: {why}"))
 
 

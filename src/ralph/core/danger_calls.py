@@ -1,7 +1,8 @@
 """What a command leads to: builtins that change what is known, and commands that run others."""
 
 from ralph.core.danger_code import judge_awk, judge_code, judge_sed
-from ralph.core.danger_inner import find_actions, inner_commands, xargs_commands
+from ralph.core.danger_each import find_actions, xargs_commands
+from ralph.core.danger_inner import inner_commands
 from ralph.core.danger_output import output_of
 from ralph.core.danger_rule import EVASION, REMOTE, Call, Refused
 from ralph.core.danger_rules import judge_assignment, judge_call
@@ -277,9 +278,14 @@ class Caller:
             if word.startswith(("-S", "--split-string")):
                 text = word[2:] if word[:2] == "-S" else word.partition("=")[2]
                 rest = text or (words.pop(0) if words else "")
-                return self._script(" ".join([rest, *words]), [], inner, "the text after -S")
+                if words:  # they are words already
+                    return self.again([*rest.split(), *words], inner)
+                return self._script(rest, [], inner, "the text after -S")
             if word in ("-u", "--unset"):
+                self.call(["unset", *words[:1]], inner)
                 words = words[1:]
+            elif word.startswith("--unset="):
+                self.call(["unset", word.partition("=")[2]], inner)
             elif word.startswith(("-C", "--chdir")):
                 glued = word[2:] if word[:2] == "-C" else word.partition("=")[2]
                 place = glued or (words.pop(0) if words else ANY)

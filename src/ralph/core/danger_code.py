@@ -12,6 +12,7 @@ from ralph.core.danger_rule import (
     BOMB,
     CREDENTIALS,
     EVASION,
+    EXFILTRATION,
     EXPOSURE,
     FILES,
     KILL,
@@ -49,9 +50,14 @@ _DELETES = (
 _WRITES = (
     r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|File\.write"
     r"|file_put_contents|createWriteStream"
-    r"|shutil\.copy\w*|os\.chmod|os\.chown|os\.symlink)\b"
+    r"|os\.chmod|os\.chown|os\.symlink)\b"
     r"|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
 )
+_COPIES = (
+    r"\b(?:shutil\.copy\w*|copyFile(?:Sync)?|FileUtils\.cp\w*)\s*\(?\s*[^,\n]*,\s*"
+    rf"{_LITERAL}"
+)
+_SHELL_OPEN = r"\bopen\s*\(?\s*[\w$ ]+,\s*['\"]\s*>>?\s*()()([^'\"]+)"  # as perl writes it
 _OPENED = (
     rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write"
     rf"|createWriteStream|Path)\s*\(?\s*{_LITERAL}"
@@ -63,7 +69,8 @@ _EVALUATES_ELSEWHERE = (
 _HIDES = (
     r"getattr\s*\(\s*(?:os|shutil|subprocess|sys|builtins|__import__)|__builtins__"
     r"|globals\(\)\s*\[|\bmarshal\.loads|__import__\([^'\")]*\)"
-    r"|__import__\(['\"][^'\"]*['\"]\s*\+"
+    r"|(?:__import__|import_module)\(\s*['\"][^'\"]*['\"]\s*\+|import_module\(\s*[^'\"\s]"
+    r"|child_process['\"]\)\s*\["
 )
 _NETWORK = (
     r"urlopen|requests\.get|\bfetch\s*\(|https?\.get|Net::HTTP|LWP|open-uri"
@@ -78,13 +85,32 @@ _DUMPS = (
     r"|list)\s*\(?\s*(?:os\.environ|process\.env|ENV|\$_ENV|%ENV)(?:\.(?:items|copy"
     r"|inspect|to_h|to_a)\b(?:\(\))?)?\s*(?:[,)}]|$)"
 )
+_DUMPS_ALL = (
+    r"\bfor\b[^\n]*\bin\s+(?:os\.)?environ(?:\.(?:items|values|keys)\(\))?\s*[:\])]"
+    r"|\bfor\b[^\n]*\bin\s+process\.env\b(?!\.)"
+    r"|Object\.(?:entries|values|assign)\(\s*(?:\{\}\s*,\s*)?process\.env\s*\)"
+    r"|(?:keys|values|each)\s*\(?\s*%ENV|\bENV\.(?:each|map|to_a)"
+    r"|getenv\(\s*\)|phpinfo\s*\("
+)
+_SENDS = (
+    r"requests\.(?:post|put|patch)|method\s*:\s*['\"](?:POST|PUT)|urlopen\s*\([^)]*\bdata\s*="
+    r"|axios\.(?:post|put)|\.sendall?\s*\("
+)
+_READS_FILE = r"\bopen\s*\(|read_text|read_bytes|readFile|File\.read|file_get_contents"
+_ELSEWHERE = r"https?://(?!localhost\b(?!\.)|127\.|\[::1\])"
+_MODULES = "os|subprocess|shutil|pathlib|sys|socket"
+_STARRED = {
+    "subprocess": "run call Popen check_call check_output getoutput",
+    "os": "system popen remove unlink rmdir kill execv execvp",
+    "shutil": "rmtree move",
+}
 _NAMED = (
     r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]"
     r"|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
 )
 _HIDDEN_PATH = (
     r"expanduser|Path\.home|homedir\(|\benviron\b|process\.env|\bENV\b|chr\("
-    r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b"
+    r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b|\bargv\b|\bARGV\b"
 )
 _TOP: tuple[str, ...] = (
     "/etc",
@@ -107,25 +133,57 @@ _MOST_ARGUMENTS = 4000
 def judge_code(code: str, call: "Call", caller: "Caller") -> None:
     """Refuse code that runs, deletes or writes what a command may not."""
     python = call.name.startswith(("python", "pypy"))
+    code = _unaliased(code) if python else _renamed(code)
     texts = [a or b or c for a, b, c in re.findall(_LITERAL, code)]
     _judge_hiding(code, python=python)
     if re.search(_SOCKETS, code) and re.search(_SHELLS, code):
         raise Refused(REVERSE, "it joins a shell to a connection")
     _judge_secrets(code, texts, call)
+    if re.search(_SENDS, code) and re.search(_READS_FILE, code) and re.search(_ELSEWHERE, code):
+        raise Refused(EXFILTRATION, "it sends what a file holds to another machine")
     if re.search(r"\bfork\b", code) and re.search(r"\bwhile\b|\bfor\b|\bloop\b", code):
         raise Refused(BOMB, "it starts itself over and over")
     if re.search(r"\bkill\s*\(?\s*-?(?:9\s*,\s*)?-?1\b", code):
         raise Refused(KILL, "it ends every process")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
-    if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")", code):
+    if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")|http\.server\.test\(", code):
         raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
     if "0.0.0.0" in texts and re.search(r"bind|listen|run|serve|Server|host", code):  # noqa: S104
         raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
 
 
+def _unaliased(code: str) -> str:
+    """Python with the modules' own names instead of those that it gives them."""
+    for module, alias in re.findall(r"\bimport\s+((?:\w+\.)*\w+)\s+as\s+(\w+)", code):
+        code = re.sub(rf"(?<![\w.]){alias}\.", f"{module}.", code)
+    for module, what in re.findall(rf"\bfrom\s+({_MODULES})\s+import\s+\(?([\w\s,*]+)", code):
+        starred = _STARRED.get(module, "").split() if "*" in what else []
+        for item in [*what.split(","), *starred]:
+            words = item.split() or [""]
+            name, alias = words[0], words[-1]
+            if name.isidentifier():
+                code = re.sub(rf"(?<![\w.]){alias}(?=\s*[\[(.)])", f"{module}.{name}", code)
+    return re.sub(r"\((\w+(?:\.\w+)+)\)\s*\(", r"\1(", code)
+
+
+def _renamed(code: str) -> str:
+    """JavaScript with the functions' own names: `const {execSync: run} = require(...)`."""
+    for name, alias in re.findall(r"\b((?:exec|spawn|execFile)(?:Sync)?)\s*:\s*(\w+)", code):
+        code = re.sub(rf"(?<![\w.]){alias}(?=\s*\()", name, code)
+    return code
+
+
+def _without_texts(code: str) -> str:
+    """Python without what stands in quotes; as it is where they cannot be told apart."""
+    if '"""' in code or "'''" in code:
+        return code
+    return re.sub(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"", '""', code)
+
+
 def _judge_hiding(code: str, *, python: bool) -> None:
-    if re.search(_EVALUATES if python else _EVALUATES_ELSEWHERE, code):
+    evaluates = _EVALUATES if python else _EVALUATES_ELSEWHERE
+    if re.search(evaluates, _without_texts(code) if python else code):
         remote = re.search(_NETWORK, code)
         raise Refused(REMOTE if remote else EVASION, "it runs code that it makes or reads")
     if re.search(_HIDES, code):
@@ -134,12 +192,16 @@ def _judge_hiding(code: str, *, python: bool) -> None:
 
 def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
     home = call.places.where.home
-    for text in texts:
+    for text in dict.fromkeys(texts):
+        if " " in text or "\n" in text:
+            continue  # no such file has a name with blanks
         path = f"{home}{text[1:]}" if text.startswith("~/") else text
-        secret = is_credential(path, call.places, call.state.cwd) or is_environment_file(path)
-        if "\n" not in path and secret:
+        if is_credential(path, call.places, call.state.cwd) or is_environment_file(path):
             raise Refused(CREDENTIALS, f"{text} holds credentials")
-    if re.search(_DUMPS, code, re.MULTILINE):
+    if "env" not in code.lower() and "phpinfo" not in code:
+        return
+    printed = code.strip().removesuffix(";") in ("process.env", "ENV", "%ENV")  # node -p
+    if printed or re.search(_DUMPS, code, re.MULTILINE) or re.search(_DUMPS_ALL, code):
         raise Refused(CREDENTIALS, "it prints every variable of the environment")
     for name in re.findall(_NAMED, code):
         if is_secret(name):
@@ -202,7 +264,15 @@ def _text(literal: "re.Match[str]") -> str:
     return text.replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
 
+def _judge_copies(code: str, call: "Call") -> None:
+    for pattern in (_COPIES, _SHELL_OPEN):
+        for match in re.finditer(pattern, code):
+            path = next((group for group in match.groups() if group), "")
+            judge_change(path, call.places, call.state.cwd, "overwrites", into=True)
+
+
 def _judge_files(code: str, texts: list[str], call: "Call") -> None:
+    _judge_copies(code, call)
     deletes, writes = re.search(_DELETES, code), re.search(_WRITES, code)
     if not deletes and not writes:
         return
@@ -235,6 +305,8 @@ def judge_awk(call: "Call", caller: "Caller") -> None:
         caller.again(["sh", "-c", _text(literal) if literal else ANY], call.state)
     for text in re.findall(r'"([^"]*)"\s*\|&?\s*getline|\|&?\s*"([^"]*)"', program):
         caller.again(["sh", "-c", text[0] or text[1]], call.state)
+    if re.search(r"\bin\s+ENVIRON", program):
+        raise Refused(CREDENTIALS, "it prints every variable of the environment")
     if "/inet/" in program:
         raise Refused(REVERSE, "it opens a connection to another machine")
     for path in re.findall(r'>>?\s*"([^"]*)"', program):

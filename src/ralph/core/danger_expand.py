@@ -1,12 +1,14 @@
 """What words become: every expansion of a shell, as far as its outcome is known."""
 
-from ralph.core.shell_nodes import Arithmetic, Param, Process, Substitution, Text, Word
+from ralph.core.shell_nodes import Arithmetic, Param, Process, Simple, Substitution, Text, Word
 from ralph.core.shell_text import (
     ANY,
     BREAK,
+    FOUND,
     FREE,
     NAMED,
     NET,
+    READ,
     SECRET,
     braces,
     hide,
@@ -16,7 +18,7 @@ from ralph.core.shell_text import (
     split,
     unknown,
 )
-from ralph.core.shell_words import is_name
+from ralph.core.shell_words import checked_length, is_name
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 # Variables that hold a number, a name or a tool that a person has chosen.
 _TAME = names(
-    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID PPID LINENO BASHPID SHLVL COLUMNS"
+    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID LINENO BASHPID SHLVL COLUMNS"
     " LINES EPOCHSECONDS"
     " OSTYPE HOSTTYPE MACHTYPE BASH_VERSION LANG TERM CI PYTHON PYTHON3 CC CXX MAKE CARGO GO NODE"
 )
@@ -49,7 +51,7 @@ class Expander:
 
     def fields(self, word: Word, state: "State") -> list[str]:
         """The fields that a word becomes: one, none or many."""
-        text = "".join(self._of_part(part, state, place) for place, part in enumerate(word.parts))
+        text = self._joined(word, state)
         made = braces(text) if "{" in text else [text]
         found = [show(field) for one in made for field in one.split(BREAK)]
         if any(part.quoted for part in word.parts) and not any(found):
@@ -64,8 +66,11 @@ class Expander:
 
     def text(self, word: Word, state: "State") -> str:
         """The word as one text, as in an assignment: neither split nor braced."""
-        joined = "".join(self._of_part(part, state, place) for place, part in enumerate(word.parts))
-        return show(joined).replace(BREAK, " ")
+        return show(self._joined(word, state)).replace(BREAK, " ")
+
+    def _joined(self, word: Word, state: "State") -> str:
+        parts = enumerate(word.parts)
+        return checked_length("".join(self._of_part(part, state, place) for place, part in parts))
 
     def _of_part(self, part: "Part", state: "State", place: int) -> str:
         if isinstance(part, Text):
@@ -109,7 +114,10 @@ class Expander:
 
     def _substituted(self, part: Substitution, state: "State") -> str:
         inner = state.copy()
-        return self.run(part.body, inner).rstrip("\n")
+        printed = self.run(part.body, inner)
+        if _only_reads(part.body):  # `$(<file)`
+            return f"{ANY}{READ}"
+        return printed.rstrip("\n")
 
     def _param(self, part: Param, state: "State") -> str:
         if part.prefix == "#":
@@ -120,7 +128,9 @@ class Expander:
                 return self._listed(part, items, state)
         value = self.value(part, state)
         if part.prefix == "!":
-            value = self._plain_value(value, state) if plain(value) and value else ANY
+            # A name that nobody knows may be that of a secret.
+            hidden = ANY if part.index else SECRET
+            value = self._plain_value(value, state) if plain(value) and value else hidden
         if part.op:
             value = self._changed(part, value, state)
         return self._shaped(value, state, quoted=part.quoted)
@@ -165,6 +175,7 @@ class Expander:
         where = self.where
         known = {"HOME": where.home, "PWD": state.cwd, "IFS": " \t\n", "SHELL": "bash"}
         known |= {"CLAUDE_PROJECT_DIR": where.project, "BASH": "bash"}
+        known["PPID"] = f"{NAMED}{FOUND}"  # the agent, which nobody here has started
         if name == "TMPDIR" and where.temps:
             return where.temps[0]
         if is_secret(name):
@@ -205,6 +216,14 @@ def is_secret(name: str) -> bool:
     if name != name.upper() or parts[-1] in _NOT_SECRET:
         return False
     return not _SECRETS.isdisjoint(parts) or name.endswith(("APIKEY", "PASSWORD", "TOKEN"))
+
+
+def _only_reads(script: "Script") -> bool:
+    """Whether nothing is in it but a redirection."""
+    return len(script.items) == 1 and all(
+        isinstance(item, Simple) and not item.words and bool(item.redirects)
+        for item in script.items
+    )
 
 
 def _is_list(part: Param) -> bool:

@@ -18,7 +18,7 @@ from ralph.core.danger_rule import (
     Refused,
     Rule,
 )
-from ralph.core.shell_text import shown, unknown
+from ralph.core.shell_text import EACH, ENDLESS, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
     if kind == UNKNOWN:
         raise Refused(FILES, f"nobody can tell what it {verb}: {name}; name the path")
     _judge_special(path, places, cwd, verb)
+    if kind == OUTSIDE and into and places.is_temporary_root(path, cwd):
+        return
     if kind == OUTSIDE:
         raise Refused(FILES, f"it {verb} {name}, outside the project and the temporary directory")
     if kind == ROOT and not into:
@@ -68,13 +70,20 @@ def _each(call: Call, paths: list[str], verb: str, *, into: bool = False) -> boo
     return False
 
 
+def _judge_everything(paths: list[str], verb: str) -> None:
+    if any(EACH in path for path in paths):
+        raise Refused(FILES, f"it {verb} every file of the project; name those that you mean")
+
+
 def _removes(call: Call) -> bool:
+    _judge_everything(call.args, "deletes")
     return _each(call, call.args, "deletes")
 
 
 def _moves(call: Call) -> bool:
     target = call.value("-t", "--target-directory")
     sources, last = (call.args, [target]) if target else (call.args[:-1], call.args[-1:])
+    _judge_everything(sources, "moves away")
     _each(call, sources, "moves away")
     return _each(call, last, "overwrites", into=True)
 
@@ -92,31 +101,38 @@ def _links(call: Call) -> bool:
     whole = call.places.absolute(call.args[0], call.state.cwd) if call.args else "/x/y"
     if whole.count("/") < 2 or whole == call.places.where.home:
         raise Refused(EVASION, f"a link to {whole} leads out of the project")
-    return _copies(call)
+    _copies(call)
+    cwd = call.state.cwd
+    if call.args and call.places.kind(whole, cwd) == OUTSIDE:  # what is done there is done outside
+        name = whole.rpartition("/")[2]
+        target = call.args[1] if len(call.args) > 1 else name
+        call.places.link(f"{target}/{name}", whole, cwd)
+        call.places.link(target, whole, cwd)
+    return False
 
 
 def _written(call: Call) -> bool:
     return _each(call, call.args, "overwrites")
 
 
-def download_target(call: Call) -> str | None:
-    """The file that curl or wget is told to write."""
+def download_targets(call: Call) -> list[str]:
+    """The files that curl or wget is told to write."""
     if call.name == "wget":
-        return call.clustered("O", "eoaUPtTwQlADRI") or call.value("--output-document")
-    return call.clustered("o", CURL_VALUED) or call.value("--output")
+        return call.clustered("O", "eoaUPtTwQlADRI") + call.values("--output-document")
+    return call.clustered("o", CURL_VALUED) + call.values("--output")
 
 
 def _output_option(call: Call) -> bool:
     if call.name in ("curl", "wget"):
-        found = download_target(call)
+        found = download_targets(call)
     else:
-        found = call.value("-o", "--output", "--output-file", "--out", "-out")
-    return _each(call, [found] if found and found != "-" else [], "overwrites", into=True)
+        found = call.values("-o", "--output", "--output-file", "--out", "-out")
+    return _each(call, [path for path in found if path not in ("", "-")], "overwrites", into=True)
 
 
 def _edits(call: Call) -> bool:
     """`sed -i` and `perl -i`: every word that is a path."""
-    lettered = call.has_letter("i", "efElIr0" if call.name != "perl" else "eEIMm0")
+    lettered = call.has_letter("i", "efl" if call.name != "perl" else "eEIMm0")
     if not lettered and not call.has("--in-place"):
         return False
     script = call.value("-e", "--expression", "-f", "--file", "-E")
@@ -130,6 +146,9 @@ def _dd(call: Call) -> bool:
     _each(call, outputs, "overwrites")
     if endless and outputs and not any(word.startswith("count=") for word in call.words):
         raise Refused(BOMB, "without count= it fills the disk")
+    sizes = [_size(w.partition("=")[2]) for w in call.words if w.startswith(("count=", "bs="))]
+    if endless and len(sizes) == 2 and sizes[0] * sizes[1] >= _HUGE:
+        raise Refused(BOMB, "it would fill the disk")
     return False
 
 
@@ -157,15 +176,30 @@ def _steering(call: Call) -> bool:
     return any(call.places.steers(path, call.state.cwd) for path in call.args if not unknown(path))
 
 
+def _size(text: str) -> int:
+    """How many bytes `10M` means; 0 if nobody can tell."""
+    text = text.upper().rstrip("B").rstrip("I")
+    power = "KMGTPE".find(text[-1:]) + 1 if text else 0
+    number = text.rstrip("KMGTPE").lstrip("+")
+    return int(number) * 1024**power if number.isdecimal() and number.isascii() else 0
+
+
 def _is_huge(call: Call) -> bool:
-    size = (call.value("-s", "--size", "-l", "--length") or "").upper().rstrip("B").rstrip("I")
-    return size[-1:] in ("T", "P", "E") or (size[-1:] == "G" and len(size) > 3)
+    given = call.value("-s", "--size", "-l", "--length", "-c", "--bytes")
+    return _size(given or "") >= _HUGE
+
+
+_HUGE = 100 * 1024**3
 
 
 def _endless(call: Call) -> bool:
     return not call.state.piped and any(
         word in ("/dev/zero", "/dev/urandom", "/dev/random") for word in call.words
     )
+
+
+def _without_end(call: Call) -> bool:
+    return ENDLESS in (call.state.stdin or "") and bool(call.args)
 
 
 def _mode(call: Call) -> str:
@@ -238,14 +272,26 @@ RULES = (
         "touch mkdir chmod chown",
         test=_steering,
     ),
-    Rule(DEVICE, "it changes disks or their tables", _DISKS),
+    Rule(
+        DEVICE,
+        "it changes disks or their tables",
+        _DISKS,
+        test=lambda c: c.words[:1] not in (["-l"], ["--list"], ["list"], ["status"]),
+    ),
     Rule(
         PRIVILEGE,
         "it mounts or unmounts file systems",
         "mount umount fusermount",
         test=lambda c: bool(c.args),
     ),
-    Rule(BOMB, "it would fill the disk", "truncate fallocate mkfile", test=_is_huge),
+    Rule(BOMB, "it would fill the disk", "truncate fallocate mkfile head", test=_is_huge),
+    Rule(BOMB, "it would fill the disk", "tee sponge", test=_without_end),
+    Rule(
+        PERMISSIONS,
+        "everybody could write what is made from now on; leave the umask as it is",
+        "umask",
+        test=lambda c: bool(c.args) and not c.args[0].strip("0"),
+    ),
     Rule(BOMB, "it never ends", "cat cp", test=_endless),
     Rule(
         PERMISSIONS,

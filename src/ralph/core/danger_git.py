@@ -2,36 +2,15 @@
 
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_rule import (
-    EVASION,
     EXFILTRATION,
     FILES,
     GIT,
     GUARD,
-    PERSISTENCE,
     PUSH,
     Call,
     Rule,
 )
 from ralph.core.shell_text import unknown
-
-_COMMAND_KEYS: tuple[str, ...] = (
-    "core.pager",
-    "core.editor",
-    "core.sshcommand",
-    "core.fsmonitor",
-    "sequence.editor",
-)
-_COMMAND_KEYS += (
-    "diff.external",
-    "core.askpass",
-    "credential.helper",
-    "core.gitproxy",
-    "gpg.program",
-)
-_HARMLESS = frozenset(
-    {"", "cat", "less", "true", "false", ":", "vi", "vim", "nano", "store", "cache"}
-)
-_WRITES = ("--get", "--list", "-l", "--get-all", "--get-regexp", "get", "list", "--show-origin")
 
 
 def _refspec(call: Call) -> bool:
@@ -45,7 +24,7 @@ def _may_be_a_flag(call: Call) -> bool:
 
 
 def _to_an_address(call: Call) -> bool:
-    remote = call.subs[1] if len(call.subs) > 1 else ""
+    remote = call.value("--repo") or (call.subs[1] if len(call.subs) > 1 else "")
     return "://" in remote or ("@" in remote and ":" in remote)
 
 
@@ -67,7 +46,8 @@ def _of_worktree(call: Call) -> bool:
     return _whole_tree(call) and (not staged or call.has("--worktree") or call.has_letter("W", "s"))
 
 
-def _not_dry(call: Call) -> bool:
+def not_dry(call: Call) -> bool:
+    """Whether `git clean` deletes, and does not only tell."""
     return not (call.has("--dry-run") or call.has_letter("n", "e"))
 
 
@@ -78,40 +58,24 @@ def _forced_delete(call: Call) -> bool:
     )
 
 
-def _settings(call: Call) -> list[tuple[str, str]]:
-    """What `-c key=value` sets."""
-    words = call.words[: call.words.index(call.subs[0])] if call.subs else call.words
-    found = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "-c"]
-    found += [word[2:] for word in words if word.startswith("-c") and "=" in word and len(word) > 2]
-    pairs = [word.partition("=") for word in found]
-    return [(key.lower(), value) for key, _, value in pairs]
+def _forces_fetch(call: Call) -> bool:
+    """A branch of one's own is overwritten by one that was fetched."""
+    forced = call.has("--force") or call.has_letter("f", "jo")
+    for word in call.subs[2:]:
+        source, _, target = word.partition(":")
+        if (forced or source[:1] == "+") and target and not target.startswith(_FETCHED):
+            return True
+    return False
 
 
-def _runs_by_setting(call: Call) -> bool:
-    return any(
-        value[:1] == "!"
-        or key.startswith("alias.")
-        or (key.startswith(_COMMAND_KEYS) and value not in _HARMLESS)
-        for key, value in _settings(call)
-    )
+_FETCHED = ("refs/remotes/", "refs/tags/", "refs/pull/")
 
 
-def _other_hooks(call: Call) -> bool:
-    named = [key for key, _ in _settings(call)] + [word.lower() for word in call.subs]
-    return "core.hookspath" in named and not call.has(*_WRITES[:5])
-
-
-def _writes_config(call: Call) -> bool:
-    reads = call.has("--get", "--list", "--get-all", "--get-regexp", "--show-origin", "-l")
-    return not reads and len(call.subs) > 2
-
-
-def _writes_alias(call: Call) -> bool:
-    return any(word[:1] == "!" for word in call.subs[2:]) or (
-        len(call.subs) > 2
-        and call.subs[1].lower().startswith(_COMMAND_KEYS)
-        and call.subs[2] not in _HARMLESS
-    )
+def _removes_steering(call: Call) -> bool:
+    if call.has("--cached"):
+        return False
+    places, cwd = call.places, call.state.cwd
+    return any(places.steers(p, cwd) or places.may_steer(p, cwd) for p in call.subs[1:])
 
 
 def _everything(call: Call) -> bool:
@@ -131,15 +95,6 @@ def _writes_output(call: Call) -> bool:
 
 RULES = (
     Rule(FILES, "", "git", test=_writes_output),
-    Rule(
-        EVASION,
-        "git would run a command",
-        "git",
-        sub="grep",
-        flags="--open-files-in-pager",
-        letters="O",
-        valued="ef",
-    ),
     Rule(GIT, "it moves a branch", "git", sub="checkout|switch", letters="BC", valued="bc"),
     Rule(GIT, "it rewrites the last commit; make a new one", "git", sub="commit", flags="--amend"),
     Rule(
@@ -158,7 +113,6 @@ RULES = (
         sub="push|merge|am|rebase|cherry-pick",
         flags="--no-verify",
     ),
-    Rule(GIT, "it replaces the repository's hooks", "git", test=_other_hooks),
     Rule(
         PUSH,
         "a force push replaces what others have; push a new commit",
@@ -222,7 +176,7 @@ RULES = (
         flags="--force",
         letters="f",
         valued="e",
-        test=_not_dry,
+        test=not_dry,
     ),
     Rule(
         GIT,
@@ -290,12 +244,6 @@ RULES = (
     ),
     Rule(
         GIT,
-        "it changes where the repository is pushed to",
-        "git",
-        sub="remote set-url|remove|rm|rename|set-head|prune",
-    ),
-    Rule(
-        GIT,
         "it throws away a work tree with its changes",
         "git",
         sub="worktree remove",
@@ -310,35 +258,34 @@ RULES = (
         flags="--force",
         letters="f",
     ),
-    Rule(FILES, "it deletes the whole project", "git", sub="rm", test=_everything),
-    Rule(EVASION, "a setting of git would run a command", "git", test=_runs_by_setting),
     Rule(
-        PERSISTENCE,
-        "an alias or a setting of git would run a command later",
+        GIT,
+        "it throws away changes that were not committed",
         "git",
-        sub="config",
-        test=_writes_alias,
+        sub="reset|read-tree",
+        flags="--merge --reset",
+    ),
+    Rule(
+        GIT,
+        "it throws away changes that were not committed",
+        "git",
+        sub="checkout-index",
+        flags="--force",
+        letters="f",
+    ),
+    Rule(
+        GIT,
+        "it overwrites a branch; fetch without a target",
+        "git",
+        sub="fetch|pull",
+        test=_forces_fetch,
     ),
     Rule(
         GUARD,
-        "it changes git's settings outside the project; leave out --global",
+        "it removes what steers Ralph or the agent's host",
         "git",
-        sub="config",
-        flags="--global --system",
-        test=_writes_config,
+        sub="rm|mv",
+        test=_removes_steering,
     ),
-    Rule(
-        GIT,
-        "it deletes the repository or its releases",
-        "gh",
-        sub="repo|release|run|cache|ssh-key|gpg-key delete|archive|rename|delete-asset",
-    ),
-    Rule(GIT, "it changes the remote repository", "gh", sub="repo edit"),
-    Rule(
-        GIT,
-        "it deletes on the remote",
-        "gh",
-        sub="api",
-        test=lambda c: (c.value("-X", "--method") or "").upper() in ("DELETE", "PUT", "PATCH"),
-    ),
+    Rule(FILES, "it deletes the whole project", "git", sub="rm", test=_everything),
 )

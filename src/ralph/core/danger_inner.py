@@ -1,7 +1,9 @@
-"""The commands that other commands run: `timeout 5 rm x`, `find -exec`, `xargs` and their like."""
+"""The commands that other commands run: `timeout 5 rm x`, `uv run`, `ssh host ...` and their like.
 
-from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import ANY, FREE, NAMED, names, unknown
+`find` and `xargs`, which run commands for what they find or read, are in `danger_each`.
+"""
+
+from ralph.core.shell_text import FREE
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -47,6 +49,26 @@ _WRAPPERS = {
     "setpriv": ("", 0),
     "retry": ("-d -t", 0),
     "chpst": ("-u", 0),
+    "perf": ("-e -o -p -F -g", 1),
+    "valgrind": ("", 0),
+    "rlwrap": ("-f -s -H", 0),
+    "proxychains": ("-f", 0),
+    "proxychains4": ("-f", 0),
+    "torsocks": ("", 0),
+    "chronic": ("", 0),
+    "firejail": ("", 0),
+    "entr": ("", 0),
+    "dbus-run-session": ("", 0),
+    "ssh-agent": ("-a -t", 0),
+    "numactl": ("-N -m -C -p", 0),
+    "sshpass": ("-p -f -d -P", 0),
+    "systemd-inhibit": ("", 0),
+    "cpulimit": ("-l -p -e", 0),
+    "dumb-init": ("", 0),
+    "tini": ("", 0),
+    "catchsegv": ("", 0),
+    "sem": ("-j --id", 0),
+    "watchexec": ("-e -w -f -i -d --exts --watch", 0),
 }
 _RUNNERS = {
     "poetry": "run",
@@ -64,6 +86,8 @@ _RUNNERS = {
     "mise": "exec x",
     "conda": "run",
     "asdf": "exec",
+    "pipx": "run",
+    "direnv": "exec",
     "op": "run",
     "doppler": "run",
     "rustup": "run",
@@ -71,31 +95,54 @@ _RUNNERS = {
 }
 _RUNNER_VALUED = "-p --package --with --python -n --name --directory --group --extra --env-file"
 _AS_TEXT = {"watch": "-n --interval", "ssh": "", "tmux": "", "script": "", "screen": "-S -t"}
-_XARGS_VALUED = (
-    "-I -n -P -L -s -a -d -E --max-args --max-procs --replace --delimiter --arg-file -j --jobs"
+# Commands that give the text after one of these flags to a shell.
+_TEXT_FLAGS = {
+    "npx": "-c --call",
+    "flock": "-c --command",
+    "nodemon": "-x --exec",
+    "nix-shell": "--run --command",
+    "entr": "-s",
+    "su": "-c --command",
+}
+_EACH_A_TEXT = frozenset({"hyperfine", "concurrently"})
+_IN_CONTAINER = frozenset({"docker", "podman", "kubectl", "docker-compose", "nerdctl", "oc"})
+_CONTAINER_VALUED = (
+    "-u -e -w --user --env --workdir -c -n --container --index -v --volume -p --publish --name"
+    " --entrypoint -l --label --env-file"
 )
-_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_MOST_ITEMS = 200
+
+
+def only_runs(call: "Call") -> bool:
+    """Whether its words are those of another command, which is judged by itself."""
+    runner = _RUNNERS.get(call.name, "").split()
+    return (
+        call.name in _WRAPPERS
+        or call.name == "env"
+        or (call.args[:1] != [] and call.args[0] in runner)
+    )
 
 
 def inner_commands(call: "Call") -> list[list[str]]:
     """The commands that a wrapper runs; none for others."""
+    flags = _TEXT_FLAGS.get(call.name)
+    if flags is not None and (text := call.value(*flags.split())):
+        return [["sh", "-c", text]]
+    if call.name in _EACH_A_TEXT:
+        return [["sh", "-c", word] for word in call.args]
     if call.name in _WRAPPERS:
         if call.name == "command" and call.words[:1] in (["-v"], ["-V"]):
             return []
-        if call.name == "npx" and (text := call.value("-c", "--call")):
-            return [["sh", "-c", text]]
         valued, skip = _WRAPPERS[call.name]
         return [after_flags(call.words, valued.split(), skip)]
     if call.name in _RUNNERS and call.args[:1] and call.args[0] in _RUNNERS[call.name].split():
         rest = call.words[call.words.index(call.args[0]) + 1 :]
-        if call.name == "rustup":
+        if call.name in ("rustup", "direnv"):
             rest = rest[1:]
         return [after_flags(rest, _RUNNER_VALUED.split(), 0)]
     if call.name == "git":
         return _by_git(call)
-    if call.name in ("docker", "podman", "kubectl") and call.subs[:1] == ["exec"]:
-        return [_in_container(call)]
+    if call.name in _IN_CONTAINER:
+        return _in_container(call)
     if call.name in _AS_TEXT:
         return _as_text(call)
     return _fd(call) if call.name in ("fd", "fdfind") else []
@@ -132,19 +179,25 @@ def _by_git(call: "Call") -> list[list[str]]:
     return []
 
 
-def _in_container(call: "Call") -> list[str]:
-    """`docker exec NAME COMMAND`: paths in there are not ours, but a shell's text is judged."""
+def _in_container(call: "Call") -> list[list[str]]:
+    """`docker exec NAME COMMAND`: files in there are not ours, but a shell's text is judged. A
+    cluster's files are somebody's."""
+    subs = call.subs[1:] if call.subs[:1] == ["compose"] else call.subs
+    compose = call.name == "docker-compose" or call.subs[:1] == ["compose"]
+    if not subs or subs[0] not in (("exec", "run") if compose else ("exec",)):
+        return []
     rest = after_flags(
-        call.words[call.words.index("exec") + 1 :],
-        ["-u", "-e", "-w", "--user", "--env", "--workdir", "-c", "-n"],
+        call.words[call.words.index(subs[0]) + 1 :],
+        _CONTAINER_VALUED.split(),
         1,
     )
-    return (
-        rest
-        if rest[:1]
-        and rest[0].rpartition("/")[2] not in ("rm", "mv", "cp", "env", "printenv", "tee")
-        else []
-    )
+    name = rest[0].rpartition("/")[2] if rest else ""
+    if call.name not in ("kubectl", "oc") and name in _OF_CONTAINER and "/" not in rest:
+        return []
+    return [rest]
+
+
+_OF_CONTAINER = frozenset({"rm", "mv", "cp", "env", "printenv", "tee"})
 
 
 def _as_text(call: "Call") -> list[list[str]]:
@@ -209,72 +262,3 @@ def _fd(call: "Call") -> list[list[str]]:
             inner = [w.replace("{}", FREE) for w in call.words[place + 1 :] if w != ";"]
             return [inner if FREE in inner else [*inner, FREE]]
     return []
-
-
-def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
-    """What `xargs` or `parallel` runs, with what it is sent."""
-    argv = after_flags(call.words, _XARGS_VALUED.split(), 0)
-    if call.name == "parallel" and ":::" in argv:
-        place = argv.index(":::")
-        argv, stdin = argv[:place], "\n".join(argv[place + 1 :])
-    if call.name == "parallel" and len(argv) == 1:
-        argv = ["sh", "-c", argv[0]]
-    argv = argv or ["echo"]
-    text = ANY if stdin is None else stdin
-    mark = call.value("-I", "--replace", "-i")
-    if mark is None and call.name == "parallel":
-        mark = "{}"
-    lines = list(dict.fromkeys(text.splitlines()))[:_MOST_ITEMS] or [""]
-    if mark is not None and any((mark or "{}") in word for word in argv):
-        return [[word.replace(mark or "{}", line.strip()) for word in argv] for line in lines]
-    items = text.split()
-    return [[*argv, *([ANY] if unknown(text) else items)]]
-
-
-def find_actions(call: "Call") -> list[list[str]]:
-    """What `find` runs, and what it deletes, as commands."""
-    starts, rest = find_starts(call.words)
-    cwd = call.state.cwd
-    kinds = {call.places.kind(start, cwd) for start in starts}
-    free = kinds <= {FREE_PLACE, ROOT} and not any(
-        call.places.is_git(start, cwd) or call.places.steers(start, cwd) for start in starts
-    )
-    named = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if word == "-name"), NAMED)
-    found = [FREE] if free else [f"{start.rstrip('/')}/{named}" for start in starts]
-    made = []
-    if "-delete" in rest:
-        narrow = any(word in _NARROW for word in rest)
-        made.append(["rm", "-rf", *(found if narrow or kinds == {FREE_PLACE} else starts)])
-    for place, word in enumerate(rest):
-        if word in _FIND_RUNS:
-            made += _exec(
-                rest[place + 1 :],
-                found if any(w in _NARROW for w in rest[:place]) or ROOT not in kinds else starts,
-            )
-        if word in ("-fprint", "-fprintf", "-fls", "-fprint0") and place + 1 < len(rest):
-            made.append(["tee", rest[place + 1]])
-    return made
-
-
-_NARROW = names(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -mmin -newer -size"
-    " -empty -ctime -atime"
-    " -perm -user -amin -cmin -inum -samefile"
-)
-
-
-def find_starts(words: list[str]) -> tuple[list[str], list[str]]:
-    """Where `find` begins, and the rest of its words."""
-    place = 0
-    while place < len(words) and words[place] in ("-H", "-L", "-P"):
-        place += 1
-    end = place
-    while end < len(words) and words[end][:1] not in ("-", "(", "!"):
-        end += 1
-    return words[place:end] or ["."], words[end:]
-
-
-def _exec(words: list[str], found: list[str]) -> list[list[str]]:
-    end = next((i for i, w in enumerate(words) if w in (";", "+")), len(words))
-    argv = words[:end]
-    return [[word.replace("{}", item) for word in argv] for item in found]

@@ -6,7 +6,7 @@ from ralph.core.shell_text import names
 _CLIENTS = names(
     "echo printf grep egrep rg sed awk git curl wget ping nc ncat telnet http xh dig"
     " cat jq test [ ssh nmap"
-    " python3.eval gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
+    " gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
 )
 _MARKS = "= :/[,\"'"
 _TUNNELS = ("exec:", "system:", "shell:", "exec=", "pty,")
@@ -56,6 +56,13 @@ def _runs_address(call: Call) -> bool:
     return any(word.startswith(("http://", "https://")) for word in call.args[1:2])
 
 
+def _open_by_default(call: Call) -> bool:
+    """`fastapi run` and `ruby -run -e httpd` serve every network if they are not told otherwise."""
+    address = call.value("--host", "--bind-address") or ""
+    serves = call.args[:1] == ["run"] if call.name == "fastapi" else "httpd" in call.words
+    return serves and not address.startswith(("127.", "localhost", "::1"))
+
+
 RULES = (
     Rule(
         REVERSE,
@@ -80,6 +87,12 @@ RULES = (
         "--host without an address serves every network",
         "vite npm npx pnpm yarn bun ng nuxt astro next webpack",
         test=_bare_host,
+    ),
+    Rule(
+        EXPOSURE,
+        "it serves every network; name the host 127.0.0.1",
+        "fastapi ruby busybox",
+        test=_open_by_default,
     ),
     Rule(
         REMOTE, "it runs a program from the network", "deno bun", sub="run|eval", test=_runs_address

@@ -1,27 +1,46 @@
 """What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
 
-from ralph.core.danger_files import CURL_VALUED, download_target
-from ralph.core.danger_inner import find_starts
+from ralph.core.danger_each import find_starts, is_narrow
+from ralph.core.danger_files import CURL_VALUED, download_targets
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_rule import Call
-from ralph.core.shell_text import ANY, CODED, FREE, MARKS, NAMED, NET, names, plain, unknown
+from ralph.core.shell_text import (
+    ANY,
+    BOXES,
+    CODED,
+    EACH,
+    ENDLESS,
+    FOUND,
+    FREE,
+    MARKS,
+    NAMED,
+    NET,
+    READ,
+    WHO,
+    names,
+    plain,
+    traces,
+    unknown,
+    without,
+)
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+ENDLESS_FILES = frozenset({"/dev/zero", "/dev/urandom", "/dev/random"})
 # Commands that print nothing, a harmless word, what they read, or what the network sends.
 _SILENT = names(
-    "true false : mkdir touch rm cp mv ln chmod test [ cd export local declare"
+    "true false : mkdir touch rm ln chmod test [ cd export local declare"
     " typeset readonly wait sleep"
     " exit return break continue shopt umask ulimit kill mkfifo rmdir install let hash set"
 )
 _TAME = names(
-    "date nproc whoami hostname uname id wc uuidgen sha256sum md5sum shasum getconf"
-    " arch logname pgrep"
-    " pidof cksum stat expr seq tput locale sw_vers lsof jobs"
+    "date nproc uname wc uuidgen sha256sum md5sum shasum getconf arch cksum stat expr seq tput"
+    " locale sw_vers lsof jobs"
 )
+_IDENTITY = names("whoami hostname id logname")
 _FILTERS = names("sort uniq head tail grep egrep fgrep cat tac nl less more sponge pv")
 _NETWORK = names("curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat")
 _SETUPS = names(
@@ -42,6 +61,8 @@ _ESCAPES = {
 _CODERS = names(
     "base64 base32 xxd od hexdump gzip zip tar openssl gpg env printenv urlencode uuencode"
 )
+# What they print ends only if what they read does.
+_PASSES_ON = _CODERS | names("tr fold cut sed awk gawk rev xz bzip2 zstd pigz")
 _GIT_NAMES = frozenset({"branch", "describe", "rev-list", "merge-base", "symbolic-ref", "name-rev"})
 
 
@@ -52,6 +73,8 @@ def output_of(call: "Call") -> str:
         return ""
     if name in _TAME:
         return f"{NAMED}\n"
+    if name in _IDENTITY:
+        return f"{NAMED}{WHO}\n"
     if name in _SETUPS:
         return ""
     reader = _READERS.get(name)
@@ -67,20 +90,20 @@ def output_of(call: "Call") -> str:
 def _from_input(call: "Call", otherwise: str) -> str:
     """What is made of input that came from the network came from there too."""
     read = call.state.stdin or ""
-    return next((mark for mark in (NET, CODED) if mark in read), otherwise)
+    kept = traces(read) if call.name in _PASSES_ON else without(traces(read), ENDLESS)
+    return next((mark for mark in (NET, CODED) if mark in read), otherwise) + kept
 
 
 def _download(call: "Call") -> str:
     """What comes from the network, printed or written to a file."""
-    target = download_target(call)
+    targets = download_targets(call)
     urls = [word for word in call.args if "/" in word]
     named = call.name == "wget" or call.has("--remote-name") or call.has_letter("O", CURL_VALUED)
-    if target is None and urls and named:
-        target = urls[-1].rpartition("/")[2].partition("?")[0]
-    if target is None or target in ("-", "/dev/stdout"):
-        return NET
-    call.state.files[call.places.absolute(target, call.state.cwd)] = NET
-    return ""
+    if not targets and named:
+        targets = [url.rpartition("/")[2].partition("?")[0] for url in urls]
+    for target in targets:
+        call.state.files[call.places.absolute(target, call.state.cwd)] = NET
+    return "" if targets and not {"-", "/dev/stdout"}.intersection(targets) else NET
 
 
 def _echo(call: "Call") -> str:
@@ -163,28 +186,48 @@ def _filtered(call: "Call") -> str:
     if call.name in ("head", "tail"):
         files = [f for f in files if not f.removeprefix("+").isdecimal()]
     if not files:
-        return ANY if call.state.stdin is None else call.state.stdin
+        return _some(call, ANY if call.state.stdin is None else call.state.stdin)
     known = [call.state.files.get(call.places.absolute(f, call.state.cwd)) for f in files]
     texts = [text for text in known if text is not None]
-    return "".join(texts) if len(texts) == len(known) else ANY
+    return _some(call, "".join(texts) if len(texts) == len(known) else _contents(files))
 
 
-def _paths(call: "Call", starts: list[str]) -> str:
-    """Paths below these."""
+def _contents(files: list[str]) -> str:
+    return f"{ANY}{ENDLESS if any(f in ENDLESS_FILES for f in files) else READ}"
+
+
+def _some(call: "Call", text: str) -> str:
+    """`grep`, `head` and `tail` choose; others print all that they read."""
+    chooses = call.name.endswith("grep") or call.name in ("head", "tail")
+    return without(text, f"{EACH}{ENDLESS}") if chooses else text
+
+
+def _paths(call: "Call", starts: list[str], *, chosen: bool = True) -> str:
+    """Paths below these; all of them, if none is chosen."""
     kinds = {call.places.kind(start, call.state.cwd) for start in starts}
-    return f"{FREE}\n" if kinds <= {FREE_PLACE, ROOT} else ANY
+    if not kinds <= {FREE_PLACE, ROOT}:
+        return ANY
+    return f"{FREE}\n" if chosen or ROOT not in kinds else f"{FREE}{EACH}\n"
 
 
 def _find(call: "Call") -> str:
-    return _paths(call, find_starts(call.words)[0])
+    starts, rest = find_starts(call.words)
+    return _paths(call, starts, chosen=is_narrow(rest))
+
+
+def _fd(call: "Call") -> str:
+    return _paths(call, call.args[1:] or ["."], chosen=bool(call.args) or call.has_letter("e"))
 
 
 def _ls(call: "Call") -> str:
-    return _paths(call, call.args or ["."])
+    return _paths(call, call.args or ["."], chosen=False)
 
 
 def _rg(call: "Call") -> str:
-    if call.has("--files-with-matches", "--files") or call.has_letter("lL", "egtTAB"):
+    if call.has("--files"):
+        chosen = call.has("--glob", "--type") or call.has_letter("gt")
+        return _paths(call, call.args or ["."], chosen=chosen)
+    if call.has("--files-with-matches") or call.has_letter("lL", "egtTAB"):
         return _paths(call, call.args[1:] or ["."])
     return ANY if call.args[1:] or call.state.stdin is None else call.state.stdin
 
@@ -220,21 +263,61 @@ def _basename(call: "Call") -> str:
     path = call.args[0].rstrip("/").rpartition("/")[2] if call.args else ANY
     if len(call.args) > 1 and not unknown(path):
         path = path.removesuffix(call.args[1])
-    return f"{FREE if path == FREE else path}\n"
+    return f"{FREE if path.startswith(FREE) else path}\n"
 
 
 def _git(call: "Call") -> str:
     sub = call.subs[0] if call.subs else ""
     if sub == "rev-parse":
+        if call.has("--git-dir", "--absolute-git-dir", "--git-common-dir", "--git-path"):
+            return f"{call.places.where.project}/.git\n"
         top = call.has("--show-toplevel")
         return f"{call.places.where.project if top else NAMED}\n"
+    if sub == "ls-files" and not call.subs[1:] and not _lists_some(call):
+        return f"{FREE}{EACH}\n"
     if sub == "ls-files" or (sub in ("diff", "show", "log") and call.has("--name-only")):
         return f"{FREE}\n"
     if sub == "grep" and call.has_letter("lL", "e"):
         return f"{FREE}\n"
     if sub in _GIT_NAMES or (sub == "log" and call.has("--format", "--pretty")):
         return f"{NAMED}\n"
-    return ANY
+    return f"{ANY}{READ}"
+
+
+def _lists_some(call: "Call") -> bool:
+    return call.has("--modified", "--deleted", "--unmerged") or call.has_letter("mdu")
+
+
+def _docker(call: "Call") -> str:
+    """The names of every container, unless some are chosen."""
+    lists = {"ps", "images", "ls"}.intersection(call.subs[:2]) and call.subs[:1] != ["compose"]
+    chosen = call.has("--filter", "--latest", "--last") or call.has_letter("fnl")
+    return f"{ANY}{BOXES if lists and not chosen else ''}"
+
+
+def _processes(_call: "Call") -> str:
+    return f"{NAMED}{FOUND}\n"
+
+
+def _process_list(_call: "Call") -> str:
+    return f"{ANY}{FOUND}"
+
+
+def _endlessly(_call: "Call") -> str:
+    return f"{ANY}{ENDLESS}"
+
+
+def _copied(call: "Call") -> str:
+    """`cp` and `mv`: what this script wrote is known under its new name too."""
+    *sources, target = call.args or [""]
+    files, cwd = call.state.files, call.state.cwd
+    for source in sources:
+        text = files.get(call.places.absolute(source, cwd))
+        if text is not None:
+            files[call.places.absolute(target, cwd)] = text
+            name = source.rstrip("/").rpartition("/")[2]
+            files[call.places.absolute(f"{target}/{name}", cwd)] = text
+    return ""
 
 
 def _base64(call: "Call") -> str:
@@ -271,7 +354,16 @@ _READERS: "dict[str, Callable[[Call], str]]" = {
     "find": _find,
     "ls": _ls,
     "rg": _rg,
-    "fd": _find,
+    "fd": _fd,
+    "fdfind": _fd,
+    "docker": _docker,
+    "podman": _docker,
+    "pgrep": _processes,
+    "pidof": _processes,
+    "ps": _process_list,
+    "yes": _endlessly,
+    "cp": _copied,
+    "mv": _copied,
     "mktemp": _mktemp,
     "pwd": _pwd,
     "which": _which,

@@ -57,22 +57,26 @@ class Where:
 
 
 class Places:
-    """Judges paths for one world."""
+    """Judges paths for one world; links that a command makes are remembered."""
 
-    __slots__ = ("where",)
+    __slots__ = ("links", "where")
 
     def __init__(self, where: Where) -> None:
-        self.where = where
+        self.where, self.links = where, list(where.aliases)
 
     def absolute(self, path: str, cwd: str) -> str:
         """The whole path, without `.` and `..`; a mark for what is not known stays in it."""
         if path.startswith(FREE):
             return path
         whole = normal(path if path.startswith("/") else f"{cwd}/{path}")
-        for alias, real in self.where.aliases:
+        for alias, real in self.links:
             if whole == alias or is_below(whole, alias):
                 return real + whole[len(alias) :]
         return whole
+
+    def link(self, path: str, target: str, cwd: str) -> None:
+        """From now on the path is another name of the target."""
+        self.links.append((self.absolute(path, cwd), self.absolute(target, cwd)))
 
     def kind(self, path: str, cwd: str) -> str:
         """Which kind of place it is; FREE_PLACE may be changed."""
@@ -108,6 +112,10 @@ class Places:
             return False
         return any(is_below(whole, temp) for temp in temps)
 
+    def is_temporary_root(self, path: str, cwd: str) -> bool:
+        """Whether it is a temporary directory itself: things may be put into it."""
+        return self.absolute(path, cwd) in self.where.temps
+
     def _project_counts(self) -> bool:
         """A project that holds the home directory, or everything, frees nothing."""
         return not is_below(self.where.home, self.where.project) and self.where.project != "/"
@@ -126,6 +134,8 @@ class Places:
     def steers(self, path: str, cwd: str) -> bool:
         """Whether it is a file that steers the guard or an agent's host."""
         inner = f"{self.inner(path, cwd)}/"
+        if "/.ralph-active/" in f"/{inner}":
+            return True
         home = f"{self.at_home(path, cwd)}/"
         return any(
             inner.startswith(s) or f"{s}/" == inner or home.startswith((".claude/settings", s[1:]))
@@ -136,7 +146,10 @@ class Places:
         """Whether a pattern takes in what steers the guard or the repository."""
         from fnmatch import fnmatchcase
 
-        first = self.inner(path, cwd).partition("/")[0]
+        inner = self.inner(path, cwd)
+        first = inner.partition("/")[0]
+        if inner == ".claude":
+            return True
         if first[:1] != "." or not any(c in first for c in "*?["):
             return False
         return any(
@@ -172,6 +185,14 @@ def is_below(path: str, directory: str) -> bool:
 
 
 def _is_all_of(whole: str, project: str) -> bool:
-    """`*` and its like, right in the project."""
-    parent, _, name = whole.rpartition("/")
-    return parent == project and not name.strip(_GLOB)
+    """`*` and its like, right in the project: `*/*` and `[a-z]*` too."""
+    if not is_below(whole, project):
+        return False
+    names = whole[len(project) + 1 :].split("/")
+    return not any(_without_ranges(name).strip(_GLOB) for name in names)
+
+
+def _without_ranges(name: str) -> str:
+    for letters in ("a-zA-Z0-9", "A-Za-z0-9", "a-zA-Z", "A-Za-z", "a-z", "A-Z"):
+        name = name.replace(f"[{letters}]", "*")
+    return name

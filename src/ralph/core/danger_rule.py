@@ -89,29 +89,35 @@ class Call:
         return False
 
     def value(self, *flags: str) -> str | None:
-        """What follows one of these flags, as its own word, after `=`, or in the same word."""
+        """The first of what `values` finds."""
+        return next(iter(self.values(*flags)), None)
+
+    def values(self, *flags: str) -> list[str]:
+        """What follows each of these flags, as its own word, after `=`, or in the same word."""
+        found = []
         for place, word in enumerate(self.words):
             for flag in flags:
                 if word == flag:
-                    return self.words[place + 1] if place + 1 < len(self.words) else ""
-                if word.startswith(f"{flag}="):
-                    return word[len(flag) + 1 :]
-                if not flag.startswith("--") and len(flag) == 2 and word.startswith(flag):
-                    return word[2:]
-        return None
+                    found.append("".join(self.words[place + 1 : place + 2]))
+                elif word.startswith(f"{flag}="):
+                    found.append(word[len(flag) + 1 :])
+                elif not flag.startswith("--") and len(flag) == 2 and word.startswith(flag):
+                    found.append(word[2:])
+        return found
 
-    def clustered(self, letter: str, valued: str) -> str | None:
+    def clustered(self, letter: str, valued: str) -> list[str]:
         """What follows a letter that may stand in a cluster, as in `-qO-`; letters of `valued`
         take the rest of their word."""
+        found = []
         for place, word in enumerate(self.words):
             if word[:1] != "-" or word[1:2] == "-":
                 continue
             for at, c in enumerate(word[1:], 1):
                 if c == letter:
-                    return word[at + 1 :] or "".join(self.words[place + 1 : place + 2])
-                if c in valued:
+                    found.append(word[at + 1 :] or "".join(self.words[place + 1 : place + 2]))
+                if c == letter or c in valued:
                     break
-        return None
+        return found
 
 
 class Rule:
@@ -146,6 +152,11 @@ class Rule:
             if not lettered and not call.has(*self.flags):
                 return False
         return self.test is None or self.test(call)
+
+
+def for_real(call: Call) -> bool:
+    """Whether it is done, and not only shown."""
+    return not call.has("--dry-run", "--dryrun", "--help", "-h")
 
 
 def before_dashes(words: list[str]) -> list[str]:

@@ -1,16 +1,22 @@
 """All rules, by the name of the command they are about, and what holds for every command."""
 
 from ralph.core import (
+    danger_containers,
     danger_files,
     danger_git,
+    danger_git_settings,
     danger_network,
+    danger_packages,
     danger_secrets,
+    danger_sending,
     danger_services,
     danger_system,
+    danger_targets,
 )
 from ralph.core.danger_files import judge_change
+from ralph.core.danger_inner import only_runs
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, Refused, Rule
-from ralph.core.danger_secrets import judge_reading
+from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import plain
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -23,9 +29,14 @@ if TYPE_CHECKING:
 ALL = (
     *danger_system.RULES,
     *danger_git.RULES,
+    *danger_git_settings.RULES,
     *danger_network.RULES,
     *danger_secrets.RULES,
+    *danger_sending.RULES,
     *danger_files.RULES,
+    *danger_targets.RULES,
+    *danger_containers.RULES,
+    *danger_packages.RULES,
     *danger_services.RULES,
 )
 _HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})
@@ -70,9 +81,18 @@ def _by_name() -> dict[str, list[Rule]]:
 _TABLE = _by_name()
 
 
+def _only_asks(words: list[str]) -> bool:
+    """`git push --help`"""
+    plain_words = all(word.replace("-", "x").isalpha() and word[0] != "-" for word in words[:-1])
+    return words == ["--version"] or (words[-1:] == ["--help"] and plain_words)
+
+
 def judge_call(call: "Call") -> None:
     """Refuse a command that a rule is about."""
-    for rule in (*_TABLE.get(call.name, ()), *_TABLE["*"]):
+    if _only_asks(call.words):
+        return
+    everywhere = () if only_runs(call) else _TABLE["*"]
+    for rule in (*_TABLE.get(call.name, ()), *everywhere):
         if rule.holds(call):
             raise Refused(rule.category, rule.why)
 
@@ -83,6 +103,7 @@ def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             judge_change(path, places, state.cwd, "reads")
         judge_reading(path, places, state.cwd)
+        judge_environment_file(path)
     else:
         judge_change(path, places, state.cwd, "writes to")
 
@@ -95,6 +116,8 @@ def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> No
         raise Refused(GUARD, f"{name} steers the guard")
     if name in _LOADERS and text:
         raise Refused(EVASION, f"{name} makes other programs run what it names")
+    if name.startswith("PS") and name[2:].isdecimal() and ("$(" in text or "`" in text):
+        raise Refused(EVASION, f"{name} runs a command whenever it is shown")
     if name in _HOOK_SWITCHES:
         raise Refused(GIT, f"{name} skips the checks of the repository's hooks")
     if name in _ADDRESSES and text.startswith(("0.0.0.0", "::")):  # noqa: S104

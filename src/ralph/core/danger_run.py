@@ -34,7 +34,8 @@ from ralph.core.shell_nodes import (
     Unfollowable,
     Word,
 )
-from ralph.core.shell_text import ANY, FREE, MARKS, NAMED, shown
+from ralph.core.shell_text import ANY, ENDLESS, FREE, MARKS, NAMED, shown
+from ralph.core.shell_words import checked_length
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -101,9 +102,10 @@ class Judge:
         self.count()
         self.depth += 1
         try:
-            return _RUNNERS[type(node)](self, node, state)
+            printed = _RUNNERS[type(node)](self, node, state)
         finally:
             self.depth -= 1
+        return checked_length(printed)
 
     def script(self, node: Script, state: State) -> str:
         """One command after the other."""
@@ -210,10 +212,10 @@ class Judge:
 
     def redirected(self, node: Redirected, state: State) -> str:
         """A compound command that reads and writes elsewhere."""
-        before = state.stdin
+        before = state.stdin, state.fed
         targets = self._open(node.redirects, state)
         printed = self.run(node.body, state)
-        state.stdin = before
+        state.stdin, state.fed = before
         return self._written(targets, printed, state)
 
     def simple(self, node: Simple, state: State) -> str:
@@ -239,7 +241,7 @@ class Judge:
         argv = [field for word in node.words for field in self.fields(word, state)]
         if argv and argv[0] in DECLARES:
             argv += [assign.name for assign in node.assigns]
-        before = state.stdin
+        before = state.stdin, state.fed
         inner = state
         if argv and argv[0] not in DECLARES and node.assigns:
             inner = state.copy()  # they hold for this command only
@@ -249,7 +251,7 @@ class Judge:
         printed = self._judged(argv, inner) if argv else ""
         if inner is not state:
             state.take(inner, {assign.name for assign in node.assigns})
-        state.stdin = before
+        state.stdin, state.fed = before
         return self._written(targets, printed, state)
 
     def fields(self, word: Word, state: State) -> list[str]:
@@ -297,6 +299,7 @@ class Judge:
             else:
                 judge_redirect(op, text, self.places, state)
                 if op == "<":
+                    state.fed = text != "/dev/null"
                     state.stdin = state.files.get(self.places.absolute(text, state.cwd))
                 elif redirect.takes_output():
                     targets.append((op, text))
@@ -309,6 +312,8 @@ class Judge:
             if path.startswith("/dev/"):
                 printed = "" if path == "/dev/null" else printed
                 continue
+            if ENDLESS in printed:
+                raise Refused(BOMB, "it never ends and would fill the disk; take some with head")
             before = state.files.get(path, "") if op in (">>", "&>>") else ""
             state.files[path], printed = before + printed, ""
         return printed
@@ -316,19 +321,25 @@ class Judge:
 
 def _spawns_endlessly(node: Loop) -> bool:
     """`while true; do ... & done`, and nothing in it that waits or ends it."""
-    head = node.head.items[0] if isinstance(node.head, Script) and node.head.items else None
-    if (
-        not isinstance(head, Simple)
-        or not head.words
-        or head.words[0].literal() not in ("true", ":")
-    ):
-        return False
-    return _spawns(node.body)
+    head = node.head.items[0] if isinstance(node.head, Script) and node.head.items else node.head
+    if isinstance(head, Test):  # for ((;;))
+        endless = not "".join(word.literal() or "?" for word in head.words).strip("; ")
+    else:
+        endless = isinstance(head, Simple) and head.words[:1] != () and _always(head)
+    return endless and _spawns(node.body)
+
+
+def _always(head: Simple) -> bool:
+    return head.words[0].literal() in ("true", ":", "false")
 
 
 def _spawns(body: Script) -> bool:
     """Whether something is sent to the background, and nothing waits or ends it."""
-    items = body.items
+    items = [
+        inner
+        for item in body.items
+        for inner in (item.body.items if isinstance(item, Block) else (item,))
+    ]
     plain = [item.words[0].literal() for item in items if isinstance(item, Simple) and item.words]
     waits = any(word in ("sleep", "wait", "break", "exit", "read") for word in plain)
     return any(isinstance(item, Background) for item in items) and not waits

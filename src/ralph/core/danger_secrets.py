@@ -1,8 +1,9 @@
-"""Rules about credentials, and about what leaves the machine."""
+"""Rules about credentials: in files, in the environment, and those that programs hand out."""
 
 from ralph.core.danger_expand import is_secret
-from ralph.core.danger_rule import CREDENTIALS, EXFILTRATION, EXPOSURE, Call, Refused, Rule
-from ralph.core.shell_text import ANY, CODED, SECRET, names, shown, unknown
+from ralph.core.danger_paths import FREE_PLACE, OUTSIDE, UNKNOWN, is_below
+from ralph.core.danger_rule import CREDENTIALS, Call, Refused, Rule
+from ralph.core.shell_text import SECRET, names, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -87,28 +88,12 @@ _ENV_READERS = names(
     " nl view vim vi nano cp mv scp rsync curl wget tar zip gzip nc sort uniq jq diff"
     " dd tee python python3"
 )
+_PLAIN_READERS = names(
+    "cat bat head tail less more grep egrep fgrep rg ag sed gsed awk gawk cut strings xxd od"
+    " hexdump base64 tac nl view vim vi nano sort uniq jq yq diff"
+)
 _PRINTERS = names(
     "echo printf cat tee base64 xxd od hexdump head tail rev tr logger wall write env"
-)
-_SENDERS = names(
-    "curl wget http https xh nc ncat netcat socat telnet mail mutt ssh scp dig nslookup host ping"
-)
-_LOCAL: tuple[str, ...] = ("localhost", "127.", "[::1]", "::1", "host.docker.internal")
-_LOCAL += ("0.0.0.0",)  # noqa: S104  for a client it is this machine
-_UPLOADS = ("-T", "--upload-file", "--post-file", "--body-file")
-_DATA = (
-    "-d",
-    "--data",
-    "--data-binary",
-    "--data-raw",
-    "--data-urlencode",
-    "--data-ascii",
-    "-F",
-    "--form",
-    "--json",
-    "--post-data",
-    "--form-string",
-    "--body-data",
 )
 
 
@@ -142,7 +127,34 @@ def is_credential(path: str, places: "Places", cwd: str) -> bool:
 def is_environment_file(path: str) -> bool:
     """Whether a file of this name sets the environment's secrets; samples do not."""
     name = path.rpartition("/")[2]
+    if name.startswith(".") and any(c in name for c in "*?["):
+        from fnmatch import fnmatchcase
+
+        return fnmatchcase(".env", name) or fnmatchcase(".env.local", name)
     return (name == ".env" or name.startswith(".env.")) and not name.endswith(_SAMPLES)
+
+
+def is_key_file(path: str) -> bool:
+    """Whether the name of a file says that it holds a private key or secrets."""
+    name = path.rpartition("/")[2]
+    stem, _, ending = name.rpartition(".")
+    if ending == "pem":
+        return any(part in stem for part in ("key", "priv"))
+    if ending in ("json", "yml", "yaml", "toml", "ini"):
+        return stem in _SECRET_STEMS or stem.startswith(("service-account", "service_account"))
+    return bool(stem) and ending in _KEY_ENDINGS
+
+
+_KEY_ENDINGS = names("key p12 pfx jks keystore kdbx ppk p8")
+_SECRET_STEMS = names("secrets secret credentials .secrets")
+
+
+def judge_environment_file(path: str) -> None:
+    """Refuse to read files that set the environment's secrets, or hold keys."""
+    if is_environment_file(path):
+        raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
+    if is_key_file(path):
+        raise Refused(CREDENTIALS, f"{shown(path)} holds a private key or secrets")
 
 
 def _candidates(call: Call) -> list[str]:
@@ -162,9 +174,55 @@ def _reads(call: Call) -> bool:
         return False
     for path in _candidates(call):
         judge_reading(path, call.places, call.state.cwd)
-        if call.name in _ENV_READERS and is_environment_file(path):
+        if call.name in _PLAIN_READERS:
+            judge_environment_file(path)
+        elif call.name in _ENV_READERS and is_environment_file(path):
             raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
     return False
+
+
+def _reads_home(call: Call) -> bool:
+    """A whole home directory holds credentials too."""
+    deep = call.has_letter("rRa") or call.name in ("rg", "ag", "ack", "zip", "rsync")
+    packs = call.name == "tar" and ("c" in "".join(call.words[:1]) or call.has("--create"))
+    if not (deep or packs):
+        return False
+    home = call.places.where.home
+    found = [call.places.absolute(path, call.state.cwd) for path in _candidates(call) if path]
+    return any(whole == home or is_below(home, whole) for whole in found)
+
+
+def _looks_for_keys(call: Call) -> bool:
+    """`find ~ -name 'id_rsa*'`; in the project one may look."""
+    starts = [start for start in call.args[:1] if start]
+    kinds = {call.places.kind(start, call.state.cwd) for start in starts}
+    if OUTSIDE not in kinds:
+        return False
+    patterns = call.values("-name", "-iname", "-path")
+    keys = (*_KEYS, ".pem", ".key")
+    return any(
+        is_key_file(pattern) or is_environment_file(pattern) or pattern.strip("*").startswith(keys)
+        for pattern in filter(None, patterns)
+    )
+
+
+def _shows_environment(call: Call) -> bool:
+    """`ps e`, which is not `ps -e`"""
+    return any(word.isalpha() and "e" in word for word in call.words[:1])
+
+
+def _makes_key(call: Call) -> bool:
+    """`ssh-keygen` writes a key, in the home unless told otherwise."""
+    if call.has_letter("lyFRBHi"):
+        return False
+    paths = call.clustered("f", "tbCNPm") or [f"{call.places.where.home}/.ssh/id"]
+    kinds = {call.places.kind(path, call.state.cwd) for path in paths}
+    return not kinds <= {FREE_PLACE, UNKNOWN}
+
+
+def _jq_environment(call: Call) -> bool:
+    program = f" {call.args[0]} " if call.args else ""
+    return "$ENV " in program.replace("|", " ") or " env " in program.replace("|", " ")
 
 
 def _prints_secret(call: Call) -> bool:
@@ -172,54 +230,15 @@ def _prints_secret(call: Call) -> bool:
 
 
 def _prints_environment(call: Call) -> bool:
-    return not call.words or all(
-        word in ("-0", "--null", "-p", "-x", "-px", "-xp") for word in call.words
-    )
+    return not call.words or (call.name != "set" and _only_print_flags(call))
+
+
+def _only_print_flags(call: Call) -> bool:
+    return all(word in ("-0", "--null", "-p", "-x", "-px", "-xp") for word in call.words)
 
 
 def _prints_named(call: Call) -> bool:
     return any(is_secret(word) for word in call.args)
-
-
-def _is_local(call: Call) -> bool:
-    """Whether every address is this machine."""
-    found = [word for word in call.args if "://" in word or word.startswith(_LOCAL)]
-    hosts = [word.partition("://")[2] or word for word in found]
-    return bool(hosts) and all(host.rpartition("@")[2].startswith(_LOCAL) for host in hosts)
-
-
-def _uploads(call: Call) -> bool:
-    if _is_local(call):
-        return False
-    data = [call.value(flag) for flag in _DATA]
-    sent = [text for text in data if text]
-    files = any(text[:1] == "@" or "=@" in text or "=<" in text for text in sent)
-    what = any(CODED in text or ANY in text for text in sent)
-    return files or what or any(call.value(flag) is not None for flag in _UPLOADS)
-
-
-def _hidden_in_address(call: Call) -> bool:
-    return any(CODED in word or SECRET in word for word in call.words)
-
-
-def _talks(call: Call) -> bool:
-    """`nc host port` with something to send; looking whether a port is open is fine."""
-    if call.has_letter("z", "wpsx") or _is_local(call):
-        return False
-    return bool(call.args)
-
-
-def _copies_away(call: Call) -> bool:
-    target = call.args[-1] if call.args else ""
-    return ":" in target and not target.startswith(("/", "./")) and not target.startswith(_LOCAL)
-
-
-def _asks_by_name(call: Call) -> bool:
-    return any(unknown(word) and "." in word for word in call.args)
-
-
-def _forwards(call: Call) -> bool:
-    return call.has_letter("R", "iploFJLDW")
 
 
 RULES = (
@@ -231,18 +250,37 @@ RULES = (
         test=_prints_secret,
     ),
     Rule(
-        EXFILTRATION,
-        "it sends a secret of the environment",
-        " ".join(_SENDERS),
-        test=_prints_secret,
-    ),
-    Rule(
         CREDENTIALS,
         "it prints every variable of the environment; name the one you need",
         "printenv env export declare typeset set",
         test=_prints_environment,
     ),
     Rule(CREDENTIALS, "it prints a secret of the environment", "printenv", test=_prints_named),
+    Rule(
+        CREDENTIALS,
+        "it reads the whole home directory, with all that is secret there",
+        "grep egrep fgrep rg ag ack tar zip rsync cp",
+        test=_reads_home,
+    ),
+    Rule(
+        CREDENTIALS,
+        "it looks for keys outside the project",
+        "find gfind",
+        test=_looks_for_keys,
+    ),
+    Rule(
+        CREDENTIALS,
+        "it shows the environment of every process; leave out the e",
+        "ps",
+        test=_shows_environment,
+    ),
+    Rule(CREDENTIALS, "it writes a key outside the project", "ssh-keygen", test=_makes_key),
+    Rule(
+        CREDENTIALS,
+        "it prints every variable of the environment; name the one you need",
+        "jq yq",
+        test=_jq_environment,
+    ),
     Rule(CREDENTIALS, "it prints a credential", "gh", sub="auth token"),
     Rule(
         CREDENTIALS,
@@ -324,42 +362,4 @@ RULES = (
         "gpg gpg2",
         flags="--export-secret-keys --export-secret-subkeys",
     ),
-    Rule(
-        EXFILTRATION,
-        "it uploads what a file or a command holds",
-        "curl wget http https xh",
-        test=_uploads,
-    ),
-    Rule(
-        EXFILTRATION,
-        "what a command has encoded or printed stands in the address",
-        " ".join(_SENDERS),
-        test=_hidden_in_address,
-    ),
-    Rule(
-        EXFILTRATION,
-        "it sends what it reads to another machine",
-        "nc ncat netcat telnet socat ftp tftp sftp",
-        test=_talks,
-    ),
-    Rule(EXFILTRATION, "it copies files to another machine", "scp rsync rclone", test=_copies_away),
-    Rule(
-        EXFILTRATION,
-        "a name that nobody knows can carry data out",
-        "dig nslookup host drill ping",
-        test=_asks_by_name,
-    ),
-    Rule(EXFILTRATION, "it sends mail", "mail mailx mutt sendmail msmtp swaks"),
-    Rule(
-        EXFILTRATION,
-        "it publishes what it reads",
-        "pastebinit gist transfer croc wormhole magic-wormhole ffsend termbin",
-    ),
-    Rule(EXFILTRATION, "it publishes a file", "gh", sub="gist create|edit"),
-    Rule(
-        EXPOSURE,
-        "it opens a way into this machine",
-        "ngrok cloudflared localtunnel lt bore frpc tailscale zrok",
-    ),
-    Rule(EXPOSURE, "it opens a way into this machine", "ssh autossh", test=_forwards),
 )

@@ -1,6 +1,6 @@
-"""Rules about what others see or use: packages, clouds, databases."""
+"""Rules about what others use: clouds and databases."""
 
-from ralph.core.danger_rule import CLOUD, DATABASE, PUBLISH, Call, Rule
+from ralph.core.danger_rule import CLOUD, DATABASE, Call, Rule, for_real
 from ralph.core.shell_text import names
 
 _READS: tuple[str, ...] = (
@@ -36,22 +36,32 @@ _CHANGES = names(
 )
 
 
-def _dry(call: Call) -> bool:
-    return call.has("--dry-run", "--dryrun", "--help") or call.has_letter("h")
-
-
-def _for_real(call: Call) -> bool:
-    return not _dry(call)
-
-
 def _aws(call: Call) -> bool:
     verb = call.subs[1] if len(call.subs) > 1 else ""
     return (
         bool(verb)
         and not verb.startswith(_READS)
         and call.subs[0] not in ("configure", "help")
-        and _for_real(call)
+        and not _fetches(call)
+        and for_real(call)
     )
+
+
+def _fetches(call: Call) -> bool:
+    """`aws s3 cp s3://bucket/x .`"""
+    return call.subs[0] == "s3" and call.subs[1] in ("cp", "sync") and _from_bucket(call.subs[2:4])
+
+
+def _from_bucket(ends: list[str]) -> bool:
+    return len(ends) == 2 and "://" in ends[0] and "://" not in ends[1]
+
+
+def _stores(call: Call) -> bool:
+    return not (call.subs[0] in ("cp", "rsync", "copy") and _from_bucket(call.subs[1:3]))
+
+
+def _to_nothing(call: Call) -> bool:
+    return call.value("--replicas") == "0"
 
 
 def _changes_cloud(call: Call) -> bool:
@@ -69,19 +79,35 @@ def _sql(call: Call) -> bool:
 
 def loses_data(text: str) -> bool:
     """`DROP`, `TRUNCATE`, and `DELETE` or `UPDATE` without a condition."""
-    for statement in text.lower().split(";"):
+    for statement in _without_comments(text.lower()).split(";"):
         words = statement.split()
+        if words[:2] == ["alter", "table"] and "drop" in words:
+            return True
         for place, word in enumerate(words):
             rest = words[place + 1 : place + 2]
             if word == "drop" and rest and rest[0] in _DROPPED:
                 return True
             if word == "truncate" and rest:
                 return True
-            if word == "delete" and rest == ["from"] and "where" not in words:
-                return True
-            if word == "update" and place == 0 and "set" in words and "where" not in words:
+            every = (word == "delete" and rest == ["from"]) or (
+                word == "update" and place == 0 and "set" in words
+            )
+            if every and not _has_condition(words):
                 return True
     return False
+
+
+def _without_comments(text: str) -> str:
+    before, _, after = text.partition("/*")
+    while after:
+        before, _, after = f"{before} {after.partition('*/')[2]}".partition("/*")
+    return before
+
+
+def _has_condition(words: list[str]) -> bool:
+    """`where 1=1` is none."""
+    condition = "".join(words[words.index("where") + 1 :]) if "where" in words else ""
+    return bool(condition) and condition.strip("\"')") not in ("1", "1=1", "true", "'1'='1")
 
 
 _DROPPED = names(
@@ -116,68 +142,6 @@ _RESETS = names(
 
 
 RULES = (
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "npm pnpm bun jsr deno lerna changeset vsce ovsx semantic-release",
-        sub="publish",
-        test=_for_real,
-    ),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "semantic-release goreleaser release-it np standard-version",
-        test=_for_real,
-    ),
-    Rule(
-        PUBLISH,
-        "it changes what is published",
-        "npm pnpm",
-        sub="unpublish|deprecate|dist-tag|owner|access",
-    ),
-    Rule(PUBLISH, "it publishes a package", "yarn", sub="publish", test=_for_real),
-    Rule(PUBLISH, "it publishes a package", "yarn", sub="npm publish", test=_for_real),
-    Rule(PUBLISH, "it publishes a package", "twine", sub="upload"),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "poetry uv flit hatch pdm maturin rye",
-        sub="publish|upload",
-        test=_for_real,
-    ),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "python python3",
-        test=lambda c: c.value("-m") == "twine" and "upload" in c.words,
-    ),
-    Rule(PUBLISH, "it publishes a package", "cargo", sub="publish|yank|owner", test=_for_real),
-    Rule(PUBLISH, "it publishes a package", "gem", sub="push|yank|owner"),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "mvn mvnw",
-        test=lambda c: "deploy" in c.args or any(w.startswith("release:") for w in c.args),
-    ),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "gradle gradlew",
-        test=lambda c: any(
-            w.rpartition(":")[2].startswith("publish") and "Local" not in w for w in c.args
-        ),
-    ),
-    Rule(PUBLISH, "it publishes a package", "dotnet", sub="nuget push|delete"),
-    Rule(PUBLISH, "it publishes a package", "nuget", sub="push|delete"),
-    Rule(PUBLISH, "it publishes a package", "pod", sub="trunk push|delete|deprecate"),
-    Rule(PUBLISH, "it publishes an image", "docker podman nerdctl helm buildah", sub="push"),
-    Rule(PUBLISH, "it publishes an image", "docker podman", flags="--push"),
-    Rule(
-        PUBLISH, "it publishes images", "docker docker-compose", sub="compose|image|manifest push"
-    ),
-    Rule(PUBLISH, "it publishes an image", "skopeo crane oras", sub="copy|push|delete"),
-    Rule(PUBLISH, "it publishes a release", "gh", sub="release create|upload|edit"),
-    Rule(PUBLISH, "it publishes a release", "glab", sub="release create|upload|delete"),
     Rule(CLOUD, "it changes what runs in the cloud", "aws", test=_aws),
     Rule(
         CLOUD,
@@ -190,12 +154,14 @@ RULES = (
         "it changes what lies in the cloud",
         "gsutil s3cmd mc b2 azcopy",
         sub="rm|rb|cp|mv|rsync|del|put|sync|mb|remove|copy|iam|acl",
+        test=_stores,
     ),
     Rule(
         CLOUD,
         "it changes what runs in the cloud",
         "terraform tofu terragrunt",
         sub="apply|destroy|import|taint|untaint|force-unlock|refresh",
+        test=for_real,
     ),
     Rule(
         CLOUD,
@@ -214,7 +180,16 @@ RULES = (
         "it changes what runs in the cluster",
         "kubectl oc",
         sub="delete|drain|cordon|taint|replace|evict",
-        test=_for_real,
+        test=for_real,
+    ),
+    Rule(CLOUD, "it stops what runs in the cluster", "kubectl oc", sub="scale", test=_to_nothing),
+    Rule(CLOUD, "it changes what runs in the cluster", "kubectl oc", sub="rollout undo"),
+    Rule(
+        CLOUD,
+        "it changes which cluster is spoken to",
+        "kubectl oc",
+        sub="config use-context|use|set-context|set-cluster|set-credentials|set|unset"
+        "|delete-context|delete-cluster|delete-user|rename-context",
     ),
     Rule(CLOUD, "it changes what runs in the cluster", "helm", sub="uninstall|delete|rollback|del"),
     Rule(
@@ -259,7 +234,7 @@ RULES = (
         DATABASE,
         "it deletes tables, databases or all rows",
         "psql mysql mariadb sqlite3 sqlite sqlcmd cqlsh clickhouse-client clickhouse"
-        " duckdb cockroach bq snowsql sqlplus pgcli mycli trino presto usql isql",
+        " duckdb cockroach bq snowsql sqlplus pgcli mycli trino presto usql isql influx",
         test=_sql,
     ),
     Rule(DATABASE, "it deletes a database or a user", "dropdb dropuser pg_dropcluster"),
@@ -278,7 +253,7 @@ RULES = (
     Rule(
         DATABASE,
         "it deletes what the database holds",
-        "rails rake artisan php sequelize sequelize-cli typeorm bin/rails mix manage.py"
+        "rails rake artisan php sequelize sequelize-cli typeorm mix manage.py"
         " python python3 django-admin",
         test=_migrates_back,
     ),

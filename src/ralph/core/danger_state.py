@@ -13,7 +13,8 @@ class State:
     """Copied for a subshell; a variable may have one of several values."""
 
     __slots__ = (
-        *("added_remote", "arrays", "background", "calling", "choice", "cwd", "files", "functions"),
+        *("added_remote", "arrays", "background", "calling", "choice", "cwd", "fed", "files"),
+        "functions",
         *("params", "piped", "stdin", "used", "variables", "weak", "zero"),
     )
 
@@ -27,6 +28,7 @@ class State:
         self.params: list[str] = []
         self.zero = "bash"
         self.stdin: str | None = None  # None: nothing is sent there
+        self.fed = False  # whether a file is sent there
         self.choice: dict[str, str] = {}  # the value of a variable with several, for now
         self.calling: tuple[str, ...] = ()
         self.weak = False  # whether what is done now may also not be done
@@ -42,7 +44,7 @@ class State:
         other.files, other.params, other.stdin = self.files, list(self.params), self.stdin
         other.choice, other.calling = dict(self.choice), self.calling
         other.weak, other.background = self.weak, self.background
-        other.zero = self.zero
+        other.zero, other.fed = self.zero, self.fed
         other.piped, other.added_remote = self.piped, self.added_remote
         return other
 

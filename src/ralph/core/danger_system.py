@@ -1,9 +1,7 @@
 """Rules about the machine: rights, power, processes, what stays behind, containers, history."""
 
-from ralph.core.danger_paths import OUTSIDE
 from ralph.core.danger_rule import (
     BOMB,
-    CONTAINER,
     EVASION,
     GUARD,
     HISTORY,
@@ -14,7 +12,7 @@ from ralph.core.danger_rule import (
     Call,
     Rule,
 )
-from ralph.core.shell_text import names, unknown
+from ralph.core.shell_text import FOUND, names
 
 _PACKAGES = "apt apt-get aptitude dnf yum pacman apk zypper snap flatpak port dpkg rpm"
 _INSTALLS = (
@@ -30,6 +28,49 @@ def _packs(call: Call) -> bool:
 
 def _in_background(call: Call) -> bool:
     return call.state.background
+
+
+def _looked_up(call: Call) -> bool:
+    return any(FOUND in word for word in call.words)
+
+
+def _not_of_one(call: Call) -> bool:
+    """`pkill -P PID` ends the children of one process only."""
+    return call.value("-P", "--parent") is None
+
+
+def _asks_nobody(call: Call) -> bool:
+    return any(word.startswith("--dangerously") or word == "--yolo" for word in call.words)
+
+
+def _shows_only(call: Call) -> bool:
+    return bool(call.words) and all(word in _SHOWS for word in call.words)
+
+
+_SHOWS = names("-l -L -a -A -n -v -nL -S list print --list --all")
+
+
+def _changes_kernel(call: Call) -> bool:
+    if call.name == "sysctl" and not call.has("-w", "-p", "--write", "--load", "--system"):
+        return any("=" in word for word in call.args)
+    return not _shows_only(call)
+
+
+def _plans(call: Call) -> bool:
+    return call.words not in (["-l"], ["-V"])
+
+
+def _starts_with_machine(call: Call) -> bool:
+    return call.args[:1] not in (["list"], ["print"], ["list-sessions"], ["show-user"])
+
+
+def _shuts_down(call: Call) -> bool:
+    text = " ".join(call.words).lower()
+    return "system events" in text and any(w in text for w in ("shut down", "restart", "sleep"))
+
+
+def _spawned(call: Call) -> bool:
+    return any("spawn" in word or "exec" in word for word in [*call.words, call.state.stdin or ""])
 
 
 def _everybody(call: Call) -> bool:
@@ -58,59 +99,12 @@ _SERVICE = names(
 )
 
 
-def _mounts(call: Call) -> list[str]:
-    """Where the host's directories come from that a container gets, those it may write."""
-    found = []
-    for place, word in enumerate(call.words):
-        given = call.words[place + 1 : place + 2]
-        if word in ("-v", "--volume") and given:
-            found += given
-        elif word.startswith("--volume="):
-            found.append(word.partition("=")[2])
-        elif (word == "--mount" and given) or word.startswith("--mount="):
-            text = given[0] if word == "--mount" else word.partition("=")[2]
-            parts = dict(part.partition("=")[::2] for part in text.split(","))
-            source = parts.get("source", parts.get("src", ""))
-            found.append(source + (":x:ro" if "readonly" in parts else ""))
-    return found
-
-
-def _outer_mount(call: Call) -> bool:
-    for mount in _mounts(call):
-        source, _, rest = mount.partition(":")
-        if unknown(source):
-            return True
-        if "/" not in source and source[:1] not in ("~", "."):
-            continue  # a volume's name
-        kind = call.places.kind(source, call.state.cwd)
-        if "docker.sock" in source or source in ("/", "/etc", "/root", call.places.where.home):
-            return True
-        if kind == OUTSIDE and not rest.endswith(":ro"):
-            return True
-    return False
-
-
-def _capable(call: Call) -> bool:
-    caps = (call.value("--cap-add") or "").upper().removeprefix("CAP_")
-    host = [call.value("--pid"), call.value("--ipc"), call.value("--userns"), call.value("--uts")]
-    return (
-        caps in ("ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "DAC_READ_SEARCH")
-        or "host" in host
-    )
-
-
-def _removes_volumes(call: Call) -> bool:
-    return "down" in call.subs and (call.has("--volumes") or call.has_letter("v", "ftp"))
-
-
 def _clears_history(call: Call) -> bool:
     return call.has_letter("cdwar") or (call.name == "fc" and call.has_letter("p"))
 
 
 def _history_off(call: Call) -> bool:
-    return "history" in call.words and (
-        "+o" in call.words or ("-o" in call.words and "+o" in call.words)
-    )
+    return "history" in call.words and "+o" in call.words
 
 
 def _unsets(call: Call) -> bool:
@@ -126,7 +120,13 @@ def _debugs(call: Call) -> bool:
 
 
 def _editor_shell(call: Call) -> bool:
-    return any(word.lstrip("+:").startswith("!") or "system(" in word for word in call.words)
+    return any(
+        word.lstrip("+:").startswith("!") or any(mark in word for mark in _EDITOR_CALLS)
+        for word in call.words
+    )
+
+
+_EDITOR_CALLS = ("system(", "shell-command", "call-process", "delete-directory", "delete-file")
 
 
 def _make_runs(call: Call) -> bool:
@@ -151,7 +151,8 @@ def _database_shell(call: Call) -> bool:
 
 
 def _make_from_input(call: Call) -> bool:
-    return call.value("-f", "--file", "--makefile") in ("-", "/dev/stdin")
+    given = call.value("-f", "--file", "--makefile") or ""
+    return given in ("-", "/dev/stdin") or given.startswith("/dev/fd/")
 
 
 def _ssh_command(call: Call) -> bool:
@@ -160,8 +161,10 @@ def _ssh_command(call: Call) -> bool:
 
 def _packer(call: Call) -> bool:
     """`tar -I PROGRAM`: the usual ones are fine."""
-    program = call.clustered("I", "fC") or call.value("--use-compress-program")
-    return bool(program) and str(program).split()[0] not in _PACKERS
+    programs = call.clustered("I", "fC") + call.values("--use-compress-program")
+    return any(
+        program.split()[:1] != [] and program.split()[0] not in _PACKERS for program in programs
+    )
 
 
 _PACKERS = names("gzip pigz bzip2 pbzip2 lbzip2 xz pixz zstd pzstd zstdmt lz4 brotli")
@@ -220,6 +223,7 @@ RULES = (
         "it changes the kernel or its settings",
         "insmod rmmod modprobe sysctl kexec iptables ip6tables nft ufw firewall-cmd"
         " setenforce apparmor_parser bpftool",
+        test=_changes_kernel,
     ),
     Rule(
         POWER,
@@ -233,14 +237,24 @@ RULES = (
         "systemctl",
         sub=(
             "poweroff|reboot|halt|suspend|hibernate|kexec|rescue|emergency|hybrid-sleep|soft-reboot"
+            "|isolate"
         ),
     ),
     Rule(POWER, "it stops or restarts the machine", "pmset", sub="sleepnow|schedule"),
+    Rule(POWER, "it stops or restarts the machine", "osascript", test=_shuts_down),
     Rule(GUARD, "it ends Ralph itself", "kill pkill killall", test=_of_ralph),
     Rule(
         KILL,
         "it ends processes by name, also those of others; kill the process id",
         "pkill killall skill slay xkill killall5",
+        test=_not_of_one,
+    ),
+    Rule(
+        KILL,
+        "it ends processes that were looked up, also those of others; kill the process id that"
+        " you started",
+        "kill",
+        test=_looked_up,
     ),
     Rule(KILL, "it ends every process", "kill", test=_everybody),
     Rule(
@@ -257,51 +271,26 @@ RULES = (
         test=_changes_service,
     ),
     Rule(PERSISTENCE, "it changes services of the machine", "systemctl", test=_changes_service),
-    Rule(PERSISTENCE, "it would go on when the session is over", "nohup", test=_in_background),
     Rule(
         PERSISTENCE,
         "it would go on when the session is over",
         "disown setsid daemonize start-stop-daemon daemon systemd-run",
     ),
     Rule(PERSISTENCE, "it plans commands for later", "crontab", test=_crontab),
-    Rule(PERSISTENCE, "it plans commands for later", "at batch anacron"),
+    Rule(PERSISTENCE, "it plans commands for later", "at batch anacron", test=_plans),
     Rule(
         PERSISTENCE,
         "it changes what is started with the machine or a login",
         "launchctl update-rc.d chkconfig loginctl rc-update ssh-copy-id",
+        test=_starts_with_machine,
+    ),
+    Rule(
+        GUARD,
+        "it starts an agent that asks nobody; leave out that flag",
+        "claude codex gemini opencode amp",
+        test=_asks_nobody,
     ),
     Rule(BOMB, "it is made to use the machine up", "stress stress-ng fork-bomb"),
-    Rule(
-        CONTAINER,
-        "the container could leave itself",
-        "docker podman nerdctl",
-        flags="--privileged --device",
-    ),
-    Rule(
-        CONTAINER,
-        "the container could change this machine's files",
-        "docker podman nerdctl docker-compose",
-        test=_outer_mount,
-    ),
-    Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", test=_capable),
-    Rule(
-        CONTAINER,
-        "it enters or leaves namespaces",
-        "nsenter unshare chroot pivot_root runc ctr crictl bwrap",
-    ),
-    Rule(
-        CONTAINER,
-        "it deletes what others may use",
-        "docker podman nerdctl",
-        sub="system|volume|image|container|network|builder prune",
-    ),
-    Rule(CONTAINER, "it deletes data volumes", "docker podman nerdctl", sub="volume rm|remove"),
-    Rule(
-        CONTAINER,
-        "it deletes data volumes; leave out -v",
-        "docker podman docker-compose",
-        test=_removes_volumes,
-    ),
     Rule(HISTORY, "it clears the shell's history", "history fc", test=_clears_history),
     Rule(HISTORY, "it turns the shell's history off", "set", test=_history_off),
     Rule(HISTORY, "it turns the shell's history off", "unset", test=_unsets),
@@ -312,12 +301,16 @@ RULES = (
         flags="--vacuum-time --vacuum-size --vacuum-files --rotate",
     ),
     Rule(HISTORY, "it clears the machine's logs", "auditctl wevtutil logrotate"),
+    Rule(
+        HISTORY, "it clears the machine's logs", "dmesg", flags="--clear --read-clear", letters="Cc"
+    ),
     Rule(GUARD, "it changes what steers the guard", "unset", test=_unsets_guard),
     Rule(EVASION, "it makes a name mean another program", "enable hash", letters="np"),
     Rule(EVASION, "it runs a command from a debugger", "gdb lldb", test=_debugs),
     Rule(
         EVASION, "it runs a command from an editor", "vim vi nvim ex view emacs", test=_editor_shell
     ),
+    Rule(EVASION, "it runs a command from within", "expect", test=_spawned),
     Rule(EVASION, "it changes what make runs", "make gmake", test=_make_runs),
     Rule(HISTORY, "it turns the shell's history off", "shopt", test=_history_option),
     Rule(BOMB, "it never ends", "yes", test=_in_background),

@@ -99,6 +99,9 @@ class Commands(Lines):
         while self.peek() == "|" and not self.at("||"):
             self.place += 2 if self.at("|&") else 1
             self.lines()
+            while self.reserved() == "!":
+                self.place += 1
+                self.blanks()
             items.append(self._command())
             self.blanks()
         return items[0] if len(items) == 1 else Pipe(tuple(items))

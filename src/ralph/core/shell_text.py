@@ -6,17 +6,29 @@ CODED   any text           that was encoded, packed or printed from the environm
 SECRET  any text           from a variable whose name says that it is secret
 NAMED   a harmless word    such as a number, a date or a branch: no slash, no leading dash
 FREE    a path             below the project or the temporary directory
+
+Traces follow a mark and tell where such a text came from; most rules do not mind.
+
+EACH    after FREE         every file of the project, one after the other
+WHO     after NAMED        the name of this user or machine
+READ    after ANY          what a file or the repository holds
+FOUND   after any mark     processes that were looked up by their name
+BOXES   after ANY          every container, image, volume or network there is
+ENDLESS after ANY          a text that never ends
 """
 
 ANY, NAMED, FREE, NET, SECRET, CODED = "\0", "\1", "\2", "\4", "\5", "\6"
 _UNKNOWN = frozenset((ANY, NET, SECRET, CODED))
+EACH, WHO, READ, FOUND, BOXES, ENDLESS = "\x17", "\x0e", "\x0f", "\x14", "\x15", "\x16"
+TRACES = f"{EACH}{WHO}{READ}{FOUND}{BOXES}{ENDLESS}"
 BREAK = "\3"  # between fields
 _HIDDEN = {"{": "\x10", ",": "\x11", "}": "\x12", "~": "\x13"}
 _SHOWN = {ord(mark): c for c, mark in _HIDDEN.items()}
 _HIDE = {ord(c): mark for c, mark in _HIDDEN.items()}
 _MOST_FIELDS = 2000
 # No command may hold these.
-MARKS = f"{ANY}{NAMED}{FREE}{BREAK}{NET}{SECRET}{CODED}{''.join(_HIDDEN.values())}"
+MARKS = f"{ANY}{NAMED}{FREE}{BREAK}{NET}{SECRET}{CODED}{''.join(_HIDDEN.values())}{TRACES}"
+_READABLE = {**dict.fromkeys(range(7), "?"), **dict.fromkeys(map(ord, TRACES), "")}
 
 
 def names(text: str) -> frozenset[str]:
@@ -36,7 +48,17 @@ def plain(text: str) -> bool:
 
 def shown(text: str) -> str:
     """The text for people: what is not known as `?`."""
-    return text.translate(dict.fromkeys(range(7), "?"))
+    return text.translate(_READABLE)
+
+
+def traces(text: str) -> str:
+    """Where an unknown text came from, as far as it is told."""
+    return "".join(trace for trace in TRACES if trace in text)
+
+
+def without(text: str, some: str) -> str:
+    """The text without these traces."""
+    return text.translate(dict.fromkeys(map(ord, some)))
 
 
 def hide(text: str) -> str:

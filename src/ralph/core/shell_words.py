@@ -29,6 +29,7 @@ _OPERATORS = (
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPES |= {"e": "\033", "E": "\033", "\\": "\\", "'": "'", '"': '"', "?": "?"}
+_LONGEST_TEXT = 1_000_000
 _HEX_LENGTHS = {"x": 2, "u": 4, "U": 8}
 _HEX = frozenset("0123456789abcdefABCDEF")
 _OCTAL = frozenset("01234567")
@@ -44,6 +45,13 @@ def checked_index(index: str) -> str:
     if "$(" in index or "`" in index:
         raise Unfollowable("an array's index runs a command")
     return index
+
+
+def checked_length(text: str) -> str:
+    """The text: a script may double it over and over."""
+    if len(text) > _LONGEST_TEXT:
+        raise Unfollowable("it makes a very long text")
+    return text
 
 
 class Words:

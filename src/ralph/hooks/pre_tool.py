@@ -10,6 +10,7 @@ import sys
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Mapping
     from typing import Any
 
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from ralph.core.shell_nodes import Script
 
     SecondReader = Callable[[], Callable[[str], Script] | None]
+else:
+    import _signal as signal  # the other makes enums of it all
 
 MARKER = ".ralph-active"
 _SHELL_TOOLS = frozenset({"Bash", "run_shell_command"})
 _MOST_INPUT = 16 * 1024 * 1024
+_MOST_SECONDS = 0.5  # of the processor; a host that waits too long lets the call pass
+_LONGEST_TREE = 100_000  # the grammar's parser cannot be interrupted
 _SETTINGS = (".ralph/settings.json", ".ralph/settings.local.json")
 _REFUSED = 2
 
@@ -29,10 +34,14 @@ class Malformed(Exception):  # noqa: N818  it says what happened
     """The event is not what a host sends."""
 
 
+class TooSlow(BaseException):
+    """A command takes too long to follow; nothing on the way may catch it."""
+
+
 def main(second: "SecondReader | None" = None) -> int:
-    """Answer the host; the exit code. `second` finds another parser for what ours cannot read."""
+    """Answer the host; the exit code. `second` finds another parser, where one is installed."""
     try:
-        reason = refusal(_read_all(0), os.environ, _directory(), second)
+        reason = refusal(_sent(), os.environ, _directory(), second)
     except BaseException as error:  # noqa: BLE001  a crash would let the call pass
         reason = f"the guard itself failed: {error!r}"
     if reason is None:
@@ -61,6 +70,14 @@ def refusal(
     if command is None:
         return "guard: refused, because the call has no command"
     return _told(verdict_on(command, surroundings(cwd, project, environ), project, second))
+
+
+def _sent() -> bytes:
+    """The event; nothing where it cannot be read, which is malformed too."""
+    try:
+        return _read_all(0)
+    except (OSError, ValueError):
+        return b""
 
 
 def _read_all(descriptor: int) -> bytes:
@@ -114,14 +131,17 @@ def guarded(cwd: str, environ: "Mapping[str, str]") -> tuple[bool, str]:
     """Whether the guard is on in this directory, and the project's root.
 
     It is on where the marker of a run says mode `direct`, or cannot be read, or with RALPH_GUARD=1.
+    A marker further down does not turn off what one above it turned on.
     """
     starts = [start for start in (cwd, environ.get("CLAUDE_PROJECT_DIR", "")) if start]
-    on = environ.get("RALPH_GUARD") == "1"
     for start in starts:
         found = _upwards(start, (MARKER,))
-        if found:
-            return on or _says_direct(os.path.join(found, MARKER), environ), found
-    return on, project_of(cwd, environ)
+        while found:
+            if _says_direct(os.path.join(found, MARKER)):
+                return True, found
+            parent = os.path.dirname(found)
+            found = _upwards(parent, (MARKER,)) if parent != found else ""
+    return environ.get("RALPH_GUARD") == "1", project_of(cwd, environ)
 
 
 def project_of(cwd: str, environ: "Mapping[str, str]") -> str:
@@ -144,15 +164,11 @@ def _upwards(start: str, names: tuple[str, ...]) -> str:
         directory = parent
 
 
-def _says_direct(path: str, environ: "Mapping[str, str]") -> bool:
-    """A marker that cannot be read, or is none, means the worst; that of another run nothing."""
+def _says_direct(path: str) -> bool:
+    """A marker that cannot be read, or is none, means the worst."""
     marker = _json(path)
-    if not isinstance(marker, dict) or not isinstance(marker.get("mode"), str):
-        return True
-    run = marker.get("run")
-    if isinstance(run, str) and run != environ.get("RALPH_RUN"):
-        return False
-    return bool(marker["mode"] == "direct")
+    mode = marker.get("mode") if isinstance(marker, dict) else None
+    return not isinstance(mode, str) or mode == "direct"
 
 
 def _json(path: str) -> object:
@@ -202,15 +218,37 @@ def allowed_by_settings(project: str) -> tuple[str, ...]:
 def verdict_on(
     command: str, where: "Where", project: str, second: "SecondReader | None" = None
 ) -> "Verdict":
-    """The verdict on a command; what our parser cannot follow, a second one may."""
+    """The verdict on a command. Where there is a second parser, either may refuse, and what only
+    one of them can follow is judged by that one. One that takes too long is refused."""
+    from ralph.core.danger import unreadable
+
+    before = signal.signal(signal.SIGPROF, _give_up)
+    signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
+    try:
+        return _by_parsers(command, where, allowed_by_settings(project), second)
+    except TooSlow:
+        return unreadable("it takes too long")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _give_up(*_: object) -> None:
+    raise TooSlow
+
+
+def _by_parsers(
+    command: str, where: "Where", allow: tuple[str, ...], second: "SecondReader | None"
+) -> "Verdict":
     from ralph.core.danger import judge
     from ralph.core.danger_rule import UNREADABLE
 
-    allow = allowed_by_settings(project)
-    verdict = judge(command, where, allow)
-    if verdict.category == UNREADABLE and second is not None and (read := second()) is not None:
-        return judge(command, where, allow, read)
-    return verdict
+    ours = judge(command, where, allow)
+    decided = ours.category not in ("", UNREADABLE) or len(command) > _LONGEST_TREE
+    if second is None or decided or (read := second()) is None:
+        return ours
+    theirs = judge(command, where, allow, read)
+    return ours if theirs.category == UNREADABLE else theirs
 
 
 def _told(verdict: "Verdict") -> str | None:

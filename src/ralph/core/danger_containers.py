@@ -1,0 +1,121 @@
+"""Rules about containers: none leaves itself, and what others keep in one is not deleted."""
+
+from ralph.core.danger_paths import OUTSIDE
+from ralph.core.danger_rule import CONTAINER, Call, Rule
+from ralph.core.danger_secrets import is_credential
+from ralph.core.shell_text import BOXES, unknown
+
+_CAPABILITIES = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "DAC_READ_SEARCH"})
+_TAKES_AWAY = frozenset({"rm", "rmi", "kill", "stop", "remove", "pause"})
+
+
+def _mounts(call: Call) -> list[str]:
+    """Where the host's directories come from that a container gets, those it may write."""
+    found = []
+    for place, word in enumerate(call.words):
+        given = call.words[place + 1 : place + 2]
+        if word in ("-v", "--volume") and given:
+            found += given
+        elif word.startswith("-v") and len(word) > 2 and ":" in word:
+            found.append(word[2:].removeprefix("="))
+        elif word.startswith("--volume="):
+            found.append(word.partition("=")[2])
+        elif (word == "--mount" and given) or word.startswith("--mount="):
+            text = given[0] if word == "--mount" else word.partition("=")[2]
+            parts = dict(part.partition("=")[::2] for part in text.split(","))
+            source = parts.get("source", parts.get("src", ""))
+            found.append(source + (":x:ro" if "readonly" in parts else ":x"))
+    return found
+
+
+def _outer_mount(call: Call) -> bool:
+    for mount in _mounts(call):
+        source, _, rest = mount.partition(":")
+        if not rest:
+            continue  # a volume without a name
+        if unknown(source):
+            return True
+        if "/" not in source and source[:1] not in ("~", "."):
+            continue  # a volume's name
+        kind = call.places.kind(source, call.state.cwd)
+        if "docker.sock" in source or source in ("/", "/etc", "/root", call.places.where.home):
+            return True
+        if kind == OUTSIDE and not rest.endswith(":ro"):
+            return True
+        if is_credential(source, call.places, call.state.cwd):
+            return True
+    return False
+
+
+def _capable(call: Call) -> bool:
+    caps = {cap.upper().removeprefix("CAP_") for cap in call.values("--cap-add")}
+    host = call.values("--pid", "--ipc", "--userns", "--uts", "--net", "--network")
+    return not caps.isdisjoint(_CAPABILITIES) or "host" in host
+
+
+def _removes_volumes(call: Call) -> bool:
+    compose = call.name == "docker-compose" or call.subs[:1] == ["compose"]
+    takes = {"down", "rm"}.intersection(call.subs)
+    return (
+        compose
+        and bool(takes)
+        and (call.has("--volumes") or call.has_letter("v", "" if "rm" in takes else "ftp"))
+    )
+
+
+def _of_all(call: Call) -> bool:
+    """`docker rm $(docker ps -aq)`: those of others too."""
+    return not _TAKES_AWAY.isdisjoint(call.subs[:2]) and any(BOXES in word for word in call.words)
+
+
+def _unconfined(call: Call) -> bool:
+    return any("unconfined" in word for word in call.words if "=" in word or ":" in word)
+
+
+def _controls(call: Call) -> bool:
+    return any("docker.sock" in word for word in call.words)
+
+
+RULES = (
+    Rule(
+        CONTAINER,
+        "the container could leave itself",
+        "docker podman nerdctl kubectl oc",
+        flags="--privileged --device",
+    ),
+    Rule(
+        CONTAINER,
+        "the container could change this machine's files",
+        "docker podman nerdctl docker-compose",
+        test=_outer_mount,
+    ),
+    Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", test=_capable),
+    Rule(
+        CONTAINER,
+        "it enters or leaves namespaces",
+        "nsenter unshare chroot pivot_root runc ctr crictl bwrap",
+    ),
+    Rule(
+        CONTAINER,
+        "it deletes what others may use",
+        "docker podman nerdctl",
+        sub="system|volume|image|container|network|builder prune",
+    ),
+    Rule(CONTAINER, "it deletes data volumes", "docker podman nerdctl", sub="volume rm|remove"),
+    Rule(
+        CONTAINER,
+        "it deletes data volumes; leave out -v",
+        "docker podman docker-compose",
+        test=_removes_volumes,
+    ),
+    Rule(
+        CONTAINER,
+        "it stops or deletes every container or image; name yours",
+        "docker podman nerdctl",
+        test=_of_all,
+    ),
+    Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", test=_unconfined),
+    Rule(CONTAINER, "it speaks to the container host itself", "curl nc socat", test=_controls),
+    Rule(CONTAINER, "it deletes what others may use", "podman docker", sub="system reset"),
+    Rule(CONTAINER, "it deletes what others may use", "docker", sub="swarm leave"),
+)

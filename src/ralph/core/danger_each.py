@@ -1,0 +1,139 @@
+"""What `find` and `xargs` run for everything that they find or read."""
+
+from ralph.core.danger_inner import after_flags
+from ralph.core.danger_paths import FREE_PLACE, ROOT
+from ralph.core.shell_text import ANY, EACH, FREE, NAMED, names, traces, unknown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.core.danger_rule import Call
+
+_XARGS_VALUED = (
+    "-I -n -P -L -s -a -d -E --max-args --max-procs --replace --delimiter --arg-file -j --jobs"
+)
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FIND_PRINTS = frozenset({"-fprint", "-fprintf", "-fls", "-fprint0"})
+_PATTERNS = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
+_NARROW = _PATTERNS | names(
+    "-regex -iregex -mtime -mmin -newer -size -empty -ctime -atime -perm -user -amin -cmin -inum"
+    " -samefile"
+)
+_MOST_ITEMS = 200
+
+
+def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
+    """What `xargs` or `parallel` runs, with what it is sent."""
+    argv = after_flags(call.words, _XARGS_VALUED.split(), 0)
+    if call.name == "parallel" and ":::" in argv:
+        place = argv.index(":::")
+        argv, stdin = argv[:place], "\n".join(argv[place + 1 :])
+    if call.name == "parallel" and len(argv) == 1:
+        argv = ["sh", "-c", argv[0]]
+    argv = argv or ["echo"]
+    text = ANY if stdin is None else stdin
+    mark = call.value("-I", "--replace", "-i")
+    if mark is None and call.name == "parallel":
+        mark = "{}"
+    lines = list(dict.fromkeys(text.splitlines()))[:_MOST_ITEMS] or [""]
+    if mark is not None and any((mark or "{}") in word for word in argv):
+        return [[word.replace(mark or "{}", line.strip()) for word in argv] for line in lines]
+    if unknown(text):
+        return [[*argv, f"{ANY}{traces(text)}"]]
+    if call.has("--null", "--delimiter") or call.has_letter("0d", "InPLsEa"):
+        return [[*argv, *filter(None, text.replace("\\0", "\n").splitlines())]]
+    return [[*argv, *text.split()]]
+
+
+def find_actions(call: "Call") -> list[list[str]]:
+    """What `find` runs, and what it deletes, as commands."""
+    starts, rest = find_starts(call.words)
+    found = _found(call, starts, rest)
+    made = [["rm", "-rf", *found]] if "-delete" in rest else []
+    for place, word in enumerate(rest):
+        if word in _FIND_RUNS:
+            made += _exec(rest[place + 1 :], found)
+        if word in _FIND_PRINTS and place + 1 < len(rest):
+            made.append(["tee", rest[place + 1]])
+    return made
+
+
+def _found(call: "Call", starts: list[str], rest: list[str]) -> list[str]:
+    """What it finds: by the patterns that are given, below where it starts, or all of that."""
+    cwd = call.state.cwd
+    kinds = {call.places.kind(start, cwd) for start in starts}
+    if ROOT in kinds and not is_narrow(rest):
+        return [f"{FREE}{EACH}", *(start for start in starts if kinds != {ROOT})]
+    patterns = _patterns(rest)
+    if patterns:
+        return [_below(start, pattern) for start in starts for pattern in patterns]
+    special = any(call.places.is_git(s, cwd) or call.places.steers(s, cwd) for s in starts)
+    if kinds <= {FREE_PLACE, ROOT} and not special:
+        return [FREE]
+    return [_below(start, NAMED) for start in starts]
+
+
+def _below(start: str, pattern: str) -> str:
+    return pattern if pattern.startswith(start) else f"{start.rstrip('/')}/{pattern}"
+
+
+def is_narrow(rest: list[str]) -> bool:
+    """Whether some are chosen, by a test that is not turned around, wherever something is done."""
+    branches = _branches(rest)
+    acting = [branch for branch in branches if branch.acts] or branches
+    if "(" in rest:
+        return any(branch.narrow for branch in branches)
+    return all(branch.narrow for branch in acting)
+
+
+def _patterns(rest: list[str]) -> list[str]:
+    return [pattern for branch in _branches(rest) for pattern in branch.patterns]
+
+
+class _Branch:
+    """What stands between two `-o`: whether it chooses, and whether it does something."""
+
+    __slots__ = ("acts", "narrow", "patterns", "pruned")
+
+    def __init__(self) -> None:
+        self.acts = self.narrow = self.pruned = False
+        self.patterns: list[str] = []
+
+    def take(self, word: str, following: str) -> None:
+        """A test that what is found passes."""
+        self.narrow = self.narrow or word in _NARROW
+        self.patterns += [following] if word in _PATTERNS else []
+
+
+def _branches(rest: list[str]) -> list[_Branch]:
+    """The branches of an expression, without those that only say where not to look: `-path x
+    -prune -o ...`"""
+    branches = [_Branch()]
+    turned = False
+    for word, following in zip(rest, [*rest[1:], ""], strict=False):
+        if word in ("-o", "-or"):
+            branches.append(_Branch())
+        elif word in _FIND_RUNS or word == "-delete":
+            branches[-1].acts = True
+        elif word == "-prune":
+            branches[-1].pruned = True
+        elif not turned:
+            branches[-1].take(word, following)
+        turned = word in ("!", "-not") or (turned and word == "(")
+    return [branch for branch in branches if branch.acts or not branch.pruned]
+
+
+def find_starts(words: list[str]) -> tuple[list[str], list[str]]:
+    """Where `find` begins, and the rest of its words."""
+    place = 0
+    while place < len(words) and words[place] in ("-H", "-L", "-P"):
+        place += 1
+    end = place
+    while end < len(words) and words[end][:1] not in ("-", "(", "!"):
+        end += 1
+    return words[place:end] or ["."], words[end:]
+
+
+def _exec(words: list[str], found: list[str]) -> list[list[str]]:
+    end = next((i for i, w in enumerate(words) if w in (";", "+")), len(words))
+    argv = words[:end]
+    return [[word.replace("{}", item) for word in argv] for item in found]
