@@ -15,6 +15,11 @@ import ctypes, sys
 sys.exit(0 if ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0 else 1)  # PTRACE_ATTACH
 """
 
+# A key for the user, and a look for the session's keyring.
+NUMBERS = 'import ctypes, os, sys; n = 248 if os.uname().machine == "x86_64" else 217; '
+KEY = f'{NUMBERS} sys.exit(ctypes.CDLL(None).syscall(n, b"user", b"ralph", b"x", 1, -4) < 0)'
+SESSION = f"{NUMBERS} sys.exit(ctypes.CDLL(None).syscall(n + 2, 0, -3, 1) < 0)"
+
 
 @pytest.mark.parametrize(
     "script",
@@ -36,6 +41,10 @@ sys.exit(0 if ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0 else 1)  # PTRACE_ATTAC
         "touch {beside}",
         "ls /run/* 2> /dev/null",
         f"python3 -c '{TRACE}'",
+        "chmod 600 /dev/null",  # root's, of the host
+        "chmod 600 /proc/self/fd/0",
+        f"python3 -c '{KEY}'",
+        f"python3 -c '{SESSION}'",
     ],
 )
 def test_what_fails_in_a_sandbox(tmp_path: Path, script: str) -> None:
@@ -48,6 +57,15 @@ def test_what_fails_in_a_sandbox(tmp_path: Path, script: str) -> None:
         done = sandbox.bash(script.format(state=state, beside=beside))
     assert done.code != 0, done
     assert not os.path.exists(beside)
+
+
+def test_devices_work(tmp_path: Path) -> None:
+    project = tree(tmp_path / "project", a="1\n")
+    script = "echo x > /dev/null; head -c 2 /dev/zero | wc -c; echo x > /dev/full || echo full"
+    before = os.stat(os.devnull).st_mode
+    with overlay.open(str(project), policy()) as sandbox:
+        assert sandbox.bash(f"{script}; cat < /dev/null").output.split() == [b"2", b"full"]
+    assert os.stat(os.devnull).st_mode == before
 
 
 def test_its_first_process_cannot_be_killed_from_inside(tmp_path: Path) -> None:

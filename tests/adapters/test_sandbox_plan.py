@@ -15,7 +15,12 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay
 from ralph.adapters.sandbox.interface import OFF, ON, Network, Policy
-from ralph.adapters.sandbox.plan import MOST_PORTS, environment_of, local_ports
+from ralph.adapters.sandbox.plan import (
+    MOST_PORTS,
+    environment_of,
+    local_ports,
+    repository_outside,
+)
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -65,6 +70,99 @@ def test_which_proxy_a_command_finds(
     found = environment_of(Policy(environ, "/state", network=network), "overlay", port)
     assert (found.get("HTTPS_PROXY"), found.get("NO_PROXY")) == (proxy, direct)
     assert found["KEPT"] == "x"
+
+
+# ------------------------------------------------------------------ where the project lies
+
+
+@pytest.mark.parametrize("above", ["", "inner"], ids=["the same", "above it"])
+def test_a_project_in_the_state_directory_is_refused(tmp_path: Path, above: str) -> None:
+    """It would be hidden, and work in it lost."""
+    project = tree(tmp_path / above, a="1\n")
+    wish = replace(policy(), state=str(tmp_path))
+    with pytest.raises(ConfigError, match="state directory") as caught:
+        overlay.open(str(project), wish)
+    assert "RALPH_STATE_DIR" in caught.value.remedy
+    can = overlay.probe(str(project), wish)
+    assert not can.usable
+    assert "state directory" in can.why
+
+
+def test_the_whole_system_is_not_usable() -> None:
+    can = overlay.probe("/", policy())
+    assert (can.usable, can.contain) == (False, False)
+    assert "the whole system" in can.why
+
+
+MOUNT = """
+import os, sys
+from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox.interface import Policy
+from ralph.errors import ConfigError
+policy = Policy(dict(os.environ), sys.argv[2])
+print(overlay.probe(sys.argv[1], policy))
+try:
+    overlay.open(sys.argv[1], policy)
+except ConfigError as error:
+    print(error.message, error.remedy)
+"""
+
+
+@needs_overlay
+def test_a_mount_in_the_project_is_named(tmp_path: Path) -> None:
+    """`auto` by a live probe, which is true for the project: then it takes another."""
+    inner = tmp_path / "project" / "with blank" / "mounted"
+    inner.mkdir(parents=True)
+    (tmp_path / "state").mkdir()
+    script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
+    words = (sys.executable, "-c", MOUNT, str(tmp_path / "project"), str(tmp_path / "state"))
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", script, "sh", str(inner), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    probed, opened = done.stdout.splitlines()
+    for said in (probed, opened):
+        assert f"{inner} is mounted in the project" in said
+        assert "worktree" in said
+        assert "sysctl" not in said
+    assert "usable=False" in probed
+
+
+GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@y")
+
+
+def repository(directory: Path) -> Path:
+    tree(directory, sub__a="1\n", b="1\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "Begin")):
+        subprocess.run([*GIT, *words], cwd=directory, check=True)
+    return directory
+
+
+@needs_overlay
+@pytest.mark.parametrize("home", [True, False], ids=["at home", "elsewhere"])
+@pytest.mark.parametrize("kind", ["directory", "worktree"])
+def test_a_repository_outside_can_be_read(tmp_path: Path, kind: str, home: bool) -> None:
+    """And nothing is committed that would be lost; which is told."""
+    above = repository(tmp_path / "above")
+    project = above / "sub"
+    if kind == "worktree":
+        project = tmp_path / "linked"
+        subprocess.run([*GIT, "worktree", "add", "-q", str(project)], cwd=above, check=True)
+    wish = replace(policy(), home=str(tmp_path) if home else "")
+    with overlay.open(str(project), wish) as sandbox:
+        assert f"in {above}/.git: nothing can be committed" in sandbox.capabilities.lacks
+        assert sandbox.git("log", "--format=%s").output == b"Begin\n"
+        assert sandbox.git("status", "--porcelain").output == b""
+        assert b"a | 1 +" in sandbox.bash("echo >> $(find . -name a); git diff --stat").output
+        assert sandbox.run(*GIT, "commit", "-qam", "x").code != 0
+        assert sandbox.bash(f"echo x > {above}/.git/config").code != 0
+    assert subprocess.check_output(["git", "log", "--format=%s"], cwd=above) == b"Begin\n"
+
+
+def test_a_repository_in_the_project_is_its_own(tmp_path: Path) -> None:
+    assert repository_outside(str(repository(tmp_path / "project"))) == []
 
 
 CALL_ALL = """

@@ -15,13 +15,11 @@ import pytest
 
 from agents.clis import Json
 from agents.real_agents import PATIENCE, PROMPT, World
-from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.testing.sandbox_stage import overlay_is_usable
 
-USABLE = overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable
 pytestmark = [
     pytest.mark.agents,
-    pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces"),
+    pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces"),
 ]
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -182,6 +182,13 @@ def test_exit_codes(project: Path, command: tuple[str, ...], code: int, said: st
         (("--backend", "worktree", "--network", "off", "--", "true"), ("network",)),
         (("--network", "a b", "--", "true"), ("a b", "pypi.org")),
         (("--network", "", "--", "true"), ("off, on",)),
+        (("--network", "ON", "--", "true"), ("'ON' stands alone and in small letters",)),
+        (("--network", "on,off", "--", "true"), ("'on' stands alone",)),
+        (("--network", "pypi.org,Off", "--", "true"), ("'Off' stands alone",)),
+        (("--network", "pypi.org:0", "--", "true"), ("'0' is no port", "65535")),
+        (("--network", "pypi.org:99999", "--", "true"), ("'99999' is no port",)),
+        (("--network", "[::1]:80", "--", "true"), ("IPv6",)),
+        (("--network", "2001:db8::1", "--", "true"), ("IPv6",)),
         (("-C", "/no/where", "--", "true"), ("/no/where",)),
         (("--nosuch", "--", "true"), ("--nosuch",)),
     ],
@@ -216,6 +223,50 @@ def test_json(project: Path) -> None:
         "saved": "",
     }
     assert "hello" in done.err
+
+
+@needs_overlay
+@pytest.mark.parametrize("script", ["mkfifo $(seq 60)", "mkdir .git; for n in $(seq 60); do {}"])
+def test_everything_that_is_not_applied_is_named(project: Path, script: str) -> None:
+    """Settled: `--keep` "names it"; not only the first of many."""
+    one = "ln -s /etc out$n; done"
+    done = run("--keep", "--", "sh", "-c", script.format(one))
+    spared = [line for line in done.err.splitlines() if line.endswith(("not kept", "leads out"))]
+    assert len(spared) == 60
+
+
+@pytest.mark.parametrize("backend", ["auto", "worktree", "overlay"])
+def test_a_state_directory_that_is_the_project_is_refused(project: Path, backend: str) -> None:
+    before = contents(project)
+    words = ("sandbox", "run", "--keep", "--backend", backend, "--", "rm", "a")
+    done = ralph(*words, env={"RALPH_STATE_DIR": str(project)})
+    assert_clear(done, 2, "is Ralph's state directory", "export RALPH_STATE_DIR")
+    assert contents(project) == before
+
+
+FULL = """
+import os, sys
+from ralph.adapters.sandbox import apply
+from ralph.cli.main import run_command_line
+def write(*given):
+    os.write(os.open("/dev/full", os.O_WRONLY), b"x")
+apply.Commit.write = write
+sys.exit(run_command_line(sys.argv[1:]))
+"""
+
+
+@needs_overlay
+def test_a_full_state_directory_loses_nothing(project: Path) -> None:
+    """Bad input: "full upper layer": the layer stays, and people are told where."""
+    words = ("sandbox", "run", "--keep", "--", "sh", "-c", "echo 2 > a")
+    done = ralph(*words, command=(RALPH[0], "-c", FULL))
+    assert_clear(done, 2, "could not be kept: No space left", "export RALPH_STATE_DIR=")
+    assert os.environ["RALPH_STATE_DIR"] in done.err
+    (place,) = [line for line in done.err.splitlines() if "What was changed is in" in line]
+    assert (Path(place.partition(" is in ")[2]) / "a").read_text() == "2\n"
+    assert contents(project) == AS_IT_WAS
+    assert run("--discard", "--", "true").code == 0  # which tidies up
+    assert Path(place.partition(" is in ")[2]).exists()
 
 
 def test_direct_works_in_place(project: Path) -> None:

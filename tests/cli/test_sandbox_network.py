@@ -12,16 +12,12 @@ from pathlib import Path
 import pytest
 from run_support import Done, assert_clear, ralph
 
-from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.testing.sandbox_stage import overlay_is_usable
 
 # Python 3.12 warns that forking a process with threads may hang; the child executes at once.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
-    pytest.mark.skipif(
-        not overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable,
-        reason="this machine allows no namespaces",
-    ),
+    pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces"),
 ]
 
 
@@ -53,6 +49,23 @@ def server() -> Iterator[int]:
         threading.Thread(target=serve, daemon=True).start()
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def echo() -> Iterator[int]:
+    """Answers with what it was asked; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            with client:
+                client.sendall(client.recv(10_000))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
 
 
 GET = """
@@ -106,6 +119,55 @@ def test_whom_a_command_called_in_vain_is_told(project: Path) -> None:
     done = run(*flags, "--json", "--", sys.executable, "-c", CALL, *urls)
     assert json.loads(done.out)["refused"] == ["one.invalid", "two.invalid:81"]
     assert json.loads(run("--discard", "--json", "--", "true").out)["refused"] == []
+
+
+HOSTS = """
+import socket, sys, urllib.parse, os
+proxy = urllib.parse.urlsplit(os.environ["http_proxy"])
+head = sys.argv[1].encode().decode("unicode_escape").encode()
+with socket.create_connection((proxy.hostname, proxy.port), 5) as call:
+    call.sendall(head)
+    call.shutdown(socket.SHUT_WR)
+    print(call.makefile("rb").read().decode())
+"""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "Host: internal.invalid\\r\\n",
+        "host: internal.invalid\\r\\nHost: internal.invalid\\r\\n",
+        "",
+    ],
+)
+def test_a_server_is_asked_for_whom_the_list_allows(project: Path, fields: str) -> None:
+    """One address may serve many names."""
+    with echo() as port:
+        head = f"GET http://127.0.0.1:{port}/x HTTP/1.1\\r\\n{fields}A: b\\r\\n\\r\\n"
+        done = run("--discard", "--network", "127.0.0.1", "--", sys.executable, "-c", HOSTS, head)
+    asked = done.out.lower().split("\n")
+    assert [line.strip() for line in asked if line.startswith("host")] == [
+        f"host: 127.0.0.1:{port}"
+    ], done
+    assert "a: b\r" in asked
+    assert "internal.invalid" not in done.out
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "Host : internal.invalid\\r\\n",
+        "A: b\\r\\n Host: internal.invalid\\r\\n",
+        "A: b\\nHost: internal.invalid\\r\\n",
+        ": b\\r\\n",
+        "Content-Length: 4\\r\\nTransfer-Encoding: chunked\\r\\n",
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(project: Path, fields: str) -> None:
+    with echo() as port:
+        head = f"GET http://127.0.0.1:{port}/ HTTP/1.1\\r\\n{fields}\\r\\n"
+        done = run("--discard", "--network", "127.0.0.1", "--", sys.executable, "-c", HOSTS, head)
+    assert done.out.startswith("HTTP/1.1 400")
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "99999"])

@@ -1,17 +1,15 @@
 """The fakes of sandbox tools refuse what the real ones do not know, and keep their sandboxes."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
 from ralph.testing.fake_sandbox import fake_calls, install_fake, machines
+from ralph.testing.sandbox_stage import overlay_is_usable
 
-USABLE = overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable
+USABLE = overlay_is_usable()
 needs_namespaces = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")
 
 

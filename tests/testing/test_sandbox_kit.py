@@ -13,11 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
 from ralph.testing import sandbox_containment
 from ralph.testing.sandbox_kit import BACKENDS, CHECKS, FAKED, faked, main, tried
-from ralph.testing.sandbox_stage import Stage
+from ralph.testing.sandbox_stage import Stage, overlay_is_usable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINMENT = {check.__name__ for check in sandbox_containment.CHECKS}
@@ -33,12 +31,9 @@ NOT_APPLICABLE = {  # so that nothing stops to apply unseen
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
-def can_overlay() -> bool:
-    state = os.path.realpath(os.environ.get("TMPDIR", "/tmp"))
-    return overlay.probe(state, Policy(dict(os.environ), state)).usable
-
-
-needs_overlay = pytest.mark.skipif(not can_overlay(), reason="this machine allows no namespaces")
+needs_overlay = pytest.mark.skipif(
+    not overlay_is_usable(), reason="this machine allows no namespaces"
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -280,7 +280,8 @@ class Keeper:
                 argv,
                 env,
                 file_actions=[
-                    (os.POSIX_SPAWN_DUP2, source, to) for to, source in enumerate(descriptors[1:])
+                    *_terminal(descriptors[1]),
+                    *((os.POSIX_SPAWN_DUP2, one, to) for to, one in enumerate(descriptors[1:])),
                 ],
                 setsid=True,
                 setsigdef=_DEFAULTS,
@@ -357,6 +358,19 @@ def _received(link: socket) -> tuple[bytes, list[int]]:
 def _contents(descriptor: int) -> bytes:
     """All of a file in memory."""
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _terminal(stdin: int) -> "list[tuple[int, int, str, int, int]]":
+    """What makes a terminal the child's own: the leader of a session gets the first that it opens,
+    if that is nobody's yet."""
+    again = f"/proc/self/fd/{stdin}"
+    try:
+        if not os.isatty(stdin):
+            return []
+        os.close(os.open(again, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return []  # somebody else's, after `su`
+    return [(os.POSIX_SPAWN_OPEN, 0, again, os.O_RDWR, 0)]
 
 
 def _signal_group(leader: int, number: int) -> None:

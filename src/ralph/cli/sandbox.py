@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 import click
 
@@ -14,7 +13,7 @@ from ralph.adapters.files import state_root
 from ralph.adapters.process import Exit
 from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
-from ralph.cli import sandbox_terminal
+from ralph.cli import sandbox_question, sandbox_terminal
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.sandbox_lines import (
     change_lines,
@@ -24,14 +23,20 @@ from ralph.cli.sandbox_lines import (
     refused_lines,
     shown,
 )
-from ralph.cli.terminal import is_terminal, style_of
+from ralph.cli.terminal import style_of
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut, Reason
-from ralph.errors import ConfigError
-from ralph.ui.clean import clean
+from ralph.errors import ConfigError, StateError
+from ralph.ui.channel import Channel
 
 _GRACE = 5.0
-_NOT_FOUND, _NOT_EXECUTABLE, _INTERRUPTED = 127, 126, Reason.INTERRUPTED.exit_code
+_NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
+_INTERRUPTED, _CONFIG = Reason.INTERRUPTED.exit_code, Reason.CONFIG.exit_code
+_NOT_KEPT = {
+    "discard": "Discarded.",
+    "interrupted": "Interrupted: nothing is kept.",
+    "": "Nothing is kept: say --keep or --discard.",
+}
 
 
 @click.group(
@@ -171,33 +176,37 @@ class _Visit:
         self._wish = wish
         self._asked = asked  # the signals that came
         self._environ = environ
+        self._interrupted = False  # the command, or the person that was to decide
+        # Whatever becomes of what we say, changes are kept.
+        self._people = Channel(sys.stderr, lambda _: None)
 
     def run(self, backend: str, network: str | None) -> int:
         """Open, run, show, decide; the command's exit code."""
-        from ralph.adapters.sandbox import catalog, landing, overlay
+        from ralph.adapters.sandbox import catalog, landing, overlay, plan
 
         project = current_directory()
         policy = _policy(self._environ)
         wanted = None if network is None else network_of(network)
+        plan.refuse_within(policy.state, project)
         name = catalog.choose(project, policy) if backend == "auto" else backend
         self._check(name)
         policy = replace(policy, network=_network(name, wanted))
         for finished in landing.recover(project, policy.state):
-            _say("An earlier sandbox was killed while it was kept; that is finished now:")
-            _say(*kept_lines(finished))
+            self._say("An earlier sandbox was killed while it was kept; that is finished now:")
+            self._say(*kept_lines(finished))
         try:
             with catalog.backend(name).open(project, policy) as box:
-                _say(_headline(name, policy.network), *_shortcoming(box))
+                self._say(_headline(name, policy.network), *_shortcoming(box))
                 code, started = self._carried_out(box)
                 refused = box.refused()
-                _say(*refused_lines(refused, policy.network))
+                self._say(*refused_lines(refused, policy.network))
                 changes = box.changes() if started else ()
                 kept = self._decide(box, changes) if started else None
         finally:
             overlay.LAUNCHER.close()
-        if self._wish.in_json:
-            _tell(name, policy.network, code, refused=refused, changes=changes, kept=kept)
-        return code
+        code = _INTERRUPTED if self._interrupted and code < _BY_SIGNAL else code
+        told = _told(name, policy.network, code, refused=refused, changes=changes, kept=kept)
+        return self._tell(told, code) if self._wish.in_json else code
 
     def _check(self, name: str) -> None:
         if name in _IN_PLACE and self._wish.fate not in ("safe", "all"):
@@ -213,39 +222,74 @@ class _Visit:
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
             why = "not found in the sandbox" if missing else error.strerror
-            _say(f"{shown(self._wish.command[0])}: {why}")
+            self._say(f"{shown(self._wish.command[0]) or repr('')}: {why}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE, False
-        return _INTERRUPTED if ended.cut else ended.code, True
+        self._interrupted = ended.cut is not None and ended.cut.why == sandbox_terminal.INTERRUPTED
+        if ended.cut is not None and not self._interrupted:
+            self._say(ended.cut.why)
+        return _INTERRUPTED if self._asked else ended.code, True
 
     def _ended(self, box: Sandbox) -> Exit:
         argv = self._wish.command
-        if self._wish.in_json or not sandbox_terminal.is_possible(self._environ):
+        if not argv[0]:
+            raise FileNotFoundError
+        if self._wish.in_json or not sandbox_terminal.is_possible():
             return box.attach(argv, 0, 2 if self._wish.in_json else 1, 2).wait(self._cut)
         return sandbox_terminal.carried_out(box, argv, self._cut)
 
     def _cut(self) -> Cut | None:
         """The first signal asks the command to end, the second makes haste."""
-        return Cut("interrupted", _GRACE if len(self._asked) == 1 else 0.0) if self._asked else None
+        grace = _GRACE if len(self._asked) == 1 else 0.0
+        return Cut(sandbox_terminal.INTERRUPTED, grace) if self._asked else None
 
     def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> Kept | None:
         """What becomes of the changes; None: nothing was applied."""
         if not changes:
-            _say("Nothing was changed.")
+            self._say("Nothing was changed.")
             return None
-        _say(*change_lines(changes))
-        if self._asked:
-            _say("Interrupted: nothing is kept.")
-            return None
-        fate = self._wish.fate or _ask(box, changes)
+        self._say(*change_lines(changes))
+        fate = self._fate(box, changes)
         if fate in ("safe", "all"):
-            kept = box.commit(everything=fate == "all")
-            _say(*kept_lines(kept))
+            kept = self._committed(box, everything=fate == "all")
+            self._say(*kept_lines(kept))
             return kept
-        _say("Discarded." if fate == "discard" else "Nothing is kept: say --keep or --discard.")
+        self._say(_NOT_KEPT[fate])
         return None
 
+    def _fate(self, box: Sandbox, changes: tuple[Change, ...]) -> str:
+        """What was wished for, or what a person at the terminal wants; "" without one."""
+        fate = self._wish.fate
+        if not fate and not (self._asked or self._interrupted):
+            fate = sandbox_question.asked(box, changes)
+        self._interrupted = self._interrupted or bool(self._asked) or fate == "interrupted"
+        return "interrupted" if self._interrupted else fate
 
-def _tell(
+    def _committed(self, box: Sandbox, *, everything: bool) -> Kept:
+        from ralph.adapters.sandbox import overlay
+
+        try:
+            return box.commit(everything=everything)
+        except OSError as error:
+            rescued = box.rescue() if isinstance(box, overlay.Overlay) else ""
+            state = shown(state_root(self._environ))
+            raise StateError(
+                f"the changes could not be kept: {error.strerror} (in {state})",
+                f"{rescued}\nMake room there, or name another place: export RALPH_STATE_DIR=DIR",
+            ) from error
+
+    def _tell(self, told: dict[str, object], code: int) -> int:
+        """All of it, for programs; the exit code, which is an error where a disk is full."""
+        lost: list[str] = []
+        Channel(sys.stdout, lost.append).write([json.dumps(told)])
+        for why in lost:
+            self._say(f"stdout {why}")
+        return code or _CONFIG if lost and "closed" not in lost[0] else code
+
+    def _say(self, *lines: str) -> None:
+        self._people.write([f"[ralph] {line}" for line in lines])
+
+
+def _told(
     name: str,
     network: Network,
     code: int,
@@ -253,11 +297,10 @@ def _tell(
     refused: tuple[str, ...],
     changes: tuple[Change, ...],
     kept: Kept | None,
-) -> None:
-    """All of it, for programs."""
+) -> dict[str, object]:
     done = kept or Kept()
     lists = {k: getattr(done, k) for k in ("held", "changed", "failed")}
-    found = {
+    return {
         "backend": name,
         "network": str(network),
         "refused": list(refused),
@@ -268,7 +311,6 @@ def _tell(
         **{k: [{"path": s.path, "why": s.why} for s in v] for k, v in lists.items()},
         "saved": done.saved,
     }
-    print(json.dumps(found), flush=True)
 
 
 def _policy(environ: dict[str, str]) -> Policy:
@@ -306,20 +348,6 @@ def _shortcoming(box: Sandbox) -> tuple[str, ...]:
     return (f"{lacks[0].upper()}{lacks[1:]}.",) if lacks else ()
 
 
-def _ask(box: Sandbox, changes: tuple[Change, ...]) -> str:
-    """What a person at the terminal wants; "" without one."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        return ""
-    while True:
-        question = "[ralph] Keep these changes? [y]es, [n]o, [d]iff: "
-        answer = click.prompt(question, "n", prompt_suffix="", show_default=False, err=True)
-        if answer[:1].lower() == "d":
-            for change in changes:
-                print(clean(box.diff(change)), end="", file=sys.stderr)
-            continue
-        return "safe" if answer[:1].lower() == "y" else "discard"
-
-
 @contextmanager
 def _signals() -> Iterator[list[int]]:
     """Count what would end us while the command runs."""
@@ -331,9 +359,3 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-def _say(*lines: str, to: TextIO | None = None) -> None:
-    stream = to or sys.stderr
-    if stream is not None and lines:
-        print(*(f"[ralph] {line}" for line in lines), sep="\n", file=stream, flush=True)

@@ -12,7 +12,8 @@ from ralph.core.words import counted
 from ralph.ui.style import Style, Tone
 
 _MOST = 40  # changes that are listed one by one
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,5})?")
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,9})?")
+_LARGEST_PORT = 65535
 _WIDTH = max(map(len, Kind))
 
 
@@ -21,13 +22,28 @@ def network_of(text: str) -> Network:
     if text in ("off", "on"):
         return ON if text == "on" else Network()
     hosts = [host.strip() for host in text.split(",") if host.strip()]
-    wrong = next((host for host in hosts if not _HOST.fullmatch(host)), None)
-    if wrong is not None or not hosts:
+    why = next(filter(None, map(_wrong, hosts)), "" if hosts else f"{text!r} is no host")
+    if why:
         raise click.BadParameter(
-            f"{wrong or text!r} is no host: say off, on, or hosts as in pypi.org,*.npmjs.org:443.",
+            f"{why}: say off, on, or hosts as in pypi.org,*.npmjs.org:443.",
             param_hint="'--network'",
         )
     return Network(hosts=tuple(hosts))
+
+
+def _wrong(host: str) -> str:
+    """Why something on the list can be no host; "" if it can be one."""
+    if host.lower() in ("on", "off"):
+        return f"{host!r} stands alone and in small letters"
+    if host.startswith("[") or host.count(":") > 1:
+        return f"{host!r}: an address of IPv6 cannot be on the list, only its name"
+    if not _HOST.fullmatch(host):
+        return f"{host!r} is no host"
+    name, colon, port = host.partition(":")
+    if colon and not 0 < int(port) <= _LARGEST_PORT:
+        example = f"--network {name}:8080"
+        return f"{host!r}: {port!r} is no port, which is from 1 to {_LARGEST_PORT} ({example})"
+    return ""
 
 
 def shown(path: str) -> str:
@@ -78,10 +94,8 @@ def refused_lines(refused: tuple[str, ...], network: Network) -> Iterator[str]:
 def _spared_lines(heading: str, spared: tuple[Spared, ...]) -> Iterator[str]:
     if spared:
         yield f"{heading}:"
-    for one in spared[:_MOST]:
+    for one in spared:  # all of them: what is not named here is taken for applied
         yield f"  {shown(one.path)}: {one.why}"
-    if len(spared) > _MOST:
-        yield f"  ... and {len(spared) - _MOST} more"
 
 
 def probe_lines(found: tuple[Probed, ...], name: str | None, style: Style) -> Iterator[str]:

@@ -5,54 +5,75 @@ On the person's own it could neither be a job that Ctrl+C and Ctrl+Z reach, nor 
 
 import fcntl
 import os
-import select
-import shutil
 import signal
 import termios
 import tty
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ralph.adapters.process import Exit
 from ralph.adapters.sandbox.interface import Sandbox
+from ralph.adapters.sandbox.streams import write_all
+from ralph.core.value import replace
 from ralph.core.verdict import Cut
 
 _SIZE = 8  # bytes: rows, columns, and both in pixels
-_LEADER = ("setsid", "--wait", "--ctty")
+_LOCAL, _CHARACTERS = 3, 6  # in what termios tells
+_ENDED_BY_KEY = (128 + signal.SIGINT, 128 + signal.SIGQUIT)
+INTERRUPTED = "interrupted"
 
 
-def is_possible(environ: Mapping[str, str]) -> bool:
-    """Whether a person is at both ends, and there is what gives a command its terminal."""
-    found = shutil.which(_LEADER[0], path=environ.get("PATH"))
-    return found is not None and all(map(os.isatty, (0, 1)))
+def is_possible() -> bool:
+    """Whether a person is at both ends."""
+    return all(map(os.isatty, (0, 1)))
 
 
 def carried_out(box: Sandbox, argv: tuple[str, ...], watch: Callable[[], Cut | None]) -> Exit:
-    """Run a command on a terminal of its own; OSError if that cannot be started."""
+    """Run a command on a terminal of its own; OSError if that cannot be started.
+
+    One that was ended by Ctrl+C is cut. Whether it was, its end tells: an editor has other uses for
+    that key, and a shell goes on.
+    """
     ours, theirs = os.openpty()
     try:
         _copy_size(ours)
         error = theirs if os.isatty(2) else 2
-        child = box.attach((*_LEADER, *argv), theirs, theirs, error)
+        child = box.attach(argv, theirs, theirs, error)
         # We hold the other end too, so that reading ours never fails.
-        child.readers[os.dup(ours)] = lambda data: _write(1, data)
-        child.readers[os.dup(0)] = lambda data: _write(ours, data)
+        keys = _Keys(ours)
+        child.readers[os.dup(ours)] = lambda data: write_all(1, data)
+        child.readers[os.dup(0)] = keys
         with _raw(), _following(ours):
-            return child.wait(watch)
+            ended = child.wait(watch)
     finally:
         os.set_blocking(0, True)  # `wait` reads without waiting, and the terminal is others' too
         os.close(ours)
         os.close(theirs)
+    if keys.interrupted and ended.code in _ENDED_BY_KEY and ended.cut is None:
+        return replace(ended, cut=Cut(INTERRUPTED, 0.0))
+    return ended
 
 
-def _write(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        select.select([], [descriptor], [])
-        try:
-            rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:
-            continue
+class _Keys:
+    """What is typed, on its way to the command."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self.interrupted = False  # by the last key
+
+    def __call__(self, data: bytes) -> None:
+        meant = _interrupting(self._terminal)
+        if data:
+            self.interrupted = data[-1:] in meant
+        write_all(self._terminal, data)
+
+
+def _interrupting(terminal: int) -> tuple[bytes, ...]:
+    """The keys that interrupt what runs there now, if any do."""
+    settings = termios.tcgetattr(terminal)
+    if not settings[_LOCAL] & termios.ISIG:
+        return ()
+    return tuple(settings[_CHARACTERS][which] for which in (termios.VINTR, termios.VQUIT))
 
 
 @contextmanager

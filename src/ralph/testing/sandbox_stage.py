@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
 
 from ralph.adapters.sandbox import catalog
@@ -86,4 +87,6 @@ def overlay_is_usable() -> bool:
     """Whether this machine lets us make namespaces, tried for real."""
     from ralph.adapters.sandbox import overlay
 
-    return overlay.probe("/", Policy(dict(os.environ), os.path.realpath("/tmp"))).usable
+    with tempfile.TemporaryDirectory() as directory:
+        state = os.path.join(directory, "state")
+        return overlay.probe(directory, Policy(dict(os.environ), state)).usable

@@ -263,6 +263,10 @@ def _only_readable(writable: "list[bytes]", *, fresh: bool) -> None:
     """Everything to be read only, then what is ours to be written again."""
     shut = kernel.ATTR_RDONLY | kernel.ATTR_NODEV
     kernel.set_mount(b"/", put=shut | kernel.ATTR_NOSUID, recursive=True)
-    kernel.set_mount(b"/dev", clear=shut, recursive=True)
+    for place in (b"/dev", b"/dev/pts", b"/dev/shm"):
+        kernel.set_mount(place, clear=shut)
+    for path in (b"/dev/" + name for name in _DEVICES):
+        if os.path.exists(path):  # they are the host's: they work, but nobody may chmod them
+            kernel.set_mount(path, clear=kernel.ATTR_NODEV)
     for place in (*writable, *([b"/proc"] if fresh else [])):
         kernel.set_mount(place, clear=kernel.ATTR_RDONLY)

@@ -5,6 +5,7 @@ Standard library only and quick to import: not by ctypes, which costs every star
 
 import _ctypes
 import os
+from sys import byteorder as _ORDER  # noqa: N812
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
@@ -22,6 +23,7 @@ _MOUNT_SETATTR = 442  # the same number on every architecture
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _LAST_CAPABILITY = 63
@@ -31,16 +33,39 @@ _CAPABILITY_VERSION = 0x20080522
 # them leads out.
 OF_ROOT = frozenset({0, 1, 3, 4, 5, 6, 7, 10, 31})
 
+# A filter of system calls: what stands in a call, and the few instructions that we need.
+_FILTER = 2
+_NUMBER, _ARCHITECTURE = 0, 4
+_LOAD, _AND, _IF_EQUAL, _IF_AT_LEAST, _IF_MORE, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x25, 0x06
+_ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # ENOSYS
+_BUT_FOR_X32 = 0xBFFFFFFF
+# The number of add_key, which request_key and keyctl follow, for each architecture.
+_KEYS = {
+    0xC000003E: 248,  # x86_64, and x32
+    0x40000003: 286,  # i386
+    0xC00000B7: 217,  # aarch64
+    0x40000028: 309,  # arm
+    0xC00000F3: 217,  # riscv64
+    0xC0000015: 269,  # ppc64le
+    0x80000016: 278,  # s390x
+}
+
 
 TYPE_CHECKING = False  # as typing has it; importing that would cost more than all the rest
 if TYPE_CHECKING:
     _Simple = _ctypes._SimpleCData[int]  # noqa: SLF001  ctypes does so too
+    _Array = _ctypes.Array["_Byte"]
 else:
     _Simple = _ctypes._SimpleCData  # noqa: SLF001
+    _Array = _ctypes.Array
 
 
 class _Int(_Simple):  # what ctypes calls c_int
     _type_ = "i"
+
+
+class _Byte(_Simple):
+    _type_ = "B"
 
 
 class _Function(_ctypes.CFuncPtr):
@@ -99,3 +124,40 @@ def keep_capabilities(kept: frozenset[int]) -> None:
 def be_untouchable() -> None:
     """Let no process without capabilities trace us, or take our descriptors."""
     _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def forbid_keys() -> None:
+    """Have no system call for keys, from now on and below us: the kernel's keyrings belong to a
+    user or a session, and no namespace holds them off. A kernel without filters stays as it is."""
+    program = b"".join(_instruction(*words) for words in _filter())
+
+    class Program(_Array):
+        _type_ = _Byte
+        _length_ = len(program)
+
+    held = Program.from_buffer_copy(program)
+    size, at = len(program) // 8, _ctypes.addressof(held)
+    try:
+        _call("prctl", _PR_SET_SECCOMP, _FILTER, size.to_bytes(8, _ORDER) + at.to_bytes(8, _ORDER))
+    except OSError:
+        pass
+
+
+def _filter() -> "list[tuple[int, int, int, int]]":
+    """Each an instruction, what it is done with, and how many to skip if so, and if not."""
+    program = [(_LOAD, _ARCHITECTURE, 0, 0)]
+    for architecture, first in _KEYS.items():
+        program += [
+            (_IF_EQUAL, architecture, 0, 6),
+            (_LOAD, _NUMBER, 0, 0),
+            (_AND, _BUT_FOR_X32, 0, 0),
+            (_IF_AT_LEAST, first, 0, 2),
+            (_IF_MORE, first + 2, 1, 0),
+            (_RETURN, _NO_SUCH_CALL, 0, 0),
+            (_RETURN, _ALLOW, 0, 0),
+        ]
+    return [*program, (_RETURN, _ALLOW, 0, 0)]
+
+
+def _instruction(code: int, operand: int, then: int, otherwise: int) -> bytes:
+    return code.to_bytes(2, _ORDER) + bytes((then, otherwise)) + operand.to_bytes(4, _ORDER)

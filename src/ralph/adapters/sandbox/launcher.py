@@ -17,13 +17,15 @@ from _socket import (
     socket,
     socketpair,
 )
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any
 
 from ralph.adapters import keeper_process, proc
 from ralph.adapters.keeper import Keeper, LostError
 from ralph.adapters.keeper_process import Launched
 from ralph.adapters.process import Child, Command, Streams, pidfd_of
 from ralph.adapters.sandbox.plan import MOST_PORTS
+from ralph.adapters.sandbox.streams import Logged, Passed
 
 if TYPE_CHECKING:
     from ralph.adapters.sandbox.furnish import Plan
@@ -147,8 +149,11 @@ class Attaching(Keeper):
 
     def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
         """Start a child on these streams; OSError if it cannot be started."""
+        return self._attached(command, Given(stdin, stdout, stderr))
+
+    def _attached(self, command: Command, streams: Streams) -> Child:
         try:
-            return self._start(command, Given(stdin, stdout, stderr))
+            return self._start(command, streams)
         except LostError as error:
             raise OSError(errno.EAGAIN, f"the keeper was lost: {error}") from error
 
@@ -160,6 +165,23 @@ class Inner(Attaching):
         super().__init__(begun=begun)
         self._process = pidfd_of(begun.pid)
         self.begin()
+
+    def __call__(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start a child. A log is written by us: as a descriptor it could be emptied."""
+        if log is None:
+            return super().__call__(command, on_output, on_error)
+        return self._attached(command, Logged(command, log))
+
+    def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a child on these streams, of which files stay outside."""
+        streams = Passed(stdin, stdout, stderr)
+        return streams.child(self._attached(command, streams))
 
     def begin(self) -> None:
         """It was begun by the launcher; one outside would run commands outside."""

@@ -53,12 +53,12 @@ class StepError(Exception):
 
 def main() -> None:
     """Make sandboxes until Ralph is gone; they end with us."""
+    _close_all_but_the_link()
     sys.path.append(_directory_of_ralph())
-    os.set_inheritable(LINK, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     from ralph.adapters import keeper_process
-    from ralph.adapters.sandbox import furnish, kernel  # noqa: F401  once, for all that we fork
+    from ralph.adapters.sandbox import first, furnish, kernel  # noqa: F401  once, for all we fork
 
     link = socket(fileno=LINK)
     poller = select.poll()
@@ -68,6 +68,18 @@ def main() -> None:
         keeper_process.reap(lambda *_: None)
         if poller.poll(0) and not _serve(link):
             os._exit(0)
+
+
+def _close_all_but_the_link() -> None:
+    """What we inherited leads to the host, past every mount, and nothing of it may get into a
+    sandbox. Not by numbers up to the limit, which may have been lowered since."""
+    os.set_inheritable(LINK, False)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > LINK:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one that was listed with
 
 
 def _directory_of_ralph() -> str:
@@ -183,8 +195,7 @@ def _write(path: str, text: str) -> None:
 
 def _be_first(plan: "Plan", answer: socket) -> None:
     """Furnish the place and keep it."""
-    from ralph.adapters import keeper_process
-    from ralph.adapters.sandbox import furnish, kernel
+    from ralph.adapters.sandbox import first, furnish, kernel
 
     kernel.die_with_parent(signal.SIGKILL)
     os.chdir("/")
@@ -199,7 +210,7 @@ def _be_first(plan: "Plan", answer: socket) -> None:
     _say(answer, "ready", facts, given=given)
     for descriptor in given:
         os.close(descriptor)
-    keeper_process.Keeper(answer).serve()
+    first.First(answer).serve()
     os._exit(0)
 
 
@@ -207,6 +218,7 @@ def _lower_ourselves(plan: "Plan") -> None:
     from ralph.adapters.sandbox import kernel
 
     kernel.keep_capabilities(kernel.OF_ROOT if plan["root"] else frozenset())
+    kernel.forbid_keys()
     kernel.die_with_parent(signal.SIGKILL)  # a change of privileges takes the wish back
     kernel.be_untouchable()  # we are ours as long as nobody speaks to Ralph in our name
 

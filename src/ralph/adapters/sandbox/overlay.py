@@ -4,7 +4,7 @@ decides who may be called."""
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ralph.adapters.files import ensure_state_root
 from ralph.adapters.git import git_output
@@ -14,7 +14,14 @@ from ralph.adapters.sandbox.compare import layer_changes
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy
 from ralph.adapters.sandbox.launcher import Launcher, Opened, RefusedError
 from ralph.adapters.sandbox.layered import Layered
-from ralph.adapters.sandbox.plan import environment_of, local_ports, plan_of
+from ralph.adapters.sandbox.plan import (
+    environment_of,
+    local_ports,
+    mounted_in,
+    plan_of,
+    refuse_within,
+    repository_outside,
+)
 from ralph.adapters.sandbox.proxy import Proxy
 from ralph.adapters.sandbox.tree import Tree
 from ralph.errors import ConfigError, RalphError
@@ -28,6 +35,7 @@ def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interfac
     moment = Moment()
     LAUNCHER.begin()  # it gets ready while we go on
     project = real_project(project)
+    refuse_within(policy.state, project)
     kept = place.claim(policy.state, project, policy.name)
     try:
         plan = plan_of(project, policy, kept.path)
@@ -36,6 +44,7 @@ def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interfac
         opened = LAUNCHER.open(plan)
     except RefusedError as error:
         kept.remove()
+        _refuse_mounts(project)  # which would be the reason
         raise ConfigError(str(error), remedy(error)) from error
     except BaseException:
         kept.remove()
@@ -50,7 +59,7 @@ class Overlay(Layered):
         self, project: str, policy: Policy, kept: place.Place, opened: Opened, moment: int
     ) -> None:
         root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
-        lacks = f"the home directory is read only: {opened.home}" if opened.home else ""
+        lacks = "; ".join(_shortcomings(project, opened))
         why = f"changes are kept {opened.kept}{root}{'; ' if lacks else ''}{lacks}"
         able = Capabilities(True, True, True, why, lacks=lacks)
         tree = Tree(opened.merged)
@@ -119,6 +128,27 @@ class Overlay(Layered):
     def _part(self) -> None:
         self._opened.forget()
 
+    def rescue(self) -> str:
+        """Close after a commit that failed, but keep what was changed where that is possible; words
+        about it, or ""."""
+        self._end()
+        self._open = False
+        self._part()
+        if os.path.exists(os.path.join(self._place.path, place.JOURNAL)):
+            self._place.leave()
+            return "It is finished by the next: ralph sandbox run"
+        above, name = os.path.split(self._place.path)
+        held = os.path.join(os.path.dirname(above), "held")
+        try:
+            os.makedirs(held, mode=0o700, exist_ok=True)
+            # In the same file system, so that it takes no room.
+            os.rename(os.path.join(self._place.path, "upper"), os.path.join(held, name))
+        except OSError:
+            held = ""
+        kept = held and self._opened.kept == "on disk"
+        self._place.remove()
+        return f"What was changed is in {os.path.join(held, name)}" if kept else ""
+
     def close(self) -> None:
         """End what runs, and leave nothing behind."""
         if self._open:
@@ -134,11 +164,29 @@ class Overlay(Layered):
         return ours if seen else shutil.which("python3", path="/usr/local/bin:/usr/bin") or ours
 
 
+def _shortcomings(project: str, opened: Opened) -> Iterator[str]:
+    if opened.home:
+        yield f"the home directory is read only: {opened.home}"
+    for path in repository_outside(project)[:1]:
+        yield f"git's directory lies outside of the project, in {path}: nothing can be committed"
+
+
+def _refuse_mounts(project: str) -> None:
+    for path in mounted_in(project):
+        raise ConfigError(
+            f"{path} is mounted in the project, which cannot have a layer over it then",
+            "Unmount that, or use worktree.",
+        )
+
+
 def probe(project: str, policy: Policy) -> Capabilities:
     """Try it for real: a file in it is in the layer, the host is clean, the network is shut."""
     from ralph.adapters.sandbox.trial import trial
 
     try:
+        project = real_project(project)
+        refuse_within(policy.state, project)
+        _refuse_mounts(project)
         ensure_state_root(policy.state)
         with tempfile.TemporaryDirectory(prefix="ralph-probe-", dir=policy.state) as place_:
             return trial(open, place_, policy)

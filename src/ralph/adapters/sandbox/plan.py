@@ -2,6 +2,7 @@
 their environment."""
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from ralph.adapters.sandbox.interface import Network, Policy
@@ -17,6 +18,7 @@ _LARGEST_PORT = 65535
 MOST_PORTS = 64  # a message holds so many descriptors, and some more
 _PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is over them can be written anyway
 _LARGEST_POINTER = 4096
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def plan_of(project: str, policy: Policy, place: str) -> "Plan":
@@ -26,10 +28,9 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
     hidden = [os.path.realpath(path) for path in (policy.state, *policy.hidden)]
     home = _home(project, policy.home, hidden)
     visible = [os.path.realpath(path) for path in policy.visible]
-    if home:
-        # What git writes outside of the project would be lost with the layer over the home
-        # directory, a commit in a linked worktree say. Read only, it is refused instead.
-        visible += [path for path in (_repository(project),) if path]
+    # Read only: what git writes outside of the project, a commit in a linked worktree say, would be
+    # lost with the layer over the home directory, and is refused instead.
+    visible += repository_outside(project, home)
     return {
         "project": os.fsencode(project),
         "place": os.fsencode(place),
@@ -56,16 +57,48 @@ def _is_within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory}/")
 
 
-def _repository(project: str) -> str:
-    """The directory of git that belongs to a project and lies outside of it; "" if none does."""
+def repository_outside(project: str, home: str = "") -> list[str]:
+    """What git needs of a project's repository that lies outside of it, its own directory first.
+
+    Where a directory of a repository is the project, that is also the rest of its files, unless the
+    home directory shows them anyway.
+    """
     here = project
     while not os.path.lexists(os.path.join(here, ".git")):
         above = os.path.dirname(here)
         if above == here:
-            return ""
+            return []
         here = above
     found = _pointed_to(os.path.join(here, ".git"))
-    return "" if _is_within(found, project) else found
+    if _is_within(found, project):
+        return []
+    seen = here in (project, "/", *_PRIVATE) or (home and _is_within(here, home))
+    return [found] if seen else [found, here]
+
+
+def mounted_in(project: str) -> list[str]:
+    """Where other file systems are mounted below a project."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            places = [_ESCAPED.sub(_unescaped, line.split(b" ")[4]) for line in file]
+    except OSError:
+        return []
+    return [place for place in map(os.fsdecode, places) if place.startswith(f"{project}/")]
+
+
+def _unescaped(found: "re.Match[bytes]") -> bytes:
+    return bytes((int(found[1], 8),))
+
+
+def refuse_within(state: str, project: str) -> None:
+    """ConfigError for a project in Ralph's state directory, which every sandbox hides."""
+    state = os.path.realpath(state)
+    if _is_within(project, state):
+        how = "is" if project == state else "lies in"
+        raise ConfigError(
+            f"{project} {how} Ralph's state directory, which a sandbox hides",
+            "Put that elsewhere: export RALPH_STATE_DIR=~/.local/state/ralph",
+        )
 
 
 def _pointed_to(path: str) -> str:

@@ -197,6 +197,8 @@ def _asked(head: bytes) -> tuple[str, str, int, bytes]:
     """Method, host, port, and what to send on; ValueError for what is no request to a proxy."""
     line, _, fields = head.partition(b"\r\n")
     method, target, version = line.decode("latin-1").split(" ")
+    if not line.isascii() or not line.decode("ascii").isprintable():
+        raise ValueError
     if method == "CONNECT":
         host, _, port = target.rpartition(":")
         return method, host.strip("[]"), int(port), b""
@@ -206,13 +208,32 @@ def _asked(head: bytes) -> tuple[str, str, int, bytes]:
     place = place.rpartition("@")[2]
     host, colon, port = place.rpartition(":") if not place.endswith("]") else ("", "", "")
     where = (host, int(port)) if colon else (place, _DEFAULT_PORT)
-    kept = [f for f in fields.split(b"\r\n") if f and not f.lower().startswith(_HOP)]
     request = f"{method} /{path} {version}".encode("latin-1")
-    forward = b"\r\n".join([request, *kept, b"Connection: close", b"", b""])
+    own = (b"Host: " + place.encode("latin-1"), b"Connection: close")
+    forward = b"\r\n".join([request, *own, *_passed_on(fields), b"", b""])
     return method, where[0].strip("[]"), where[1], forward
 
 
-_HOP = (b"proxy-", b"connection:", b"keep-alive:")
+def _passed_on(fields: bytes) -> "list[bytes]":
+    """The fields for the server. Whom to call is in the request's first line only: a server may
+    have others by other names. ValueError for what two programs could read in two ways."""
+    kept = [field for field in fields.split(b"\r\n") if field]
+    for field in kept:
+        name, colon, rest = field.partition(b":")
+        plain = bool(name) and _OF_A_FIELD.issuperset(name.lower())
+        if not colon or not plain or b"\n" in rest or b"\r" in rest:
+            raise ValueError
+    names = [field.partition(b":")[0].lower() for field in kept]
+    if b"transfer-encoding" in names and b"content-length" in names:
+        raise ValueError
+    return [field for field, name in zip(kept, names, strict=True) if not _is_ours(name)]
+
+
+def _is_ours(name: bytes) -> bool:
+    return name in (b"host", b"connection", b"keep-alive") or name.startswith(b"proxy-")
+
+
+_OF_A_FIELD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
 
 
 def _relay(client: "socket.socket", server: "socket.socket", first: bytes) -> None:

@@ -1,0 +1,63 @@
+"""What a person is asked after a command in a sandbox: whether its changes are kept."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ralph.adapters.sandbox.interface import Change, Sandbox
+from ralph.cli.terminal import is_terminal
+from ralph.ui.clean import clean
+
+_QUESTION = "[ralph] Keep these changes? [y]es, [n]o, [d]iff: "
+_ANSWERS = {
+    **dict.fromkeys(("y", "yes"), "safe"),
+    **dict.fromkeys(("", "n", "no"), "discard"),
+    **dict.fromkeys(("d", "diff"), "diff"),
+}
+
+
+def asked(box: Sandbox, changes: tuple[Change, ...]) -> str:
+    """`safe`, `discard`, or `interrupted`; "" where nobody can be asked."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return ""
+    try:
+        with _signals_that_end():
+            while (answer := _answer()) == "diff":
+                for change in changes:
+                    _put(clean(box.diff(change)))
+    except KeyboardInterrupt:
+        _put("\n")
+        return "interrupted"
+    except OSError:
+        return "interrupted"  # the terminal is gone
+    return answer
+
+
+def _answer() -> str:
+    """One that we know; the end of the input is a no."""
+    while True:
+        _put(_QUESTION)
+        line = sys.stdin.buffer.readline()
+        if not line:
+            _put("\n")
+        meant = _ANSWERS.get(line.decode("utf-8", "replace").strip().lower())
+        if meant is not None:
+            return meant
+        _put("[ralph] Say y, n or d.\n")
+
+
+def _put(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _signals_that_end() -> Iterator[None]:
+    """A signal ends the question; at other times they are only counted."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
