@@ -51,7 +51,7 @@ cover: export COVERAGE_PROCESS_START := $(CURDIR)/pyproject.toml
 cover: export COVERAGE_FILE := $(CURDIR)/.coverage
 cover: venv ## branch coverage of core and streams; less than 100 % fails
 	@$(RUN) coverage erase
-	@$(RUN) pytest -q -n auto -m "not agents and not faults"
+	@$(RUN) pytest -q -n auto $(addprefix tests/,core streams engine profiles hooks ui)
 	@$(RUN) coverage combine --quiet
 	@$(RUN) coverage report --fail-under=100 --include='*/ralph/core/*,*/ralph/streams/*'
 

@@ -36,6 +36,11 @@ GOOD, BAD = Turn(), Turn(exit_code=1, stderr="oops")
             "Attempt 1: Agent could not be started: not found",
         ),
         (
+            Turn(Ending.CUT, exit_code=143, why="DONE, and it would not end"),
+            DONE,
+            "Attempt 1: Agent was ended: DONE, and it would not end",
+        ),
+        (
             Turn(exit_code=42),
             WAITING,
             "Attempt 1: Agent stopped, waiting without restart: exit code 42",

@@ -223,7 +223,8 @@ def verdict_on(
     from ralph.core.danger import unreadable
 
     before = signal.signal(signal.SIGPROF, _give_up)
-    signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
+    # Again and again: Python ignores what is raised in some places, such as a finalizer.
+    signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS, _MOST_SECONDS)
     try:
         return _by_parsers(command, where, allowed_by_settings(project), second)
     except TooSlow:
