@@ -79,3 +79,14 @@ def git_log(world: World) -> str:
     return subprocess.run(
         command, cwd=world.repo, env=world.environment(), capture_output=True, text=True, check=True
     ).stdout
+
+
+@pytest.mark.parametrize("kind", ["claude"])
+def test_a_run_in_place_by_choice_is_guarded(world: World) -> None:
+    """ADR 26: `--no-sandbox` turns the guard on; claude takes it from its command line."""
+    world.plays(world.shell("git commit --amend -m other; touch amended"), {"text": DONE})
+    run = world.run("-m", "1", "--no-sandbox")
+    assert run.code == 0, run.err
+    assert "the guard judges shell commands" in run.err
+    assert not (world.repo / "amended").exists()
+    assert "guard: refused (git-history)" in world.asked(1)

@@ -266,11 +266,24 @@ def test_what_cannot_be_is_refused(tmp_path: Path, words: tuple[str, ...], said:
     assert not (stage.repo / "ran").exists()
 
 
-def test_a_worktree_undoes_and_the_guard_is_on(tmp_path: Path) -> None:
+def test_a_worktree_undoes_and_contains_nothing_so_that_the_guard_is_wanted(tmp_path: Path) -> None:
     agent = 'echo "$RALPH_GUARD" > guard; pwd > where; echo "<response>DONE</response>"\n'
     stage = Stage(tmp_path).prepare(agent)
     assert stage.call(*PYTHON, *RUN, "--sandbox", "worktree") == 0
     assert (stage.repo / "guard").read_text() == "1\n"
     assert (stage.repo / "where").read_text() != f"{stage.repo}\n"
-    assert "Sandbox: worktree (rollback); the guard judges" in stage.said()
+    assert "Sandbox: worktree (rollback); no guard, unless a hook of your own" in stage.said()
     assert stage.git("worktree", "list").count("\n") == 1
+
+
+def test_what_cannot_be_contained_is_guarded_as_far_as_the_agent_can_be_told(
+    tmp_path: Path,
+) -> None:
+    """ADR 26: direct mode turns the guard on and says so."""
+    stage = Stage(tmp_path).prepare("", {"sandbox": None})
+    (stage.root / "bin" / "claude").symlink_to(stage.root / "bin" / "agent")
+    claude = ("--agent", str(stage.root / "bin" / "claude"), "--dry-run")
+    assert stage.call(*PYTHON, *RUN, *claude, "--no-sandbox") == 0
+    assert "-I -m ralph hook pre-tool" in stage.said()
+    assert stage.call(*PYTHON, *RUN, *claude, "--sandbox") == 0
+    assert stage.said().count("hook pre-tool") == 1, "what is contained needs no guard"

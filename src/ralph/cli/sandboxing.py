@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 DIRECT = "direct"  # in place, because someone said so
 _GUARD = {"RALPH_GUARD": "1"}
+_SETTINGS = "--settings"
 
 
 @value
@@ -26,6 +28,7 @@ class Sandboxing:
     backend: str
     can: Capabilities
     network: Network
+    guard: str = ""  # how the agent is made to ask it, as a setting of its own; "" if it cannot be
 
     @property
     def guarded(self) -> bool:
@@ -42,9 +45,15 @@ class Sandboxing:
         """The first line of a run about it."""
         names = ("contain", "rollback", "egress")
         can = ", ".join(name for name in names if getattr(self.can, name)) or "nothing"
-        guard = "; the guard judges shell commands" if self.guarded else ""
         network = f"; network: {self.network}" if self.can.egress else ""
-        return f"Sandbox: {self.backend} ({can}){network}{guard}"
+        return f"Sandbox: {self.backend} ({can}){network}{self._guard_words()}"
+
+    def _guard_words(self) -> str:
+        if not self.guarded:
+            return ""
+        if self.guard:
+            return "; the guard judges shell commands"
+        return "; no guard, unless a hook of your own asks it (RALPH_GUARD=1 is set)"
 
 
 def sandboxing(plan: "Plan") -> Sandboxing | None:
@@ -60,7 +69,7 @@ def sandboxing(plan: "Plan") -> Sandboxing | None:
     can = catalog.backend(name).probe(plan.workspace, policy)
     if not can.usable:
         raise ConfigError(f"sandbox {name}: {can.why}", "See what is usable: ralph sandbox probe")
-    return Sandboxing(name, can, _network(plan, name, can))
+    return Sandboxing(name, can, _network(plan, name, can), _guard(plan, can))
 
 
 def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
@@ -120,12 +129,20 @@ def _visible(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((os.path.dirname(os.path.abspath(found)), home)))
 
 
-def guard_flags(plan: "Plan") -> tuple[str, ...]:
-    """What makes the agent ask the guard, as far as it can be told on its command line."""
-    if plan.sandbox is None or not plan.sandbox.guarded or plan.kind != "claude":
-        return ()
-    from ralph.hooks import pre_tool
+def _guard(plan: "Plan", can: Capabilities) -> str:
+    """Settings that make the agent ask the guard; only claude takes any on its command line."""
+    from ralph.adapters.agents import split_flags, value_in
 
-    words = f"{sys.executable} -I -S {pre_tool.__file__}"
+    flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
+    if can.contain or plan.kind != "claude" or value_in(flags, (_SETTINGS,)):
+        return ""
+    # Isolated: what stands in the project must not be taken for Ralph.
+    words = f"{shlex.quote(sys.executable)} -I -m ralph hook pre-tool"
     hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": words}]}
-    return ("--settings", json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    return json.dumps({"hooks": {"PreToolUse": [hook]}})
+
+
+def guard_flags(plan: "Plan") -> tuple[str, ...]:
+    """What makes the agent ask the guard."""
+    guard = plan.sandbox.guard if plan.sandbox else ""
+    return (_SETTINGS, guard) if guard else ()

@@ -139,6 +139,7 @@ class HarnessWiring:
             return policy
         from ralph.profiles.sandboxed import sandboxed
 
+        self._layers.tell = tell
         return sandboxed(policy, self._layers)
 
     def agent(self, readers: AgentReaders, start: Starter) -> Agent:

@@ -47,6 +47,8 @@ class Layers:
         self._turn = ""  # the layer of the turn under way; "" for one that leaves nothing
         self._box: Sandbox | None = None  # the turn's
         self._refused: tuple[str, ...] = ()
+        self._lacks = ""  # what was told of it
+        self.tell: Callable[[str], None] = lambda _: None
 
     # -------------------------------------------------------------- turns
 
@@ -151,7 +153,11 @@ class Layers:
         return self._box.bash(f"cat -- {shlex.quote(path)}").output
 
     def _open(self, name: str) -> Sandbox:
-        return self._backend.open(self._project, replace(self._policy, name=name))
+        box = self._backend.open(self._project, replace(self._policy, name=name))
+        if box.capabilities.lacks != self._lacks:
+            self._lacks = box.capabilities.lacks
+            self.tell(f"In the sandbox {self._lacks}.")
+        return box
 
     def _keep(self, box: Sandbox) -> None:
         self._refused = box.refused()
