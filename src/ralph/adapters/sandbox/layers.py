@@ -233,7 +233,7 @@ class _Visit(Child):
 
 def _landed(box: Sandbox, now: float, *, keep: bool) -> Landed:
     count, refused = len(box.changes()), box.refused()
-    if not keep:
+    if not keep and box.capabilities.rollback:
         box.discard()
         return Landed(now, kept=False, count=count, refused=refused)
     return landing.told(box.commit(), now, count=count, refused=refused)

@@ -74,7 +74,7 @@ def open(project: str, policy: Policy) -> "Srt":  # noqa: A001  the interface ha
         raise ConfigError("srt lets nobody call everybody", "Name the hosts: --network HOST,...")
     if why := worktree.problem(project, policy):
         raise ConfigError(f"srt cannot be used: {why}", worktree.REMEDY)
-    kept = place.claim(policy.state, project)
+    kept = place.claim(policy.state, project, policy.name)
     try:
         return Srt(project, policy, kept, moment.passed())
     except BaseException:
@@ -191,8 +191,11 @@ class Srt(worktree.Worktree):
             return all(self._is_mark(f"{path}/{name}") for name in os.listdir(there))
         return os.path.isfile(there) and not os.path.getsize(there)
 
-    def _leave(self) -> None:
+    def _part(self) -> None:
         self._sockets.remove()
+
+    def _leave(self) -> None:
+        self._part()
         self._place.remove()
 
 
