@@ -99,6 +99,9 @@ class Overlay(Layered):
         above = {path[:end] for path in tracked for end in range(len(path)) if path[end] == "/"}
         return frozenset(path for path in paths if path in tracked or path in above)
 
+    def _written(self) -> str:
+        return self._upper
+
     def _source(self, changes: tuple[Change, ...]) -> str:
         if self._opened.kept == "on disk":
             return os.path.join(self._place.path, "upper")

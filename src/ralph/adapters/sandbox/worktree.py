@@ -71,12 +71,15 @@ class Worktree(Layered):
             kept=kept,
             moment=moment,
         )
-        self._manifest = Manifest(tree, git=False)
+        self._manifest = Manifest(tree, git=False, ours=True)
 
     def changes(self) -> tuple[Change, ...]:
         """What has another stamp than at the beginning and differs from the project."""
         found = self._manifest.against(self.origin)
         return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
+
+    def _written(self) -> str:
+        return self.project
 
     def _source(self, changes: tuple[Change, ...]) -> str:
         return self.project

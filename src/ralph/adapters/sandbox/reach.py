@@ -1,0 +1,206 @@
+"""A tree reached by descriptors: no path is too long, no link is followed, and what is ours is
+reached even where its mode keeps us out."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Self
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_HANDLE = os.O_PATH | os.O_NOFOLLOW
+_OF_OURS = b"/proc/self/fd/"  # a descriptor by its name, the only link that we follow
+READ, WRITE = 0o500, 0o700  # what it takes to look into a directory, and to work in it
+_READ_FILE = 0o400
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+Listing = list[tuple[bytes, os.stat_result]]
+
+
+class Reach:
+    """What is below a directory. Paths are relative, b"" is the directory itself.
+
+    With `needs` the modes of our own directories are lifted on the way, and put back by `close`.
+    `modes` are those of a tree that somebody had lifted when he was killed. One descriptor is open
+    at a time, so that neighbours cost nothing and no depth is too much.
+    """
+
+    def __init__(
+        self, root: str | bytes, *, needs: int = 0, modes: Mapping[str, int] | None = None
+    ) -> None:
+        self._root = os.fsencode(root)
+        self._user = os.geteuid()
+        self._needs = needs if self._user else 0  # root is kept out of nothing
+        self._modes = {os.fsencode(path): mode for path, mode in (modes or {}).items()}
+        self._lifted: dict[bytes, tuple[int, int]] = {}  # a directory's number, and its mode
+        self._at: bytes | None = None  # the directory that is open
+        self._open = -1
+
+    # -------------------------------------------------------------- what is there
+
+    def info(self, path: bytes) -> os.stat_result | None:
+        """What stands there itself; None if nothing does, or a link is in the way."""
+        try:
+            if not path:
+                return os.fstat(self.directory(b""))
+            directory, name = self.above(path)
+            return os.lstat(name, dir_fd=directory)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise
+
+    def mode(self, path: bytes, info: os.stat_result) -> int:
+        """The mode that it had before anybody lifted it."""
+        lifted = self._lifted.get(path)
+        own = stat.S_IMODE(info.st_mode) if lifted is None else lifted[1]
+        return self._modes.get(path, own)
+
+    def entries(self, path: bytes) -> Listing:
+        """What is in a directory, each as it is itself."""
+        with os.scandir(self.directory(path)) as found:
+            return [(os.fsencode(one.name), one.stat(follow_symlinks=False)) for one in found]
+
+    def link(self, path: bytes) -> bytes:
+        """Where a link leads."""
+        directory, name = self.above(path)
+        return os.readlink(name, dir_fd=directory)
+
+    def file(self, path: bytes) -> int:
+        """A descriptor to read a file by."""
+        directory, name = self.above(path)
+        try:
+            return os.open(name, _FILE, dir_fd=directory)
+        except PermissionError:
+            if not self._needs:
+                raise
+        with handle_of(directory, name) as (handle, info):
+            _refuse(not stat.S_ISREG(info.st_mode) or info.st_uid != self._user)
+            os.chmod(handle, stat.S_IMODE(info.st_mode) | _READ_FILE)
+            try:
+                return os.open(name, _FILE, dir_fd=directory)
+            finally:
+                os.chmod(handle, stat.S_IMODE(info.st_mode))
+
+    def attribute(self, path: bytes, name: str) -> bytes:
+        """An extended attribute of a directory; empty if it has none."""
+        try:
+            return os.getxattr(self.directory(path), name)
+        except OSError:
+            return b""
+
+    # -------------------------------------------------------------- the way there
+
+    def above(self, path: bytes) -> tuple[int, bytes]:
+        """The directory that holds it, open until the next call, and its name there."""
+        head, _, name = path.rpartition(b"/")
+        if not name or name in (b".", b".."):
+            raise ValueError(f"not a path within the tree: {path!r}")
+        return self.directory(head), name
+
+    def directory(self, path: bytes, *, make: bool = False) -> int:
+        """A directory, open until the next call; every step must be one, not a link to one."""
+        if path == self._at:
+            return self._open
+        if self._at is None or (self._at and not path.startswith(self._at + b"/")):
+            self._begin()
+        assert self._at is not None
+        for step in path[len(self._at) :].split(b"/"):
+            if step:
+                self._enter(step, make=make)
+        return self._open
+
+    def _begin(self) -> None:
+        self._leave()
+        flags = _DIRECTORY & ~os.O_NOFOLLOW if self._root.startswith(_OF_OURS) else _DIRECTORY
+        if self._needs:
+            self._lift(b"", self._root, None)
+        self._open = os.open(self._root, flags)
+        self._at = b""
+
+    def _enter(self, step: bytes, *, make: bool) -> None:
+        path = step if not self._at else b"%b/%b" % (self._at, step)
+        if step == b"..":
+            raise ValueError(f"not a path within the tree: {path!r}")
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(step, 0o700, dir_fd=self._open)
+        if self._needs:
+            self._lift(path, step, self._open)
+        inner = os.open(step, _DIRECTORY, dir_fd=self._open)
+        os.close(self._open)
+        self._open, self._at = inner, path
+
+    def _leave(self) -> None:
+        if self._at is not None:
+            os.close(self._open)
+            self._at = None
+
+    # -------------------------------------------------------------- modes
+
+    def _lift(self, path: bytes, name: bytes, directory: int | None) -> None:
+        """Let us into a directory of ours."""
+        info = os.stat(name, dir_fd=directory, follow_symlinks=directory is None)
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != self._user:
+            return
+        mode = stat.S_IMODE(info.st_mode)
+        before = self._modes.get(path, mode)
+        if before | self._needs != mode:
+            before = mode  # nobody had lifted it, or somebody has set another since
+        if before != mode or mode & self._needs != self._needs:
+            self._lifted.setdefault(path, (info.st_ino, before))
+        if mode & self._needs != self._needs:
+            self._set_mode(name, directory, info.st_ino, mode | self._needs)
+
+    def _set_mode(self, name: bytes, directory: int | None, number: int, mode: int) -> None:
+        """Of the directory with this number, if it still stands there."""
+        if directory is None:
+            os.chmod(name, mode)
+            return
+        with handle_of(directory, name) as (handle, info):
+            if info.st_ino == number and stat.S_ISDIR(info.st_mode):
+                os.chmod(handle, mode)
+
+    def close_directory(self, path: bytes, mode: int, owner: tuple[int, int]) -> None:
+        """Give a directory its owner (root alone can) and its mode; after everything below it."""
+        directory = self.directory(path)
+        if self._user == 0:
+            os.fchown(directory, *owner)
+        if path in self._lifted:  # it is needed still
+            self._lifted[path] = self._lifted[path][0], mode
+        else:
+            os.fchmod(directory, mode)
+
+    def close(self) -> None:
+        """Put back what was lifted, the inner before the outer."""
+        for path, (number, mode) in sorted(self._lifted.items(), reverse=True):
+            with suppress(OSError):
+                if path:
+                    directory, name = self.above(path)
+                    self._set_mode(name, directory, number, mode)
+                else:
+                    self._set_mode(self._root, None, number, mode)
+        self._lifted.clear()
+        self._leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def handle_of(directory: int, name: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
+    """A name for what stands there, which stays with it whatever becomes of the path."""
+    handle = os.open(name, _HANDLE, dir_fd=directory)
+    try:
+        yield b"%b%d" % (_OF_OURS, handle), os.fstat(handle)
+    finally:
+        os.close(handle)
+
+
+def _refuse(wrong: bool) -> None:
+    if wrong:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
