@@ -15,16 +15,17 @@ import pytest
 
 from ralph.adapters.sandbox import overlay
 from ralph.adapters.sandbox.interface import Policy
-from ralph.testing import sandbox_containment
+from ralph.testing import sandbox_containment, sandbox_keeping
 from ralph.testing.sandbox_kit import BACKENDS, CHECKS, main, tried
 from ralph.testing.sandbox_stage import Stage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINMENT = {check.__name__ for check in sandbox_containment.CHECKS}
+KEEPING = {check.__name__ for check in sandbox_keeping.CHECKS}
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen
     "overlay": set[str](),
     "worktree": CONTAINMENT,
-    "direct": {"undone", "spares", "holds", *CONTAINMENT},
+    "direct": {"undone", "spares", "holds", *KEEPING, *CONTAINMENT},
 }
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 

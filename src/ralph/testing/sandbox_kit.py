@@ -21,6 +21,7 @@ from ralph.core.value import value
 from ralph.errors import ConfigError
 from ralph.testing.agent_bench import NotApplicable
 from ralph.testing.sandbox_containment import CHECKS as CONTAINMENT
+from ralph.testing.sandbox_keeping import CHECKS as KEEPING
 from ralph.testing.sandbox_stage import Stage, text_of
 
 BACKENDS = ("overlay", "worktree", "direct")
@@ -269,6 +270,7 @@ CHECKS: tuple[Callable[[Stage], None], ...] = (
     spares,
     holds,
     nothing_stays,
+    *KEEPING,
     *CONTAINMENT,
 )
 

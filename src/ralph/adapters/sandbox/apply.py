@@ -16,7 +16,7 @@ from ralph.adapters.sandbox.commit import Commit, path_of
 from ralph.adapters.sandbox.compare import difference
 from ralph.adapters.sandbox.copying import put
 from ralph.adapters.sandbox.interface import Change, Entry, Kept, Kind, Spared
-from ralph.adapters.sandbox.reach import READ, WRITE, Reach, handle_of
+from ralph.adapters.sandbox.reach import READ, WRITE, Reach, Root, handle_of
 from ralph.adapters.sandbox.tree import entry_of
 from ralph.core.value import value
 
@@ -61,7 +61,7 @@ def _changed_since(directory: str, opened: int) -> bool:
         return False
 
 
-def stage(source: str, changes: Collection[Change], into: str) -> None:
+def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
     """Copy what the changes lead to, for a source that does not outlive us.
 
     An ordinary user can read all of it; `commit.modes_of` the source tells the true modes.

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from ralph.adapters.files import write_atomically
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
-from ralph.adapters.sandbox.reach import READ, WRITE, Reach
+from ralph.adapters.sandbox.reach import READ, WRITE, Reach, Root
 from ralph.core.value import value
 
 _READ_FILE = 0o400
@@ -61,7 +61,7 @@ def read(path: str) -> Commit | None:
         return None
 
 
-def modes_of(source: str, changes: Iterable[Change]) -> dict[str, int]:
+def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
     """The modes of what an ordinary user cannot read in a tree of his own, before it is lifted."""
     found: dict[str, int] = {}
     if os.geteuid() == 0:

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
-from ralph.adapters.sandbox.reach import READ, Listing, Reach
+from ralph.adapters.sandbox.reach import READ, Listing, Reach, Root
 from ralph.adapters.sandbox.tree import entry_of
 
 _OPAQUE = "user.overlay.opaque"
@@ -13,7 +13,7 @@ _CHUNK = 1024 * 1024
 Seen = tuple[Reach, bytes, os.stat_result]  # a tree, a path in it, and what stands there
 
 
-def layer_changes(upper: bytes, lower: bytes) -> Iterator[Change]:
+def layer_changes(upper: str | Root, lower: str) -> Iterator[Change]:
     """What an overlay's upper layer makes of the lower one.
 
     A whiteout is a character device 0/0. An opaque directory hides what was in the lower one, and

@@ -10,7 +10,7 @@ from ralph.adapters.sandbox.landing import finish
 from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL, SEALED, Place
-from ralph.adapters.sandbox.reach import READ, Reach
+from ralph.adapters.sandbox.reach import READ, Reach, Root
 from ralph.adapters.sandbox.tree import Tree
 
 
@@ -83,7 +83,7 @@ class Layered(Common):
     def _part(self) -> None:
         """Close what we have open of it."""
 
-    def _written(self) -> str:
+    def _written(self) -> str | Root:
         """Where what commands wrote is found now."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class Layered(Common):
         raise NotImplementedError
 
 
-def _is_made_anew(written: str, project: str) -> bool:
+def _is_made_anew(written: str | Root, project: str) -> bool:
     """Whether the project has a `.git`, of which this one has nothing."""
     with Reach(written, needs=READ) as tree:
         return is_opaque(tree, b".git") and os.path.lexists(os.path.join(project, ".git"))

@@ -130,7 +130,7 @@ def _clear(above: int, top: bytes) -> None:
     """Directories are moved up before they are emptied, so that none is too deep."""
     root = _unlocked(above, top)
     try:
-        number, waiting = 0, _emptied(root)
+        mark, number, waiting = os.urandom(6).hex().encode(), 0, _emptied(root)
         while waiting:
             name = waiting.pop()
             with suppress(OSError):
@@ -138,7 +138,7 @@ def _clear(above: int, top: bytes) -> None:
                 try:
                     for inner in _emptied(here):
                         number += 1
-                        moved = b".ralph-%d" % number
+                        moved = b"%b-%d" % (mark, number)
                         with suppress(OSError):
                             os.close(_unlocked(here, inner))
                             os.rename(inner, moved, src_dir_fd=here, dst_dir_fd=root)

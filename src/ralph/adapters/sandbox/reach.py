@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from ralph.core.value import value
+
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _HANDLE = os.O_PATH | os.O_NOFOLLOW
@@ -16,6 +18,15 @@ READ, WRITE = 0o500, 0o700  # what it takes to look into a directory, and to wor
 _READ_FILE = 0o400
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 Listing = list[tuple[bytes, os.stat_result]]
+
+
+@value
+class Root:
+    """A tree that can only be read, and where its modes can be set: the same tree, seen from
+    elsewhere."""
+
+    path: str
+    by: str
 
 
 class Reach:
@@ -27,9 +38,10 @@ class Reach:
     """
 
     def __init__(
-        self, root: str | bytes, *, needs: int = 0, modes: Mapping[str, int] | None = None
+        self, root: str | bytes | Root, *, needs: int = 0, modes: Mapping[str, int] | None = None
     ) -> None:
-        self._root = os.fsencode(root)
+        self._root = os.fsencode(root.path if isinstance(root, Root) else root)
+        self._by = Reach(root.by) if isinstance(root, Root) else None
         self._user = os.geteuid()
         self._needs = needs if self._user else 0  # root is kept out of nothing
         self._modes = {os.fsencode(path): mode for path, mode in (modes or {}).items()}
@@ -75,7 +87,8 @@ class Reach:
         except PermissionError:
             if not self._needs:
                 raise
-        with handle_of(directory, name) as (handle, info):
+        there = (directory, name) if self._by is None else self._by.above(path)
+        with handle_of(*there) as (handle, info):
             _refuse(not stat.S_ISREG(info.st_mode) or info.st_uid != self._user)
             os.chmod(handle, stat.S_IMODE(info.st_mode) | _READ_FILE)
             try:
@@ -151,16 +164,25 @@ class Reach:
         if before != mode or mode & self._needs != self._needs:
             self._lifted.setdefault(path, (info.st_ino, before))
         if mode & self._needs != self._needs:
-            self._set_mode(name, directory, info.st_ino, mode | self._needs)
+            self._set_mode(path, info.st_ino, mode | self._needs)
 
-    def _set_mode(self, name: bytes, directory: int | None, number: int, mode: int) -> None:
+    def _set_mode(self, path: bytes, number: int, mode: int) -> None:
         """Of the directory with this number, if it still stands there."""
-        if directory is None:
-            os.chmod(name, mode)
-            return
-        with handle_of(directory, name) as (handle, info):
-            if info.st_ino == number and stat.S_ISDIR(info.st_mode):
-                os.chmod(handle, mode)
+        if self._by is not None:
+            self._by.set_any_mode(path, mode)
+        elif not path:
+            os.chmod(self._root, mode)
+        else:
+            directory, name = self.above(path)
+            with handle_of(directory, name) as (handle, info):
+                if info.st_ino == number and stat.S_ISDIR(info.st_mode):
+                    os.chmod(handle, mode)
+
+    def set_any_mode(self, path: bytes, mode: int) -> None:
+        """Of a directory, whichever stands there."""
+        info = self.info(path) if path else os.stat(self._root)
+        if info is not None:
+            self._set_mode(path, info.st_ino, mode)
 
     def close_directory(self, path: bytes, mode: int, owner: tuple[int, int]) -> None:
         """Give a directory its owner (root alone can) and its mode; after everything below it."""
@@ -176,13 +198,11 @@ class Reach:
         """Put back what was lifted, the inner before the outer."""
         for path, (number, mode) in sorted(self._lifted.items(), reverse=True):
             with suppress(OSError):
-                if path:
-                    directory, name = self.above(path)
-                    self._set_mode(name, directory, number, mode)
-                else:
-                    self._set_mode(self._root, None, number, mode)
+                self._set_mode(path, number, mode)
         self._lifted.clear()
         self._leave()
+        if self._by is not None:
+            self._by.close()
 
     def __enter__(self) -> Self:
         return self
