@@ -17,6 +17,7 @@ _COMMANDS = re.compile(
     re.DOTALL,
 )
 _HOOKS = "core.hookspath"
+_INCLUDES = re.compile(r"include\.path|includeif\..*\.path", re.DOTALL)
 _WHERE = ("rev-parse", "--path-format=absolute", "--git-path", "hooks", "--show-toplevel")
 
 
@@ -41,9 +42,12 @@ def _words(settings: bytes, home: str) -> Iterator[str]:
     fields = list(map(os.fsdecode, settings.split(b"\0")))
     for origin, setting in zip(fields[::2], fields[1::2], strict=False):
         name, _, text = setting.partition("\n")
-        if origin.startswith("file:"):
-            yield origin.removeprefix("file:")
-        if name == _HOOKS:
+        file = origin.removeprefix("file:")
+        if file != origin:
+            yield file
+        if _INCLUDES.fullmatch(name):  # it need not be there, or say anything yet
+            yield os.path.join(os.path.dirname(file), _expanded(text, home))
+        elif name == _HOOKS:
             yield _expanded(text, home)
         elif _COMMANDS.fullmatch(name):
             yield from (_expanded(word, home) for word in _split(text.removeprefix("!")))

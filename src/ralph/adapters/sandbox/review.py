@@ -27,7 +27,9 @@ def held(commit: Commit, project: Reach, source: Reach) -> dict[str, str]:
     if commit.everything:
         return {}
     review = _Review(commit, project, source)
-    found = {c.path: why for c in commit.changes if (why := review.because(c))}
+    # Of what is deleted and stands there anew, the deletion says more.
+    changes = sorted(commit.changes, key=lambda change: change.kind is Kind.DELETED)
+    found = {c.path: why for c in changes if (why := review.because(c))}
     found |= review.room_for(found)
     above = {path[:end] for path in found for end in range(len(path)) if path[end] == "/"}
     for change in commit.changes:
