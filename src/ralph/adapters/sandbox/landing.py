@@ -45,6 +45,7 @@ def _saved(commit: Commit, kept: Kept, above: str, path: str) -> str:
         place.remove(into)
         if os.path.basename(commit.source) not in _OURS:
             raise
+        os.makedirs(above, mode=0o700, exist_ok=True)
         os.rename(commit.source, into)
         return into
 
