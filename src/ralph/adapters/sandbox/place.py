@@ -7,6 +7,7 @@ away.
 
 import fcntl
 import os
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -124,6 +125,9 @@ def remove(path: str) -> None:
             _clear(above, os.fsencode(os.path.basename(path)))
         finally:
             os.close(above)
+    if os.path.isdir(path):  # on a file system that does not let us move them
+        with suppress(RecursionError):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _clear(above: int, top: bytes) -> None:

@@ -16,6 +16,8 @@ _HANDLE = os.O_PATH | os.O_NOFOLLOW
 _OF_OURS = b"/proc/self/fd/"  # a descriptor by its name, the only link that we follow
 READ, WRITE = 0o500, 0o700  # what it takes to look into a directory, and to work in it
 _READ_FILE = 0o400
+_MOST_OPEN = 48
+_SLASH = ord("/")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 Listing = list[tuple[bytes, os.stat_result]]
 
@@ -33,8 +35,8 @@ class Reach:
     """What is below a directory. Paths are relative, b"" is the directory itself.
 
     With `needs` the modes of our own directories are lifted on the way, and put back by `close`.
-    `modes` are those of a tree that somebody had lifted when he was killed. One descriptor is open
-    at a time, so that neighbours cost nothing and no depth is too much.
+    `modes` are those of a tree that somebody had lifted when he was killed. The last directories on
+    the way stay open, so that neighbours cost nothing; but not all, so that no depth is too much.
     """
 
     def __init__(
@@ -46,8 +48,7 @@ class Reach:
         self._needs = needs if self._user else 0  # root is kept out of nothing
         self._modes = {os.fsencode(path): mode for path, mode in (modes or {}).items()}
         self._lifted: dict[bytes, tuple[int, int]] = {}  # a directory's number, and its mode
-        self._at: bytes | None = None  # the directory that is open
-        self._open = -1
+        self._trail: list[tuple[bytes, int]] = []  # directories that are open, each in the last
 
     # -------------------------------------------------------------- what is there
 
@@ -114,41 +115,42 @@ class Reach:
 
     def directory(self, path: bytes, *, make: bool = False) -> int:
         """A directory, open until the next call; every step must be one, not a link to one."""
-        if path == self._at:
-            return self._open
-        if self._at is None or (self._at and not path.startswith(self._at + b"/")):
+        while self._trail and not _is_at_or_below(path, self._trail[-1][0]):
+            os.close(self._trail.pop()[1])
+        if not self._trail:
             self._begin()
-        assert self._at is not None
-        for step in path[len(self._at) :].split(b"/"):
-            if step:
-                self._enter(step, make=make)
-        return self._open
+        here, handle = self._trail[-1]
+        if len(path) != len(here):
+            for step in path[len(here) :].split(b"/"):
+                if step:
+                    handle = self._enter(step, make=make)
+        return handle
 
     def _begin(self) -> None:
-        self._leave()
         flags = _DIRECTORY & ~os.O_NOFOLLOW if self._root.startswith(_OF_OURS) else _DIRECTORY
         if self._needs:
             self._lift(b"", self._root, None)
-        self._open = os.open(self._root, flags)
-        self._at = b""
+        self._trail.append((b"", os.open(self._root, flags)))
 
-    def _enter(self, step: bytes, *, make: bool) -> None:
-        path = step if not self._at else b"%b/%b" % (self._at, step)
+    def _enter(self, step: bytes, *, make: bool) -> int:
+        above, handle = self._trail[-1]
+        path = b"%b/%b" % (above, step) if above else step
         if step == b"..":
             raise ValueError(f"not a path within the tree: {path!r}")
         if make:
             with suppress(FileExistsError):
-                os.mkdir(step, 0o700, dir_fd=self._open)
+                os.mkdir(step, 0o700, dir_fd=handle)
         if self._needs:
-            self._lift(path, step, self._open)
-        inner = os.open(step, _DIRECTORY, dir_fd=self._open)
-        os.close(self._open)
-        self._open, self._at = inner, path
+            self._lift(path, step, handle)
+        inner = os.open(step, _DIRECTORY, dir_fd=handle)
+        self._trail.append((path, inner))
+        if len(self._trail) > _MOST_OPEN:
+            os.close(self._trail.pop(0)[1])
+        return inner
 
     def _leave(self) -> None:
-        if self._at is not None:
-            os.close(self._open)
-            self._at = None
+        while self._trail:
+            os.close(self._trail.pop()[1])
 
     # -------------------------------------------------------------- modes
 
@@ -219,6 +221,12 @@ def handle_of(directory: int, name: bytes) -> Iterator[tuple[bytes, os.stat_resu
         yield b"%b%d" % (_OF_OURS, handle), os.fstat(handle)
     finally:
         os.close(handle)
+
+
+def _is_at_or_below(path: bytes, directory: bytes) -> bool:
+    if not directory or len(path) == len(directory):
+        return not directory or path == directory
+    return path.startswith(directory) and path[len(directory)] == _SLASH
 
 
 def _refuse(wrong: bool) -> None:
