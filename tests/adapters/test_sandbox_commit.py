@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sandbox_support import needs_overlay, policy, tree
 
-from ralph.adapters.sandbox import apply, landing, overlay
+from ralph.adapters.sandbox import landing, overlay
+from ralph.adapters.sandbox.commit import read
 from ralph.adapters.sandbox.held import held_because, leads_out
 from ralph.adapters.sandbox.place import sandboxes
 
@@ -166,4 +167,4 @@ def test_what_is_killed_before_its_commit_is_thrown_away(tmp_path: Path) -> None
 def test_a_journal_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "commit.json"
     path.write_text(text)
-    assert apply.read(str(path)) is None
+    assert read(str(path)) is None

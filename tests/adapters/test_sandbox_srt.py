@@ -115,14 +115,17 @@ def test_what_cannot_be(tool: Fake, repo: Path, trouble: str, said: str) -> None
         assert said in can.why
 
 
-def test_a_path_that_srt_would_take_for_a_pattern(tool: Fake, repo: Path) -> None:
-    odd = repo.parent / "a[b]"
+def test_a_path_that_srt_would_take_for_a_pattern(
+    tool: Fake, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, sockets = repo.parent / "a[b]", repo.parent / "sockets"
     repo.rename(odd)
-    before = set(Path("/tmp").glob("ralph-srt-*"))
+    sockets.mkdir()
+    monkeypatch.setattr(srt, "_TEMPORARY", str(sockets))
     with pytest.raises(ConfigError, match="for a pattern"):
         srt.open(str(odd), policy_now())
     assert list(Path(os.environ["RALPH_STATE_DIR"]).rglob("tree")) == []
-    assert set(Path("/tmp").glob("ralph-srt-*")) <= before
+    assert list(sockets.iterdir()) == []
 
 
 def test_the_probe_tries_it(tool: Fake, repo: Path) -> None:

@@ -13,20 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from ralph.testing import sandbox_containment
+from ralph.testing import sandbox_containment, sandbox_keeping
 from ralph.testing.sandbox_kit import BACKENDS, CHECKS, FAKED, faked, main, tried
 from ralph.testing.sandbox_stage import Stage, overlay_is_usable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINMENT = {check.__name__ for check in sandbox_containment.CHECKS}
 OVERLAYS = {"throws_home_away", "reaches_a_port", "tells_whom_it_refused"}
+KEEPING = {check.__name__ for check in sandbox_keeping.CHECKS}
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen
     "overlay": set[str](),
     "srt": OVERLAYS,
-    "sbx": OVERLAYS,
-    "docker": {"undone", "spares", "holds", *OVERLAYS},
+    "sbx": {"too_deep", "holes", *OVERLAYS},
+    "docker": {"undone", "spares", "holds", *KEEPING, *OVERLAYS},
     "worktree": CONTAINMENT,
-    "direct": {"undone", "spares", "holds", *CONTAINMENT},
+    "direct": {"undone", "spares", "holds", *KEEPING, *CONTAINMENT},
 }
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 

@@ -9,12 +9,12 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from ralph.adapters.sandbox import place
 from ralph.testing import fake_machine, fake_sync
 from ralph.testing.install import PACKAGES
 
@@ -210,7 +210,7 @@ class _Tool:
         name = self.known(words.one("a sandbox"))
         words.end()
         fake_machine.end(self.place(name))
-        shutil.rmtree(self.place(name))
+        place.remove(self.place(name))  # also what keeps us out
 
     # ------------------------------------------------------------ machines
 

@@ -24,6 +24,7 @@ from ralph.errors import ConfigError
 from ralph.testing.agent_bench import NotApplicable
 from ralph.testing.fake_sandbox import install_fake
 from ralph.testing.sandbox_containment import CHECKS as CONTAINMENT
+from ralph.testing.sandbox_keeping import CHECKS as KEEPING
 from ralph.testing.sandbox_stage import Stage, text_of
 
 BACKENDS = ("overlay", "worktree", "direct")
@@ -274,6 +275,7 @@ CHECKS: tuple[Callable[[Stage], None], ...] = (
     spares,
     holds,
     nothing_stays,
+    *KEEPING,
     *CONTAINMENT,
 )
 

@@ -56,6 +56,11 @@ class Stage:
         except FileNotFoundError:
             return None
 
+    def but(self, name: str, why: str) -> None:
+        """What this backend alone does not have."""
+        if self.name == name:
+            raise NotApplicable(why)
+
     def only(self, name: str) -> None:
         """What no other backend has."""
         if self.name != name:

@@ -5,96 +5,118 @@ import stat
 from collections.abc import Iterator
 
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
-from ralph.adapters.sandbox.tree import entry_of, same_content
+from ralph.adapters.sandbox.reach import READ, Listing, Reach, Root
+from ralph.adapters.sandbox.tree import entry_of
 
 _OPAQUE = "user.overlay.opaque"
+_CHUNK = 1024 * 1024
+Seen = tuple[Reach, bytes, os.stat_result]  # a tree, a path in it, and what stands there
 
 
-def layer_changes(upper: bytes, lower: bytes) -> Iterator[Change]:
+def layer_changes(upper: str | Root, lower: str) -> Iterator[Change]:
     """What an overlay's upper layer makes of the lower one.
 
-    A whiteout is a character device 0/0; an opaque directory hides what was in the lower one.
+    A whiteout is a character device 0/0. An opaque directory hides what was in the lower one, and
+    so at every depth below it. An upper layer with attributes of users (`userxattr`) has neither
+    redirects nor files without their content, and whiteouts by attribute are for lower ones.
     """
-    yield from _mode_of_root(upper, lower)
-    waiting = [(b"", True)]  # each with whether the project has that directory too
-    while waiting:
-        place, known = waiting.pop()
-        with os.scandir(os.path.join(upper, place)) as entries:
-            found = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
-        for name, info in found.items():
-            path = os.path.join(place, name)
-            if _is_whiteout(info):
-                yield from deleted(lower, path)
-                continue
-            before = _info(os.path.join(lower, path)) if known else None
-            yield from entry_changes(lower, path, before, (os.path.join(upper, path), info))
-            if stat.S_ISDIR(info.st_mode):
-                both = before is not None and stat.S_ISDIR(before.st_mode)
-                waiting.append((path, both))
-        if known and place and _is_opaque(os.path.join(upper, place)):
-            for name in _names(os.path.join(lower, place)) - found.keys():
-                yield from deleted(lower, os.path.join(place, name))
+    with Reach(upper, needs=READ) as layer, Reach(lower) as project:
+        yield from _mode_of_root(layer, project)
+        waiting = [(b"", True, False)]  # whether the project has it too; whether that is hidden
+        while waiting:
+            place, known, hidden = waiting.pop()
+            hidden = hidden or (place != b"" and is_opaque(layer, place))
+            found = layer.entries(place)
+            for name, info in found:
+                path = os.path.join(place, name)
+                if _is_whiteout(info):
+                    yield from deleted(project, path)
+                    continue
+                before = _before(project, path) if known else None
+                yield from entry_changes(project, path, before, (layer, path, info))
+                if stat.S_ISDIR(info.st_mode):
+                    both = before is not None and stat.S_ISDIR(before.st_mode)
+                    waiting.append((path, both, hidden))
+            if known and hidden:
+                for name in _names(project, place) - {name for name, _ in found}:
+                    yield from deleted(project, os.path.join(place, name))
 
 
-Seen = tuple[bytes, os.stat_result]  # a path, and what stands there
+def is_opaque(layer: Reach, path: bytes) -> bool:
+    """Whether a directory of an upper layer hides what the lower one has there."""
+    return layer.attribute(path, _OPAQUE) == b"y"
 
 
 def entry_changes(
-    lower: bytes, path: bytes, before: os.stat_result | None, new: Seen
+    project: Reach, path: bytes, before: os.stat_result | None, new: Seen
 ) -> Iterator[Change]:
     """How one entry differs from what the project has there; below a directory nobody looks."""
-    entry, was = entry_of(new[1]), None if before is None else entry_of(before)
+    entry, was = entry_of(new[2]), None if before is None else entry_of(before)
     name = os.fsdecode(path)
     if was is not None and Entry.DIRECTORY in (was, entry) and was is not entry:
-        yield from deleted(lower, path)
+        yield from deleted(project, path)
         before = None
     if before is None:
         yield Change(name, Kind.SYMLINK if entry is Entry.LINK else Kind.ADDED, entry)
-    elif kind := difference((os.path.join(lower, path), before), new):
+    elif kind := difference((project, path, before), new):
         yield Change(name, kind, entry)
 
 
 def difference(old: Seen, new: Seen) -> Kind | None:
-    """How an entry differs from another; None if it does not."""
-    entry, was = entry_of(new[1]), entry_of(old[1])
+    """How an entry differs from another; None if it does not. Times are no difference."""
+    entry, was = entry_of(new[2]), entry_of(old[2])
     if entry is Entry.LINK:
-        same = was is Entry.LINK and os.readlink(old[0]) == os.readlink(new[0])
+        same = was is Entry.LINK and old[0].link(old[1]) == new[0].link(new[1])
         return None if same else Kind.SYMLINK
     if entry is not was or (entry is Entry.FILE and not _same_file(old, new)):
         return Kind.MODIFIED
-    return None if _rights(old[1]) == _rights(new[1]) else Kind.MODE
+    return None if _rights(old) == _rights(new) else Kind.MODE
 
 
 def _same_file(old: Seen, new: Seen) -> bool:
-    if old[1].st_size != new[1].st_size:
+    if old[2].st_size != new[2].st_size:
         return False
     try:
-        return same_content(old[0], new[0])
-    except PermissionError:
-        return False  # what nobody can read is taken to have changed
+        with (
+            os.fdopen(old[0].file(old[1]), "rb", buffering=0) as one,
+            os.fdopen(new[0].file(new[1]), "rb", buffering=0) as other,
+        ):
+            while (here := one.read(_CHUNK)) == other.read(_CHUNK):
+                if not here:
+                    return True
+    except OSError:
+        pass  # what nobody can read is taken to have changed
+    return False
 
 
-def _rights(info: os.stat_result) -> tuple[int, int, int]:
-    return stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid
+def _rights(seen: Seen) -> tuple[int, int, int]:
+    tree, path, info = seen
+    return tree.mode(path, info), info.st_uid, info.st_gid
 
 
-def deleted(lower: bytes, path: bytes) -> Iterator[Change]:
+def deleted(project: Reach, path: bytes) -> Iterator[Change]:
     """Everything that is gone with a path, the inner after the outer."""
     waiting = [path]
     while waiting:
         here = waiting.pop()
-        info = _info(os.path.join(lower, here))
+        try:
+            info = project.info(here)
+        except PermissionError:
+            # We may not look there; applying it finds out what it is.
+            yield Change(os.fsdecode(here), Kind.DELETED)
+            continue
         if info is None:
             continue  # nobody has it any more
         entry = entry_of(info)
         yield Change(os.fsdecode(here), Kind.DELETED, entry)
         if entry is Entry.DIRECTORY:
-            names = _names(os.path.join(lower, here))
-            waiting += [os.path.join(here, name) for name in sorted(names, reverse=True)]
+            names = sorted(_names(project, here), reverse=True)
+            waiting += [os.path.join(here, name) for name in names]
 
 
-def _mode_of_root(upper: bytes, lower: bytes) -> Iterator[Change]:
-    if stat.S_IMODE(os.stat(upper).st_mode) != stat.S_IMODE(os.stat(lower).st_mode):
+def _mode_of_root(layer: Reach, project: Reach) -> Iterator[Change]:
+    new, old = layer.info(b""), project.info(b"")
+    if new and old and layer.mode(b"", new) != stat.S_IMODE(old.st_mode):
         yield Change(".", Kind.MODE, Entry.DIRECTORY)
 
 
@@ -102,22 +124,16 @@ def _is_whiteout(info: os.stat_result) -> bool:
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
-def _is_opaque(path: bytes) -> bool:
+def _names(project: Reach, path: bytes) -> set[bytes]:
     try:
-        return os.getxattr(path, _OPAQUE, follow_symlinks=False) == b"y"
-    except OSError:
-        return False
-
-
-def _names(path: bytes) -> set[bytes]:
-    try:
-        return set(os.listdir(path)) if stat.S_ISDIR(os.lstat(path).st_mode) else set()
+        found: Listing = project.entries(path)
     except OSError:
         return set()
+    return {name for name, _ in found}
 
 
-def _info(path: bytes) -> os.stat_result | None:
+def _before(project: Reach, path: bytes) -> os.stat_result | None:
     try:
-        return os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return project.info(path)
+    except PermissionError:
+        return None  # nobody sees what is there: it is taken to be new

@@ -2,37 +2,56 @@
 
 import difflib
 import os
+import re
 import stat
 
-from ralph.adapters.sandbox.interface import Change
+from ralph.adapters.sandbox.interface import Change, Kind
 
 _LARGEST = 512 * 1024  # bytes; comparing takes long for more
 _NOWHERE = "/dev/null"
+_QUOTED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\ud800-\udfff\u2028\u2029]')
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def unified(change: Change, before: str, after: str) -> str:
     """How what stood at the first place became what stands at the second."""
     old, new = _seen(before), _seen(after)
     head = _mode_line(old[0], new[0])
-    if old[1] == new[1]:
+    if change.kind is Kind.MODE or (old[1] is not None and old[1] == new[1]):
         return head
-    name = change.path.encode("utf-8", "backslashreplace").decode()
     if old[1] is None or new[1] is None:
-        return head + f"{name}: {_size(old[0])} became {_size(new[0])}\n"
-    names = (f"a/{name}" if old[0] else _NOWHERE, f"b/{name}" if new[0] else _NOWHERE)
-    lines = difflib.unified_diff(old[1], new[1], *names)
+        return head + f"{quoted(change.path)}: {_size(old)} became {_size(new)}\n"
+    names = [quoted(f"{side}/{change.path}") for side in "ab"]
+    lines = difflib.unified_diff(
+        old[1], new[1], names[0] if old[0] else _NOWHERE, names[1] if new[0] else _NOWHERE
+    )
     return head + "".join(map(_ended, lines))
+
+
+def quoted(name: str) -> str:
+    """A name as git writes it where a line holds nothing else: in quotes if it has to be."""
+    text = _QUOTED.sub(_escaped, name)
+    return f'"{text}"' if text != name else name
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    octal = (f"\\{byte:03o}" for byte in os.fsencode(character))
+    return _SHORT.get(character) or "".join(octal)
 
 
 _Seen = tuple[os.stat_result | None, list[str] | None]
 
 
 def _seen(path: str) -> _Seen:
-    """What stands there, with its lines; None for lines that are too many, or no text."""
+    """What stands there, with its lines; None for lines that are too many, or no text, or that
+    cannot be read."""
     try:
         info = os.lstat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None, []
+    except OSError:
+        return None, None
     if stat.S_ISLNK(info.st_mode):
         return info, [f"link to {os.readlink(path)!r}"]
     if not stat.S_ISREG(info.st_mode):
@@ -48,7 +67,8 @@ def _lines(path: str) -> list[str] | None:
         return None
     if b"\0" in data:
         return None
-    return data.decode("utf-8", "backslashreplace").splitlines(keepends=True)
+    text = data.decode("utf-8", "backslashreplace")
+    return [line for line in re.split(r"(?<=\n)", text) if line]  # a CR ends no line
 
 
 def _mode_line(old: os.stat_result | None, new: os.stat_result | None) -> str:
@@ -57,8 +77,11 @@ def _mode_line(old: os.stat_result | None, new: os.stat_result | None) -> str:
     return f"old mode {old.st_mode:o}\nnew mode {new.st_mode:o}\n"
 
 
-def _size(info: os.stat_result | None) -> str:
-    return "nothing" if info is None else f"{info.st_size} bytes"
+def _size(seen: _Seen) -> str:
+    info, lines = seen
+    if info is not None:
+        return f"{info.st_size} bytes"
+    return "nothing" if lines is not None else "something out of reach"
 
 
 def _ended(line: str) -> str:

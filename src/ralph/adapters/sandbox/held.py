@@ -4,10 +4,12 @@ links that lead out of the project."""
 import posixpath
 import re
 
+_PART = r"\.git/(?:(?:modules|worktrees)/(?:.+/)?)?"  # a repository, and those that it keeps
+
 # A path, or anything below it, in the project or in a repository within it.
 _RUNS_BY_ITSELF = (
-    (r"\.git/(?:modules/.+/)?hooks", "git runs it"),
-    (r"\.git/(?:modules/.+/|worktrees/[^/]+/)?config(?:\.worktree)?", "git obeys it"),
+    (rf"{_PART}(?:hooks|rebase-merge/git-rebase-todo)", "git runs it"),
+    (rf"{_PART}(?:config(?:\.worktree)?|commondir|gitdir)", "git obeys it"),
     (r"\.husky|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.ya?ml", "git runs it"),
     (r"\.claude/settings[^/]*|\.mcp\.json", "Claude Code obeys it"),
     (r"\.envrc", "direnv runs it"),
@@ -23,11 +25,19 @@ _RULES = tuple(
     (re.compile(rf"(?:.*/)?(?:{pattern})(?:/.*)?", re.DOTALL | re.IGNORECASE), why)
     for pattern, why in _RUNS_BY_ITSELF
 )
+# What such a path may go on with, where a link takes the place of a directory.
+_TAILS = ("config", "hooks", "settings.json", "workflows", "actions", "ci")
 
 
 def held_because(path: str) -> str:
     """Why a changed path is held; "" if it is not."""
     return next((why for rule, why in _RULES if rule.fullmatch(path)), "")
+
+
+def stands_for(path: str) -> str:
+    """Why a link at this path is held, wherever it leads; "" if it is not: it would give other
+    names to what is held."""
+    return next((why for tail in _TAILS if (why := held_because(f"{path}/{tail}"))), "")
 
 
 def leads_out(path: str, target: str, project: str) -> bool:

@@ -7,9 +7,11 @@ opened the sandbox: after a kill, whoever comes next finishes what was begun.
 import json
 import os
 import time
+from collections.abc import Iterator
 
 from ralph.adapters.files import write_atomically
 from ralph.adapters.sandbox import apply, place
+from ralph.adapters.sandbox.commit import Commit, read
 from ralph.adapters.sandbox.interface import Kept
 from ralph.adapters.sandbox.place import JOURNAL, SEALED
 from ralph.core.codec import decode_fact, encode
@@ -21,29 +23,58 @@ _OURS = ("upper", "stage")  # sources that hold nothing but changes
 _LOST = "all that the turn changed: ralph was killed, and it could not be kept"
 
 
-def finish(commit: apply.Commit, path: str) -> Kept:
+def finish(commit: Commit, path: str) -> Kept:
     """Apply a commit whose journal is in a sandbox's place, and forget the journal."""
+    kept = _applied(commit, path)
+    os.unlink(os.path.join(path, JOURNAL))
+    return kept
+
+
+def _applied(commit: Commit, path: str) -> Kept:
     kept = apply.apply(commit)
     above = os.path.dirname(os.path.dirname(path))
-    saved = apply.save(commit, kept, os.path.join(above, "held", os.path.basename(path)))
-    os.unlink(os.path.join(path, JOURNAL))
-    return replace(kept, saved=saved)
+    return replace(kept, saved=_saved(commit, kept, os.path.join(above, "held"), path))
+
+
+def _saved(commit: Commit, kept: Kept, above: str, path: str) -> str:
+    """Where what was not applied is; the layer itself where there is no room for a copy."""
+    into = os.path.join(above, os.path.basename(path))
+    try:
+        return apply.save(commit, kept, into)
+    except OSError:
+        place.remove(into)
+        if os.path.basename(commit.source) not in _OURS:
+            raise
+        os.makedirs(above, mode=0o700, exist_ok=True)
+        os.rename(commit.source, into)
+        return into
 
 
 def recover(project: str, state: str) -> tuple[Kept, ...]:
     """Tidy up after sandboxes whose owners were killed; what was finished of their commits.
 
-    A sealed layer stays until its run goes on, and is told then what became of it.
+    A sealed layer stays until its run goes on, and is told then what became of it. What cannot be
+    finished now (the disk is full) waits for the next.
     """
-    finished = []
+    finished: list[Kept] = []
     for path in place.abandoned(state, os.path.realpath(project)):
-        commit = apply.read(os.path.join(path, JOURNAL))
+        commit = read(os.path.join(path, JOURNAL))
         if commit is not None:
-            kept = finish(commit, path)
-            finished.append(kept)
-            if os.path.exists(os.path.join(path, SEALED)):
-                _answer(path, told(kept, time.time(), count=len(commit.changes)))
+            try:
+                finished += _finished(commit, path)
+            except OSError:
+                continue
+        place.forget_journal(path)
     return tuple(finished)
+
+
+def _finished(commit: Commit, path: str) -> Iterator[Kept]:
+    """Apply it, unless that was done, and only its journal was left."""
+    if _answered(path) is None:
+        kept = _applied(commit, path)
+        if os.path.exists(os.path.join(path, SEALED)):
+            _answer(path, told(kept, time.time(), count=len(commit.changes)))
+        yield kept
 
 
 def land(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
@@ -59,6 +90,7 @@ def land(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
         if landed is None:
             landed = _landed(path, now, keep=keep, thrown=thrown)
             _answer(path, landed)
+        place.forget_journal(path)  # not before there is an answer
     finally:
         reclaimed.leave()
     return landed
@@ -79,14 +111,14 @@ def _answer(path: str, landed: Landed) -> None:
 
 def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
     sealed, journal = (os.path.join(path, name) for name in (SEALED, JOURNAL))
-    commit = apply.read(journal) or apply.read(sealed)
+    commit = read(journal) or read(sealed)
     if commit is None:
         return Landed(now, kept=False, spared=(_LOST,) if keep else ())
     count = len(commit.changes)
     if not keep and not os.path.exists(journal):
         return Landed(now, kept=False, count=count, saved=_throw_away(commit, thrown))
     commit.write(journal)
-    return told(finish(commit, path), now, count=count)
+    return told(_applied(commit, path), now, count=count)
 
 
 def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
@@ -102,13 +134,16 @@ def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -
     )
 
 
-def _throw_away(commit: apply.Commit, thrown: str) -> str:
+def _throw_away(commit: Commit, thrown: str) -> str:
     """Keep what the last failed turn did, where a person may look at it."""
+    ours = os.path.basename(commit.source) in _OURS
+    if ours and not os.path.exists(commit.source) and os.path.isdir(thrown):
+        return thrown  # we were killed after that
     place.remove(thrown)
     if not commit.changes:
         return ""
     try:
-        if os.path.basename(commit.source) in _OURS:
+        if ours:
             os.rename(commit.source, thrown)
         else:
             os.mkdir(thrown, 0o700)

@@ -2,12 +2,15 @@
 
 import os
 
-from ralph.adapters.sandbox import apply
 from ralph.adapters.sandbox.base import Common
+from ralph.adapters.sandbox.commit import Commit, closed_in, modes_of
+from ralph.adapters.sandbox.compare import is_opaque
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy
 from ralph.adapters.sandbox.landing import finish
 from ralph.adapters.sandbox.launcher import Attaching
+from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL, SEALED, Place
+from ralph.adapters.sandbox.reach import READ, Reach, Root
 from ralph.adapters.sandbox.tree import Tree
 
 
@@ -51,10 +54,12 @@ class Layered(Common):
         """Forget the changes; the sandbox is closed."""
         self.close()
 
-    def _prepared(self, *, everything: bool) -> apply.Commit:
+    def _prepared(self, *, everything: bool) -> Commit:
         self._end()
         changes = self.changes()
-        return apply.Commit(
+        written = self._written()
+        obeyed = () if everything or not changes else self._obeyed()
+        return Commit(
             self.origin,
             self._source(changes),
             self._moment,
@@ -62,7 +67,14 @@ class Layered(Common):
             self._copies(changes),
             everything,
             os.path.basename(self._place.path),
+            anew=_is_made_anew(written, self.origin),
+            obeyed=frozenset(obeyed),
+            modes=modes_of(written, changes),
+            closed=closed_in(self.origin, changes),
         )
+
+    def _obeyed(self) -> frozenset[str]:
+        return obeyed_paths(self.origin, self.policy.environ)
 
     def _end(self) -> None:
         """End what runs in it."""
@@ -71,6 +83,10 @@ class Layered(Common):
     def _part(self) -> None:
         """Close what we have open of it."""
 
+    def _written(self) -> str | Root:
+        """Where what commands wrote is found now."""
+        raise NotImplementedError
+
     def _source(self, changes: tuple[Change, ...]) -> str:
         """Where what the changes lead to is found, even after we are killed."""
         raise NotImplementedError
@@ -78,3 +94,9 @@ class Layered(Common):
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
         """Which of them the project had when the sandbox was opened, and an upper layer hides."""
         raise NotImplementedError
+
+
+def _is_made_anew(written: str | Root, project: str) -> bool:
+    """Whether the project has a `.git`, of which this one has nothing."""
+    with Reach(written, needs=READ) as tree:
+        return is_opaque(tree, b".git") and os.path.lexists(os.path.join(project, ".git"))

@@ -23,6 +23,7 @@ from ralph.adapters.sandbox.plan import (
     repository_outside,
 )
 from ralph.adapters.sandbox.proxy import Proxy
+from ralph.adapters.sandbox.reach import Root
 from ralph.adapters.sandbox.tree import Tree
 from ralph.errors import ConfigError, RalphError
 
@@ -74,7 +75,10 @@ class Overlay(Layered):
             moment=moment,
         )
         self._opened = opened
+        self._on_disk = opened.kept == "on disk"
         self._upper = f"/proc/self/fd/{opened.upper}"
+        if self._on_disk:
+            self._upper = os.path.join(kept.path, "upper")
         self._ended = False
         self._proxy: Proxy | None = None
         if opened.listener is not None:
@@ -89,7 +93,7 @@ class Overlay(Layered):
 
     def changes(self) -> tuple[Change, ...]:
         """What the upper layer makes of the project."""
-        found = layer_changes(os.fsencode(self._upper), os.fsencode(self.origin))
+        found = layer_changes(self._written(), self.origin)
         return tuple(sorted(found, key=lambda change: (change.path, change.kind)))
 
     def refused(self) -> tuple[str, ...]:
@@ -108,11 +112,17 @@ class Overlay(Layered):
         above = {path[:end] for path in tracked for end in range(len(path)) if path[end] == "/"}
         return frozenset(path for path in paths if path in tracked or path in above)
 
+    def _written(self) -> str | Root:
+        if self._on_disk:
+            return self._upper
+        # In there the layer in memory is read only by its own name.
+        return Root(self._upper, f"/proc/self/fd/{self._opened.merged}")
+
     def _source(self, changes: tuple[Change, ...]) -> str:
-        if self._opened.kept == "on disk":
-            return os.path.join(self._place.path, "upper")
+        if self._on_disk:
+            return self._upper
         staged = self._place.directory("stage")
-        apply.stage(self._upper, changes, staged)
+        apply.stage(self._written(), changes, staged)
         return staged
 
     def _after(self, change: Change) -> str:

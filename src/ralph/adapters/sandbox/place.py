@@ -8,15 +8,18 @@ away.
 import fcntl
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ralph.adapters.files import project_dir, unwritable_state
+from ralph.adapters.sandbox.reach import WRITE, handle_of
 
 SEALED = "sealed.json"  # what a layer would change, when its turn was over
 JOURNAL = "commit.json"  # the same, since it is being applied
 _LOCK = "lock"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class Place:
@@ -33,8 +36,9 @@ class Place:
         return path
 
     def remove(self) -> None:
-        """Forget everything in it."""
-        remove(self.path)
+        """Forget everything in it, but for a commit that is not finished."""
+        if not _is_begun(self.path):
+            remove(self.path)
         self.leave()
 
     def leave(self) -> None:
@@ -65,7 +69,17 @@ def reclaimed(path: str) -> Place | None:
     except FileNotFoundError:
         return None
     fcntl.flock(lock, fcntl.LOCK_EX)
-    return Place(path, lock)
+    found = Place(path, lock)
+    if os.path.exists(os.path.join(path, _LOCK)):
+        return found
+    found.leave()  # it was removed while we waited
+    return None
+
+
+def forget_journal(path: str) -> None:
+    """Whatever had begun there is finished."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(path, JOURNAL))
 
 
 def sandboxes(state: str, project: str) -> str:
@@ -74,7 +88,8 @@ def sandboxes(state: str, project: str) -> str:
 
 
 def abandoned(state: str, project: str) -> Iterator[str]:
-    """The places of owners that are gone; each is removed after it was looked at."""
+    """The places of owners that are gone; each is removed after it was looked at, unless its
+    journal is there still."""
     above = sandboxes(state, project)
     try:
         if not any(os.path.isdir(os.path.join(above, name)) for name in os.listdir(above)):
@@ -87,39 +102,97 @@ def abandoned(state: str, project: str) -> Iterator[str]:
             lock = _free(path) if os.path.isdir(path) and not _waits(path) else None
             if lock is None:
                 continue
-            yield path
             left = Place(path, lock)
-            left.leave() if _waits(path) else left.remove()
+            try:
+                yield path
+                if not _waits(path):
+                    left.remove()
+            finally:
+                left.leave()
 
 
 def remove(path: str) -> None:
-    """Remove a tree, also what overlayfs or a command made unreadable."""
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.isdir(path):
-        _unlock(path)
-        shutil.rmtree(path, ignore_errors=True)
+    """Remove a tree, however deep, also what overlayfs or a command made unreadable.
 
-
-def _unlock(path: str) -> None:
-    """Let us into every directory; what is not ours stays as it is."""
-    waiting = [path]
-    while waiting:
-        here = waiting.pop()
+    Killed in the middle, what is left is nobody's: what says otherwise goes first.
+    """
+    for name in (JOURNAL, SEALED):
         with suppress(OSError):
-            os.chmod(here, 0o700)
-            with os.scandir(here) as found:
-                waiting += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+            os.unlink(os.path.join(path, name))
+    with suppress(OSError):
+        above = os.open(os.path.dirname(path), _DIRECTORY & ~os.O_NOFOLLOW)
+        try:
+            _clear(above, os.fsencode(os.path.basename(path)))
+        finally:
+            os.close(above)
+    if os.path.isdir(path):  # on a file system that does not let us move them
+        with suppress(RecursionError):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _clear(above: int, top: bytes) -> None:
+    """Directories are moved up before they are emptied, so that none is too deep."""
+    root = _unlocked(above, top)
+    try:
+        mark, number, waiting = os.urandom(6).hex().encode(), 0, _emptied(root)
+        while waiting:
+            name = waiting.pop()
+            with suppress(OSError):
+                here = _unlocked(root, name)
+                try:
+                    for inner in _emptied(here):
+                        number += 1
+                        moved = b"%b-%d" % (mark, number)
+                        with suppress(OSError):
+                            os.close(_unlocked(here, inner))
+                            os.rename(inner, moved, src_dir_fd=here, dst_dir_fd=root)
+                            waiting.append(moved)
+                finally:
+                    os.close(here)
+                os.rmdir(name, dir_fd=root)
+    finally:
+        os.close(root)
+    os.rmdir(top, dir_fd=above)
+
+
+def _unlocked(directory: int, name: bytes) -> int:
+    """A directory, open, which we may empty and move."""
+    with handle_of(directory, name) as (handle, info):
+        if stat.S_ISDIR(info.st_mode) and info.st_mode & WRITE != WRITE:
+            os.chmod(handle, WRITE)
+    return os.open(name, _DIRECTORY, dir_fd=directory)
+
+
+def _emptied(directory: int) -> list[bytes]:
+    """Remove what is no directory; the directories that are left."""
+    left = []
+    with os.scandir(directory) as found:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    for name, inner in entries:
+        if inner:
+            left.append(os.fsencode(name))
+        else:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=directory)
+    return left
 
 
 def _waits(path: str) -> bool:
     """Whether it is sealed, and nobody has begun to apply it."""
-    sealed, begun = (os.path.exists(os.path.join(path, name)) for name in (SEALED, JOURNAL))
-    return sealed and not begun
+    return os.path.exists(os.path.join(path, SEALED)) and not _is_begun(path)
+
+
+def _is_begun(path: str) -> bool:
+    """Whether its changes are being applied, or were when somebody was killed."""
+    return os.path.exists(os.path.join(path, JOURNAL))
 
 
 def _free(path: str) -> int | None:
     """The lock of a place, which is ours now; None if it has an owner."""
-    lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return None  # it is another user's, or the disk is full
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

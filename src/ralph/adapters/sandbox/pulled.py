@@ -9,6 +9,7 @@ from typing import IO
 
 from ralph.adapters.sandbox.compare import deleted, entry_changes
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.reach import Reach
 from ralph.adapters.sandbox.tree import Tree, parts_of
 from ralph.core.value import value
 
@@ -110,16 +111,15 @@ def against(
     project: str, fetched: str, paths: list[bytes], before: Listing, now: Listing
 ) -> Iterator[Change]:
     """By comparing what was fetched with the project."""
-    lower, upper = os.fsencode(project), os.fsencode(fetched)
-    for path in paths:
-        new = now.get(path)
-        if new is None:
-            yield from _gone(lower, path)
-        elif new.entry is Entry.OTHER:
-            yield Change(os.fsdecode(path), _kind(before.get(path), new), Entry.OTHER)
-        elif os.path.lexists(os.path.join(upper, path)):
-            here = os.path.join(upper, path)
-            yield from entry_changes(lower, path, _info(lower, path), (here, os.lstat(here)))
+    with Reach(project) as lower, Reach(fetched) as upper:
+        for path in paths:
+            new, here = now.get(path), upper.info(path)
+            if new is None:
+                yield from _gone(lower, path)
+            elif new.entry is Entry.OTHER:
+                yield Change(os.fsdecode(path), _kind(before.get(path), new), Entry.OTHER)
+            elif here is not None:
+                yield from entry_changes(lower, path, _info(lower, path), (upper, path, here))
 
 
 def by_listing(paths: list[bytes], before: Listing, now: Listing) -> Iterator[Change]:
@@ -141,15 +141,15 @@ def _kind(old: Listed | None, new: Listed) -> Kind:
     return Kind.MODE if same and old.mode != new.mode else Kind.MODIFIED
 
 
-def _gone(lower: bytes, path: bytes) -> Iterator[Change]:
+def _gone(lower: Reach, path: bytes) -> Iterator[Change]:
     """One entry; what was in a directory is told by itself."""
     first = next(deleted(lower, path), None)
     if first is not None:
         yield first
 
 
-def _info(lower: bytes, path: bytes) -> os.stat_result | None:
+def _info(lower: Reach, path: bytes) -> os.stat_result | None:
     try:
-        return os.lstat(os.path.join(lower, path))
+        return lower.info(path)
     except OSError:
         return None

@@ -10,11 +10,13 @@ from collections.abc import Iterable
 
 from ralph.adapters import keeper_process
 from ralph.adapters.git import git_output
-from ralph.adapters.sandbox import apply, place, pulled, worktree
+from ralph.adapters.sandbox import place, pulled, worktree
 from ralph.adapters.sandbox.base import Moment, real_project
+from ralph.adapters.sandbox.commit import Commit, closed_in
 from ralph.adapters.sandbox.guest import LONG, Guest, Tool, told
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Network, Policy
 from ralph.adapters.sandbox.landing import finish
+from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL
 from ralph.adapters.sandbox.remote import (
     AGENT,
@@ -184,7 +186,7 @@ class Sbx(Remote):
         self._keeper.close()
         self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
         changes = self.changes()
-        commit = apply.Commit(
+        commit = Commit(
             self.origin,
             self._fetched,
             self._moment,
@@ -192,6 +194,8 @@ class Sbx(Remote):
             frozenset(c.path for c in changes if os.fsencode(c.path) in self._first),
             everything,
             os.path.basename(self._place.path),
+            obeyed=frozenset() if everything else obeyed_paths(self.origin, self.policy.environ),
+            closed=closed_in(self.origin, changes),
         )
         commit.write(os.path.join(self._place.path, JOURNAL))
         done = finish(commit, self._place.path)

@@ -11,7 +11,6 @@ from ralph.adapters.safe_open import regular
 from ralph.adapters.sandbox.interface import Entry
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_CHUNK = 1024 * 1024
 
 
 def entry_of(info: os.stat_result) -> Entry:
@@ -124,14 +123,3 @@ class Tree:
         except FileNotFoundError:
             return 0o644
         return stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else 0o644
-
-
-def same_content(first: bytes, second: bytes) -> bool:
-    """Whether two files hold the same; both are known to be regular."""
-    with open(first, "rb", buffering=0) as one, open(second, "rb", buffering=0) as other:
-        while True:
-            here, there = one.read(_CHUNK), other.read(_CHUNK)
-            if here != there:
-                return False
-            if not here:
-                return True

@@ -76,7 +76,7 @@ class Worktree(Layered):
             kept=kept,
             moment=moment,
         )
-        self._manifest = Manifest(tree, git=False)
+        self._manifest = Manifest(tree, git=False, ours=True)
 
     @staticmethod
     def make(project: str, policy: Policy, tree: str) -> None:
@@ -87,6 +87,9 @@ class Worktree(Layered):
         """What has another stamp than at the beginning and differs from the project."""
         found = self._manifest.against(self.origin)
         return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
+
+    def _written(self) -> str:
+        return self.project
 
     def _source(self, changes: tuple[Change, ...]) -> str:
         return self.project
@@ -133,7 +136,5 @@ def _copy(project: bytes, tree: bytes, path: bytes) -> None:
 
 
 def _remove(project: str, policy: Policy, kept: place.Place) -> None:
-    tree = os.path.join(kept.path, "tree")
-    git_output(project, policy.environ, "worktree", "remove", "--force", "--force", tree)
     kept.remove()
     git_output(project, policy.environ, "worktree", "prune")

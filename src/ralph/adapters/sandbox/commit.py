@@ -1,0 +1,99 @@
+"""A commit: what is to be applied to a project, written down so that anybody can finish it."""
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from ralph.adapters.files import write_atomically
+from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.reach import READ, WRITE, Reach, Root
+from ralph.core.value import value
+
+_READ_FILE = 0o400
+Modes = Mapping[str, int]
+
+
+@value
+class Commit:
+    """What is to be applied: changes, and the tree that holds what they lead to."""
+
+    project: str
+    source: str
+    opened: int  # nanoseconds; what has changed since then was changed by somebody else
+    changes: tuple[Change, ...]
+    copies: frozenset[str] = frozenset()  # paths that stood in the project when it was opened
+    everything: bool = False
+    name: str = "0"  # of the temporary files
+    anew: bool = False  # `.git` was made anew: it has another history
+    obeyed: frozenset[str] = frozenset()  # what git's configuration has git run or read
+    modes: Modes = field(default_factory=dict)  # in the source, of what keeps us out
+    closed: Modes = field(default_factory=dict)  # in the project, of directories that keep us out
+
+    def write(self, path: str) -> None:
+        """The journal, from which `read` and `apply` finish what was begun."""
+        words = {
+            "project": self.project,
+            "source": self.source,
+            "opened": self.opened,
+            "changes": [[c.path, c.kind.value, c.entry.value] for c in self.changes],
+            "copies": sorted(self.copies),
+            "everything": self.everything,
+            "name": self.name,
+            "anew": self.anew,
+            "obeyed": sorted(self.obeyed),
+            "modes": dict(self.modes),
+            "closed": dict(self.closed),
+        }
+        write_atomically(path, json.dumps(words), mode=0o600)
+
+
+def read(path: str) -> Commit | None:
+    """A commit that had begun; None if there is none, or it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            words = json.load(file)
+        changes = tuple(Change(p, Kind(k), Entry(e)) for p, k, e in words.pop("changes"))
+        copies, obeyed = (frozenset(words.pop(name, ())) for name in ("copies", "obeyed"))
+        return Commit(changes=changes, copies=copies, obeyed=obeyed, **words)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
+    """The modes of what an ordinary user cannot read in a tree of his own, before it is lifted."""
+    found: dict[str, int] = {}
+    if os.geteuid() == 0:
+        return found
+    with Reach(source, needs=READ) as tree:
+        for change in sorted(changes, key=lambda change: change.path):
+            needs = {Entry.DIRECTORY: READ, Entry.FILE: _READ_FILE}.get(change.entry, 0)
+            if needs and change.kind is not Kind.DELETED:
+                path = path_of(change)
+                info = tree.info(path)
+                mode = needs if info is None else tree.mode(path, info)
+                if mode & needs != needs:
+                    found[os.fsdecode(path)] = mode
+    return found
+
+
+def closed_in(project: str, changes: Iterable[Change]) -> dict[str, int]:
+    """The modes of directories of ours in the project that we may not work in."""
+    found: dict[str, int] = {}
+    if os.geteuid() == 0:
+        return found
+    with Reach(project) as tree:
+        for above in sorted({os.path.dirname(change.path) for change in changes}):
+            try:
+                info = tree.info(os.fsencode(above))
+            except OSError:
+                continue  # above it is another that keeps us out
+            if info and info.st_uid == os.geteuid() and info.st_mode & WRITE != WRITE:
+                found[above] = stat.S_IMODE(info.st_mode)
+    return found
+
+
+def path_of(change: Change) -> bytes:
+    """As a tree has it."""
+    return b"" if change.path == "." else os.fsencode(change.path)

@@ -1,0 +1,165 @@
+"""Which changes of a commit wait for review, and why."""
+
+import os
+import stat
+from collections.abc import Iterator
+
+from ralph.adapters.sandbox.commit import Commit, path_of
+from ralph.adapters.sandbox.held import held_because, leads_out, stands_for
+from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.reach import Reach
+
+_HISTORY = ".git"
+_SPECIAL = stat.S_ISUID | stat.S_ISGID
+_LOST = "it is the project's history"
+_INSTEAD = "it stands in place of the project's history"
+_OBEYS, _RUNS = "git obeys it", "git runs it"
+_WITHIN, _THERE = "something in it is held", "what takes its place is held"
+_WOULD_BE = "git would take it for a repository"
+_RIGHTS = "it would run with its owner's rights"
+_OF_REPOSITORIES = ("config", "config.worktree", "commondir")
+_TELLS_ONE = frozenset((*_OF_REPOSITORIES, "HEAD", "objects", "refs", "hooks"))
+
+
+def held(commit: Commit, project: Reach, source: Reach) -> dict[str, str]:
+    """What waits for review, and why; with it what it takes the place of, and the directories
+    that it would be deleted with."""
+    if commit.everything:
+        return {}
+    review = _Review(commit, project, source)
+    # Of what is deleted and stands there anew, the deletion says more.
+    changes = sorted(commit.changes, key=lambda change: change.kind is Kind.DELETED)
+    found = {c.path: why for c in changes if (why := review.because(c))}
+    found |= review.room_for(found)
+    above = {path[:end] for path in found for end in range(len(path)) if path[end] == "/"}
+    for change in commit.changes:
+        if change.path in above and change.path not in found and review.is_gone(change.path):
+            found[change.path] = _WITHIN  # and so is what would stand there instead
+    return found
+
+
+class _Review:
+    def __init__(self, commit: Commit, project: Reach, source: Reach) -> None:
+        self._commit = commit
+        self._project = project
+        self._source = source
+        self._gone = {c.path for c in commit.changes if c.kind is Kind.DELETED}
+        self._new = {c.path for c in commit.changes if c.kind is not Kind.DELETED}
+        self._lost = commit.anew or _HISTORY in self._gone
+        self._repositories = dict(self._found_repositories())
+
+    def is_gone(self, path: str) -> bool:
+        """Whether it is deleted, whatever comes instead."""
+        return path in self._gone
+
+    def because(self, change: Change) -> str:
+        """Why it is held; "" if it is not."""
+        return (
+            self._of_git(change)
+            or held_because(change.path)
+            or self._obeyed(change)
+            or self._in_repository(change)
+            or self._link(change)
+            or self._special(change)
+        )
+
+    def room_for(self, found: dict[str, str]) -> Iterator[tuple[str, str]]:
+        """The deletions that make room for what is held."""
+        taken = {path for path in found if path in self._new and path in self._gone}
+        for path in self._gone:
+            if any(path == one or path.startswith(f"{one}/") for one in taken):
+                yield path, found.get(path, _THERE)
+
+    def _of_git(self, change: Change) -> str:
+        """Git itself: a file or link that takes its directory's place, and the whole history."""
+        name = change.path.rpartition("/")[2].lower()
+        new = change.kind in (Kind.ADDED, Kind.MODIFIED, Kind.SYMLINK)
+        if name == _HISTORY and new and change.entry is not Entry.DIRECTORY:
+            return _OBEYS
+        if self._lost and f"{change.path}/".startswith(f"{_HISTORY}/"):
+            return _LOST if change.kind is Kind.DELETED else _INSTEAD
+        return ""
+
+    def _obeyed(self, change: Change) -> str:
+        path = change.path
+        for obeyed in self._commit.obeyed:
+            inside = path == obeyed or path.startswith(f"{obeyed}/")
+            above = change.kind is Kind.SYMLINK and obeyed.startswith(f"{path}/")
+            if inside or above:
+                return _OBEYS
+        return ""
+
+    def _link(self, change: Change) -> str:
+        if change.kind is not Kind.SYMLINK:
+            return ""
+        if why := stands_for(change.path):
+            return why
+        try:
+            target = os.fsdecode(self._source.link(os.fsencode(change.path)))
+        except OSError:
+            return ""
+        out = leads_out(change.path, target, self._commit.project)
+        return "a link that leads out" if out else ""
+
+    def _special(self, change: Change) -> str:
+        """Who runs such a file is its owner for the while; it may have been so before."""
+        if change.entry is not Entry.FILE or change.kind is Kind.DELETED:
+            return ""
+        path = path_of(change)
+        try:
+            new = self._source.info(path)
+            mode = 0 if new is None else self._source.mode(path, new) & _SPECIAL
+            if new is None or not mode:
+                return ""
+            old = self._project.info(path)
+        except OSError:
+            return ""  # nor can it be applied
+        same = old is not None and stat.S_ISREG(old.st_mode) and _owner(old) == _owner(new)
+        return "" if same and old and mode & ~old.st_mode == 0 else _RIGHTS
+
+    # -------------------------------------------------------------- repositories without a .git
+
+    def _found_repositories(self) -> Iterator[tuple[str, bool]]:
+        """Directories that git would take for a repository now, with whether they were one."""
+        places = {place for change in self._commit.changes for place, _ in _places(change.path)}
+        for place in places:
+            if _HISTORY not in place.lower().split("/") and self._is_one(place, now=True):
+                yield place, self._is_one(place, now=False)
+
+    def _is_one(self, place: str, *, now: bool) -> bool:
+        def has(name: str) -> bool:
+            return self._has(os.path.join(place, name), now=now)
+
+        return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
+
+    def _has(self, path: str, *, now: bool) -> bool:
+        if now and path in self._new:
+            return True
+        try:
+            there = self._project.info(os.fsencode(path)) is not None
+        except OSError:
+            return True  # who knows
+        return there and not (now and path in self._gone)
+
+    def _in_repository(self, change: Change) -> str:
+        for place, name in _places(change.path):
+            was_one = self._repositories.get(place)
+            if was_one is False:
+                return _WOULD_BE
+            if was_one and name == "hooks":
+                return _RUNS
+            if was_one and name in _OF_REPOSITORIES:
+                return _OBEYS
+        return ""
+
+
+def _places(path: str) -> Iterator[tuple[str, str]]:
+    """The directories that a path may be of a repository in, and which part of it."""
+    steps = path.split("/")
+    for number, step in enumerate(steps):
+        if step in _TELLS_ONE:
+            yield "/".join(steps[:number]), step
+
+
+def _owner(info: os.stat_result) -> tuple[int, int]:
+    return info.st_uid, info.st_gid

@@ -1,0 +1,212 @@
+"""Git on the host never runs what a sandbox wrote: whatever it would obey is held for review."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from sandbox_support import needs_overlay, policy, tree
+
+from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox.held import held_because
+from ralph.adapters.sandbox.interface import Kept
+
+pytestmark = needs_overlay
+# Each makes the next git on the host touch a file, unless something of it is held.
+EVIL = "git config --file {0}/config core.fsmonitor 'touch {1}; false'"
+ATTACKS = {
+    "configuration": "git config core.fsmonitor 'touch {ran}; false'",
+    "common directory": (
+        "mkdir evil; cp -r .git/objects .git/refs .git/HEAD evil; {evil}; "
+        "echo ../evil > .git/commondir"
+    ),
+    "file for the directory": (
+        "mkdir evil; cp -r .git/. evil; rm -r .git; {evil}; echo 'gitdir: evil' > .git"
+    ),
+    "link for the directory": "mkdir evil; cp -r .git/. evil; rm -r .git; {evil}; ln -s evil .git",
+    "made anew": "rm -r .git; git init -q; git config core.fsmonitor 'touch {ran}; false'",
+    "file below": "cp -r .git evil; {evil}; echo 'gitdir: ../evil' > sub/.git",
+    "repository below": "git init -q sub; git -C sub config core.fsmonitor 'touch {ran}; false'",
+    "bare repository below": (
+        "cp -r .git/. sub; git config --file sub/config core.fsmonitor 'touch {ran}; false'; "
+        "git config --file sub/config core.bare false; git config --file sub/config core.worktree ."
+    ),
+    "link for hooks": "mkdir evil; {hook} > evil/pre-commit; {run} evil/*; rm -r .git/hooks; "
+    "ln -s ../evil .git/hooks",
+    "a hook": "mkdir -p .git/hooks; {hook} > .git/hooks/pre-commit; {run} .git/hooks/pre-commit",
+    "configured hooks": "{hook} > tools/hooks/pre-commit; {run} tools/hooks/pre-commit",
+    "link for configured hooks": (
+        "cp -r tools evil; {hook} > evil/hooks/pre-commit; {run} evil/hooks/pre-commit; "
+        "rm -r tools; ln -s evil tools"
+    ),
+    "what a hook is a link to": "{hook} > tools/linked; {run} tools/linked",
+    "included configuration": (
+        "git config --file tools/gitconfig core.fsmonitor 'touch {ran}; false'"
+    ),
+    "a filter's program": (
+        "{hook} > tools/clean; {run} tools/clean; echo '* filter=x' > .gitattributes"
+    ),
+}
+CONFIGURED = {
+    "configured hooks": ("core.hooksPath", "tools/hooks"),
+    "link for configured hooks": ("core.hooksPath", "tools/hooks"),
+    "included configuration": ("include.path", "../tools/gitconfig"),
+    "a filter's program": ("filter.x.clean", "./tools/clean %f"),
+}
+
+
+@pytest.fixture
+def project(repo: Path) -> Path:
+    tree(repo, a="1\n", sub__b="1\n", tools__hooks__README="1\n", tools__linked="#!/bin/sh\n")
+    tree(repo, tools__clean="#!/bin/sh\ncat\n", tools__gitconfig="")
+    for name in ("linked", "clean"):
+        (repo / "tools" / name).chmod(0o755)
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message", "Begin")
+    return repo
+
+
+def git(where: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=where, check=False, capture_output=True)
+
+
+def use(project: Path) -> None:
+    """What a person does next."""
+    for place in (project, project / "sub"):
+        (place / "a").write_text("a person's\n")
+        for words in ("status", "diff", "add .", "commit --quiet --message Next"):
+            git(place, *words.split())
+
+
+def kept(project: Path, script: str, *, everything: bool = False) -> Kept:
+    with overlay.open(str(project), policy()) as sandbox:
+        done = sandbox.bash(f"WHO='-c user.name=x -c user.email=x@y'; {script}")
+        assert done.code == 0, done
+        return sandbox.commit(everything=everything)
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["held", "all"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_git_runs_nothing_that_a_sandbox_wrote(
+    project: Path, tmp_path: Path, attack: str, everything: bool
+) -> None:
+    """Settled: "holds `.git/hooks` … back unless `--keep=all`", and all that does the same."""
+    ran = tmp_path / "ran"
+    if attack in CONFIGURED:
+        git(project, "config", *CONFIGURED[attack])
+    if attack == "what a hook is a link to":
+        (project / ".git" / "hooks").mkdir(exist_ok=True)
+        (project / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/linked")
+    use(project)
+    hook, run = f"printf '#!/bin/sh\\ntouch {ran}\\n'", "chmod 755"
+    script = ATTACKS[attack].format(ran=ran, evil=EVIL.format("evil", ran), hook=hook, run=run)
+    done = kept(project, script, everything=everything)
+    assert bool(done.held) == (not everything)
+    use(project)
+    assert ran.exists() == everything, done
+
+
+def test_what_takes_two_turns_is_held_as_well(project: Path, tmp_path: Path) -> None:
+    """A directory that is no repository yet may have a file called config."""
+    ran = tmp_path / "ran"
+    first = f"cp .git/HEAD sub; printf '[core]\\nbare=false\\nworktree=.\\n' > sub/config; {EVIL}"
+    assert not kept(project, first.format("sub", ran)).held
+    done = kept(project, "cp -r .git/objects .git/refs sub")
+    assert "sub/objects" in {spared.path for spared in done.held}
+    use(project)
+    assert not ran.exists()
+
+
+def test_a_bare_repository_as_the_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(project)], check=True)
+    script = "echo >> config; echo > hooks/post-receive; echo > commondir; echo > description"
+    done = kept(project, script)
+    assert {spared.path for spared in done.held} == {"config", "hooks/post-receive", "commondir"}
+    assert done.applied == ("description",)
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("rm -rf .git", "it is the project's history"),
+        ("rm -rf .git; echo > .git", "it is the project's history"),
+        ("rm -rf .git; ln -s /etc .git", "it is the project's history"),
+    ],
+)
+def test_the_history_is_held_as_a_whole(project: Path, script: str, says: str) -> None:
+    before = subprocess.check_output(["git", "log"], cwd=project)
+    done = kept(project, f"{script}; echo 2 > a")
+    assert done.applied == ("a",)
+    assert {s.path: s.why for s in done.held}[".git"] == says
+    assert len({s.path for s in done.held}) == len(done.held), "each once"
+    assert subprocess.check_output(["git", "log"], cwd=project) == before
+
+
+def test_a_history_that_was_made_anew_is_held_as_a_whole(project: Path) -> None:
+    before = subprocess.check_output(["git", "log"], cwd=project)
+    script = "rm -rf .git; git init -q; git add -A; git $WHO commit -qm New; echo 2 > a"
+    done = kept(project, script)
+    assert done.applied == ("a",)
+    whys = {spared.path: spared.why for spared in done.held}
+    assert whys[".git/HEAD"] == "it stands in place of the project's history"
+    assert subprocess.check_output(["git", "log"], cwd=project) == before
+
+
+def test_commits_branches_and_gc_are_kept(project: Path) -> None:
+    """What git does every day is no business of a reviewer."""
+    script = (
+        "git checkout -qb hooks/config; echo 2 > a; git $WHO commit -qam Two; git gc -q; git tag t"
+    )
+    done = kept(project, script)
+    assert not done.spared
+    assert (
+        subprocess.check_output(["git", "log", "--format=%s"], cwd=project)
+        == b"Two\nBegin\nBegin\n"
+    )
+    assert subprocess.run(["git", "fsck", "--strict"], cwd=project, check=False).returncode == 0
+
+
+def test_a_new_repository_is_kept_but_for_what_git_obeys(tmp_path: Path) -> None:
+    project = tree(tmp_path / "project", a="1\n")
+    done = kept(project, "git init -q; git add -A; git $WHO commit -qm One")
+    assert {spared.path.split("/")[1] for spared in done.held} <= {"config", "hooks"}
+    assert subprocess.check_output(["git", "log", "--format=%s"], cwd=project) == b"One\n"
+
+
+@pytest.mark.parametrize("name", [".claude", ".ralph", ".husky", ".github", ".git/modules"])
+def test_a_link_that_gives_other_names_to_what_is_held(project: Path, name: str) -> None:
+    """A link in the place of `.claude` makes any directory the one with the settings."""
+    done = kept(project, f"mkdir evil; echo > evil/settings.json; ln -s $PWD/evil {name}")
+    assert name in {spared.path for spared in done.held}
+
+
+@pytest.mark.parametrize(
+    ("path", "is_held"),
+    [
+        (".git/commondir", True),
+        (".git/config.worktree", True),
+        (".git/modules/a/commondir", True),
+        (".git/modules/a/modules/b/config", True),
+        (".git/worktrees/w/commondir", True),
+        (".git/worktrees/w/gitdir", True),
+        (".git/worktrees/w/config.worktree", True),
+        (".git/rebase-merge/git-rebase-todo", True),
+        ("vendor/x/.git/commondir", True),
+        (".git/refs/heads/config", False),
+        (".git/logs/refs/heads/hooks/x", False),
+        (".git/objects/info/alternates", False),
+        (".git/info/attributes", False),
+        (".gitmodules", False),
+        ("src/config", False),
+    ],
+)
+def test_what_git_obeys_by_its_path(path: str, is_held: bool) -> None:
+    assert bool(held_because(path)) == is_held
+
+
+def test_nothing_is_held_that_was_not_changed(project: Path) -> None:
+    git(project, "config", "core.hooksPath", "tools/hooks")
+    done = kept(project, "echo 2 > a; echo 2 > tools/other; mkdir -p x/hooks; echo > x/hooks/y")
+    assert not done.held
+    assert os.path.exists(project / "tools" / "other")
