@@ -265,12 +265,11 @@ class _Visit:
         return "interrupted" if self._interrupted else fate
 
     def _committed(self, box: Sandbox, *, everything: bool) -> Kept:
-        from ralph.adapters.sandbox import overlay
 
         try:
             return box.commit(everything=everything)
         except OSError as error:
-            rescued = box.rescue() if isinstance(box, overlay.Overlay) else ""
+            rescued = box.rescue()
             state = shown(state_root(self._environ))
             raise StateError(
                 f"the changes could not be kept: {error.strerror} (in {state})",

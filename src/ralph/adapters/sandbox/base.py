@@ -129,6 +129,11 @@ class Common:
         """Nobody: there is no list."""
         return ()
 
+    def rescue(self) -> str:
+        """There is nothing to save."""
+        self.close()
+        return ""
+
     def seal(self) -> bool:
         """There is nothing to keep."""
         return False

@@ -197,6 +197,9 @@ class Sandbox(Protocol):
     def seal(self) -> bool:
         """Close, but keep the layer on disk for `landing.land`; False where there is none."""
 
+    def rescue(self) -> str:
+        """Close after it could not be kept, and save what can be; words about it, or ""."""
+
     def discard(self) -> None:
         """Forget the changes. ConfigError where there is no rollback."""
 

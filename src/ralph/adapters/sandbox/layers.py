@@ -165,7 +165,8 @@ class Layers:
             if box.seal():
                 self._box = None
         except OSError as error:
-            raise _unlanded(self._path(self._turn), error) from error
+            self._box, saved = None, box.rescue()
+            raise _unlanded(self._path(self._turn), error, saved) from error
 
     def _forget(self) -> None:
         box, self._box = self._box, None
@@ -239,8 +240,8 @@ def _landed(box: Sandbox, now: float, *, keep: bool) -> Landed:
     return landing.told(box.commit(), now, count=count, refused=refused)
 
 
-def _unlanded(path: str, error: OSError) -> StateError:
+def _unlanded(path: str, error: OSError, saved: str = "") -> StateError:
     return StateError(
         f"cannot keep what the turn changed: {error.strerror} ({path})",
-        "Mend that, then: ralph resume",
+        f"{saved}\nMend that, then: ralph resume".strip(),
     )
