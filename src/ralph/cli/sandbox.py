@@ -188,7 +188,7 @@ class _Visit:
         policy = _policy(self._environ)
         wanted = None if network is None else network_of(network)
         plan.refuse_within(policy.state, project)
-        name = catalog.choose(project, policy) if backend == "auto" else backend
+        name = catalog.choose(project, policy).name if backend == "auto" else backend
         self._check(name)
         policy = replace(policy, network=_network(name, wanted))
         for finished in landing.recover(project, policy.state):

@@ -65,11 +65,9 @@ def sandboxing(plan: "Plan") -> Sandboxing | None:
     from ralph.adapters.sandbox import catalog
 
     policy = Policy(plan.environ, plan.state_root)
-    name = catalog.choose(plan.workspace, policy) if wish == "auto" else wish
-    can = catalog.backend(name).probe(plan.workspace, policy)
-    if not can.usable:
-        raise ConfigError(f"sandbox {name}: {can.why}", "See what is usable: ralph sandbox probe")
-    return Sandboxing(name, can, _network(plan, name, can), _guard(plan, can))
+    found = catalog.usable(wish, plan.workspace, policy)
+    network = _network(plan, found.name, found.can)
+    return Sandboxing(found.name, found.can, network, _guard(plan, found.can))
 
 
 def _network(plan: "Plan", name: str, can: Capabilities) -> Network:

@@ -154,7 +154,7 @@ class HarnessWiring:
             self._run_dir,
             readers,
             env=env,
-            filing=InnerFiling(NumberedFiles(self._run_dir), self._plan.workspace),
+            filing=InnerFiling(NumberedFiles(self._run_dir)),
             start=self._layers.start,
             take_file=self._layers.take_file,
         )

@@ -53,7 +53,7 @@ def usable(machine: Machine) -> Check:
 
     try:
         policy = Policy(machine.environ, state_root(machine.environ))
-        name = catalog.choose(machine.workspace, policy)
+        name = catalog.choose(machine.workspace, policy).name
     except RalphError as error:
         return warning("ralph sandbox", error.message, error.remedy)
     finally:

@@ -28,6 +28,16 @@ def backend(name: str) -> Backend:
     return module
 
 
+def usable(name: str, project: str, policy: Policy) -> Probed:
+    """A backend, tried. ConfigError if it cannot be used here; `auto` is the first that can."""
+    if name == "auto":
+        return choose(project, policy)
+    can = backend(name).probe(project, policy)
+    if not can.usable:
+        raise ConfigError(f"sandbox {name}: {can.why}", "See what is usable: ralph sandbox probe")
+    return Probed(name, can)
+
+
 def probe_all(project: str, policy: Policy) -> tuple[Probed, ...]:
     """Every backend, tried for real."""
     return tuple(Probed(name, backend(name).probe(project, policy)) for name in BACKENDS)
@@ -39,13 +49,13 @@ def chosen(probed: tuple[Probed, ...]) -> str | None:
     return next((name for name in AUTO if name in usable), None)
 
 
-def choose(project: str, policy: Policy) -> str:
+def choose(project: str, policy: Policy) -> Probed:
     """The first usable backend, tried in order. ConfigError if there is none."""
     reasons = []
     for name in AUTO:
         can = backend(name).probe(project, policy)
         if can.usable:
-            return name
+            return Probed(name, can)
         reasons.append(f"{name}: {can.why}")
     told = "; ".join(reasons)
     raise ConfigError(f"no sandbox is usable here ({told})", "See: ralph sandbox probe")

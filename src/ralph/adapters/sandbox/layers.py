@@ -21,7 +21,7 @@ from ralph.core.verdict import Cut
 from ralph.errors import StateError
 from ralph.ports import Agent, Watch
 
-_ANSWER = ".ralph-answer"  # in the project, as the sandbox sees it
+_ANSWER = ".ralph-answer"  # in the project, wherever a sandbox has that
 _Read = Callable[[bytes], None]
 
 
@@ -86,11 +86,10 @@ class Layers:
 
     def take_file(self, path: str) -> str:
         """What the agent has written for us in the turn's sandbox; it is no part of its work."""
-        name = os.path.relpath(path, self._project)
         try:
             assert self._box is not None
-            text = self._box.fs.read(name).decode("utf-8", "replace")
-            self._box.fs.delete(name)
+            text = self._box.fs.read(path).decode("utf-8", "replace")
+            self._box.fs.delete(path)
         except OSError:
             return ""
         return text
@@ -203,13 +202,12 @@ class SandboxedAgent:
 class InnerFiling:
     """Files of turns, but for the answer: where those are, an agent in a sandbox cannot write."""
 
-    def __init__(self, filing: Filing, project: str) -> None:
+    def __init__(self, filing: Filing) -> None:
         self._filing = filing
-        self._answer = os.path.join(os.path.realpath(project), _ANSWER)
 
     def begin(self, order: Order) -> TurnFiles:
         """The files of a turn that is about to start."""
-        return replace(self._filing.begin(order), answer=self._answer)
+        return replace(self._filing.begin(order), answer=_ANSWER)
 
     def started(self, pid: int) -> None:
         """Its process runs."""
