@@ -12,10 +12,12 @@ from ralph.adapters.machine import Machine, sandbox
 from ralph.adapters.machine import state as machine_state
 from ralph.adapters.machine.claude import claude_hooks, claude_session, plugin
 from ralph.adapters.machine.git import GIT, git_hooks, git_identity, git_program, git_repository
-from ralph.adapters.machine.sandbox import SANDBOX
+from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, file_system_of, size
 from ralph.adapters.machine.terminal import Screen, terminal_checks
+from ralph.adapters.sandbox import BACKENDS
 from ralph.core.health import Check, State
+from ralph.testing.sandbox_stage import overlay_is_usable
 
 MOUNTS = """\
 22 1 254:0 / / rw - ext4 /dev/vda rw
@@ -124,32 +126,23 @@ def test_the_sandbox_is_really_tried_and_never_a_problem(workspace: Path) -> Non
     assert list(temporary.iterdir()) == [], "nothing is left behind"
 
 
-@pytest.mark.parametrize(
-    ("unshare", "state", "words"),
-    [
-        ("echo memory", State.OK, "changes kept in memory"),
-        ("echo disk", State.OK, "changes kept on disk"),
-        ("echo 'unshare failed: Operation not permitted' >&2; exit 1", State.WARNING, "permitted"),
-    ],
-)
-def test_overlays_by_what_unshare_says(
-    workspace: Path, unshare: str, state: State, words: str
-) -> None:
-    script(workspace / "bin", "unshare", unshare)
-    check = by_name(here(workspace, PATH=f"{workspace}/bin"))["overlay"]
-    assert check.state is state
-    assert words in check.found
-    assert "rollback" in check.found
-
-
 def test_without_unshare_nothing_is_claimed(workspace: Path) -> None:
     checks = by_name(here(workspace, PATH="/nowhere"))
-    for name in ("user namespaces", "overlay", "network"):
-        assert "not tried" in checks[name].found
+    assert "not tried" in checks["user namespaces"].found
 
 
-def test_without_a_temporary_directory_overlays_are_not_tried(workspace: Path) -> None:
-    assert "not tried" in by_name(here(workspace, TMPDIR="/no/where"))["overlay"].found
+def test_every_backend_is_shown_with_what_it_does_or_why_not(workspace: Path) -> None:
+    """Issue: "each backend with the three properties and the reason it is or is not usable"."""
+    auto, *found = backends(here(workspace, PATH="/nowhere"))
+    assert auto.name == "sandbox: auto"
+    assert [check.name for check in found] == list(BACKENDS)
+    told = {check.name: check.found for check in found}
+    assert told["srt"].startswith("not usable: not installed")
+    assert told["worktree"].startswith("not usable: ")
+    assert told["direct"] == "none of the three; works in place, with your rights"
+    if overlay_is_usable():
+        assert told["overlay"].startswith("contain, rollback, egress; ")
+        assert "takes overlay" in auto.found
 
 
 @pytest.mark.parametrize(
@@ -159,8 +152,6 @@ def test_without_a_temporary_directory_overlays_are_not_tried(workspace: Path) -
         ("bwrap", "echo bubblewrap 0.8.0", State.OK, "without overlays"),
         ("bwrap", "echo bubblewrap 0.11.0", State.OK, "and mount overlays"),
         ("bwrap", "[ $1 = --version ]", State.WARNING, "exit code 1"),
-        ("srt", "echo 1.0.0", State.OK, "filter egress, without rollback"),
-        ("srt", "exit 5", State.WARNING, "exit code 5"),
     ],
 )
 def test_other_sandboxes(

@@ -204,7 +204,7 @@ def test_wrong_usage(here: Here, workspace: Path, arguments: tuple[str, ...]) ->
         ({"RALPH_STATE_DIR": "/dev/null/state"}, "State directory/writable", "problem"),
         ({"CLAUDECODE": "1"}, "Hooks and plugin/session", "ok"),
         ({"PYTHONIOENCODING": "latin-1"}, "Terminal/encoding", "warning"),
-        ({"LC_ALL": "C", "TMPDIR": "/no/where"}, "Sandbox/overlay", "warning"),
+        ({"PATH": ""}, "Sandbox/srt", "ok"),
     ],
 )
 def test_odd_surroundings(workspace: Path, environ: Json, name: str, state: str) -> None:

@@ -30,7 +30,7 @@ from ralph.adapters.machine.agents import (
 )
 from ralph.adapters.machine.claude import CLAUDE
 from ralph.adapters.machine.git import GIT, git_hooks
-from ralph.adapters.machine.sandbox import SANDBOX
+from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.cli.params import current_directory, in_directory
@@ -96,7 +96,9 @@ class _Visit:
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
             asked = tuple(pool.submit(ask, candidate) for candidate in candidates)
-            sandbox = pool.submit(lambda: tuple(check(machine) for check in SANDBOX))
+            sandbox = pool.submit(
+                lambda: (*backends(machine), *(check(machine) for check in SANDBOX))
+            )
             yield cls(machine, root, loaded, plan, candidates, asked, sandbox)
         finally:
             given_up.set()

@@ -1,18 +1,21 @@
-"""What this machine could do for a sandbox: each ability is tried for real, in a child.
+"""What this machine can do for a sandbox: each backend, and what it stands on, tried for real.
 
-`ralph run` works in place, so nothing here is a problem. A sandbox can do three things, which come
-apart: contain (what the agent may touch), rollback (undo what it did), egress (whom it may call).
+A run works in place unless it is told otherwise, so nothing here is a problem. A sandbox can do
+three things, which come apart: contain (what the agent may touch), rollback (undo what it did),
+egress (whom it may call).
 """
 
 import ctypes
 import os
-import shutil
-import tempfile
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from ralph.adapters.machine import Answer, Machine, first_words, version_numbers
+from ralph.adapters.machine import Answer, Machine, version_numbers
 from ralph.core.health import Check, ok, warning
 from ralph.errors import RalphError
+
+if TYPE_CHECKING:
+    from ralph.adapters.sandbox.interface import Capabilities
 
 _PR_GET_CHILD_SUBREAPER = 37
 _NO_UNSHARE = "not tried: there is no unshare on PATH"
@@ -27,39 +30,36 @@ _SYSCTLS = (  # a file of /proc/sys, the value that forbids namespaces, what to 
     ("kernel/unprivileged_userns_clone", "0", "sudo sysctl kernel.unprivileged_userns_clone=1"),
     ("user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
 )
-# A file system that cannot hold the upper layer (overlayfs itself) still leaves memory. Inside we
-# are root, so the directory that overlayfs makes with mode 000 can be removed.
-_OVERLAY = """
-try() {
-    mkdir "$1/lower" "$1/upper" "$1/work" "$1/merged" &&
-    layers="lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" &&
-    mount -t overlay overlay -o "$layers,userxattr" "$1/merged" &&
-    : > "$1/merged/file" && umount "$1/merged" && test -e "$1/upper/file"
-}
-mkdir "$1/disk" "$1/memory" || exit
-if try "$1/disk" 2> /dev/null; then echo disk; rm -rf "$1/disk"; exit 0; fi
-mount -t tmpfs tmpfs "$1/memory" && try "$1/memory" && echo memory
-code=$?
-rm -rf "$1/disk"
-exit $code
-"""
+_PROPERTIES = ("contain", "rollback", "egress")
 
 
-def usable(machine: Machine) -> Check:
-    """Which sandbox `ralph sandbox run` takes here, tried for real; agents work in place."""
+def backends(machine: Machine) -> tuple[Check, ...]:
+    """What `auto` takes here, then each backend with what it does, or why it does not."""
     from ralph.adapters.files import state_root
     from ralph.adapters.sandbox import catalog, overlay
     from ralph.adapters.sandbox.interface import Policy
 
     try:
         policy = Policy(machine.environ, state_root(machine.environ))
-        name = catalog.choose(machine.workspace, policy).name
+        probed = catalog.probe_all(machine.workspace, policy)
     except RalphError as error:
-        return warning("ralph sandbox", error.message, error.remedy)
+        return (warning("sandbox: auto", error.message, error.remedy),)
     finally:
         overlay.LAUNCHER.close()
-    text = f"takes {name}; ralph run does not use it yet: agents work in place, with your rights"
-    return ok("ralph sandbox", text)
+    name = catalog.chosen(probed)
+    if name is None:
+        remedy = "See the reasons below; in place: --no-sandbox"
+        auto = warning("sandbox: auto", "nothing that can be undone is usable here", remedy)
+    else:
+        auto = ok("sandbox: auto", f"takes {name}, for ralph run --sandbox and ralph sandbox run")
+    return (auto, *(ok(one.name, _told(one.can)) for one in probed))
+
+
+def _told(can: "Capabilities") -> str:
+    if not can.usable:
+        return f"not usable: {can.why}"
+    does = ", ".join(name for name in _PROPERTIES if getattr(can, name))
+    return f"{does or 'none of the three'}; {can.why}"
 
 
 def user_namespaces(machine: Machine) -> Check:
@@ -67,28 +67,6 @@ def user_namespaces(machine: Machine) -> Check:
     answer = _unshare(machine, "-Ur", "true")
     can = f"this machine can make user namespaces{_as_whom()}"
     return _ability("user namespaces", answer, can, "contain, rollback, egress")
-
-
-def overlay(machine: Machine) -> Check:
-    """Whether an overlay can be mounted there, so that changes can be seen and thrown away."""
-    try:
-        place = tempfile.mkdtemp(prefix="ralph-doctor-", dir=machine.environ.get("TMPDIR") or None)
-    except OSError as error:
-        text = f"not tried: there is no temporary directory: {error.strerror}"
-        return warning("overlay", text, "Make one, and: export TMPDIR=/some/where")
-    try:
-        answer = _unshare(machine, "-Urm", "sh", "-c", _OVERLAY, "sh", place)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    kept = "in memory" if answer and first_words(answer.said) == "memory" else "on disk"
-    can = f"this machine can mount overlays, changes kept {kept}"
-    return _ability("overlay", answer, can, "rollback")
-
-
-def network_namespace(machine: Machine) -> Check:
-    """Whether a child can be cut off from the network."""
-    answer = _unshare(machine, "-Urn", "true")
-    return _ability("network", answer, "this machine can cut a child off the network", "egress")
 
 
 def bubblewrap(machine: Machine) -> Check:
@@ -104,18 +82,6 @@ def bubblewrap(machine: Machine) -> Check:
     layers = version[0].isdigit() and version_numbers(version) >= (0, 11)
     more = ", and mount overlays" if layers else ", without overlays of its own (0.11 has them)"
     return ok("bwrap", f"{found}: this machine can contain with it{more}")
-
-
-def sandbox_runtime(machine: Machine) -> Check:
-    """Whether srt (sandbox-runtime) is here."""
-    path = machine.which("srt")
-    if path is None:
-        return ok("srt", "not installed; it can contain and filter egress, without rollback")
-    answer = machine.ask(path, "--version")
-    if answer.trouble:
-        return warning("srt", f"{path} {answer.trouble}", f"See what is wrong: {path} --version")
-    version = answer.version or "of an unknown version"
-    return ok("srt", f"{version} at {path}: it can contain and filter egress, without rollback")
 
 
 def subreaper(_: Machine) -> Check:
@@ -175,13 +141,4 @@ def _has_subreaper() -> bool:
     return bool(prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(flag), 0, 0, 0) == 0)
 
 
-SANDBOX = (
-    usable,
-    user_namespaces,
-    overlay,
-    network_namespace,
-    bubblewrap,
-    sandbox_runtime,
-    subreaper,
-    pidfd,
-)
+SANDBOX = (user_namespaces, bubblewrap, subreaper, pidfd)
