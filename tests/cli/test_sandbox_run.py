@@ -214,11 +214,11 @@ def test_a_login_that_is_renewed_inside_is_kept(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / ".claude").mkdir(parents=True)
     login = home / ".claude" / ".credentials.json"
-    login.write_text('{"token": "old"}')
+    login.write_text('{"accessToken": "old"}')
     login.chmod(0o600)
     said = '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]}}'
     agent = (
-        """echo '{"token": "new"}' > ~/.claude/.credentials.json; echo x > ~/.claude/other\n"""
+        """cd ~/.claude; echo '{"accessToken": "new"}' > .credentials.json; echo x > other\n"""
         f"echo '{said % '<response>DONE</response>'}'\n"
         """echo '{"type":"result","subtype":"success","is_error":false}'\n"""
     )
@@ -227,9 +227,31 @@ def test_a_login_that_is_renewed_inside_is_kept(tmp_path: Path) -> None:
     settings = {**agents, "sandbox": "overlay"}
     (stage.repo / ".ralph" / "settings.json").write_text(json.dumps(settings))
     assert stage.call("env", f"HOME={home}", *PYTHON, *RUN) == 0
-    assert json.loads(login.read_text()) == {"token": "new"}
+    assert json.loads(login.read_text()) == {"accessToken": "new"}
+    assert "The agent has renewed its login" in stage.said()
     assert login.stat().st_mode & 0o777 == 0o600
     assert not (home / ".claude" / "other").exists()
+
+
+@pytest.mark.parametrize("trick", ["mkfifo", "ln -s /dev/zero"])
+def test_what_an_agent_puts_in_its_logins_place_holds_nobody_up(tmp_path: Path, trick: str) -> None:
+    home = tmp_path / "home"
+    (home / ".codex").mkdir(parents=True)
+    (home / ".codex" / "auth.json").write_text('{"tokens": {"access_token": "x"}}')
+    agent = f"cd ~/.codex; rm auth.json; {trick} auth.json; exit 1\n"
+    stage = Stage(tmp_path / "s").prepare(agent)
+    agent_settings = {"command": str(stage.root / "bin" / "agent"), "kind": "codex", "probe": False}
+    settings = {"agent": agent_settings, "sandbox": "overlay"}
+    (stage.repo / ".ralph" / "settings.json").write_text(json.dumps(settings))
+    assert stage.call("env", f"HOME={home}", *PYTHON, "run", "-p", "x", "-m", "1") == 1
+    assert (home / ".codex" / "auth.json").read_text() == '{"tokens": {"access_token": "x"}}'
+
+
+def test_what_a_guardrail_may_not_change_is_told(tmp_path: Path) -> None:
+    agent = "echo '<response>DONE</response>'\n"
+    stage = Stage(tmp_path).prepare(agent, {"guardrails": [{"command": "echo x > .envrc"}]})
+    assert stage.call(*PYTHON, *RUN) == 0
+    assert "Not kept of what a guardrail changed: .envrc; see " in stage.said()
 
 
 def test_held_changes_are_named_and_kept_beside(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DIRECT = "direct"  # in place, because someone said so
 _GUARD = {"RALPH_GUARD": "1"}
 _SETTINGS = "--settings"
+_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108
 
 
 @value
@@ -83,6 +84,8 @@ def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
                 "Use overlay, or say that it may call everybody: --network on",
             )
         return ON
+    if wish == ON and name == "srt":
+        raise ConfigError("srt lets nobody call everybody", "Name the hosts: --network HOST,...")
     if wish in (OFF, ON):
         return wish
     flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
@@ -124,7 +127,10 @@ def _visible(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     real = os.path.realpath(found)
     head, package, _ = real.partition("/node_modules/")
     home = f"{head}{package.rstrip('/')}" if package else os.path.dirname(real)
-    return tuple(dict.fromkeys((os.path.dirname(os.path.abspath(found)), home)))
+    places = (os.path.dirname(os.path.abspath(found)), home)
+    # A temporary directory itself is private: of what lies right in it only the file is shown.
+    shown = (real if place in _PRIVATE else place for place in places)
+    return tuple(dict.fromkeys(shown))
 
 
 def _guard(plan: "Plan", can: Capabilities) -> str:

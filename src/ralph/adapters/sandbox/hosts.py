@@ -25,14 +25,24 @@ _PROVIDERS = {
     "copilot": ("api.github.com", "github.com", "*.githubcopilot.com"),
     "cursor-agent": ("*.cursor.sh", "*.cursor.com"),
 }
-_NAMED = re.compile(r"_(?:BASE_URL|API_BASE|API_HOST|ENDPOINT)$|^AMP_URL$")
+_ANTHROPIC = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_GOOGLE = ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL")
+_NAMED_BY = {  # kind -> variables that name another provider; no others: some lead to this machine
+    "claude": _ANTHROPIC,
+    "codex": _OPENAI,
+    "gemini": _GOOGLE,
+    "amp": ("AMP_URL",),
+    "opencode": (*_ANTHROPIC, *_OPENAI, *_GOOGLE),
+    "goose": (*_ANTHROPIC, *_OPENAI, *_GOOGLE, "OLLAMA_HOST"),
+}
 _IN_FLAGS = re.compile(r"base_url\s*=\s*[\"']?(https?://[^\"'\s]+)")
 _PORTS = {"http": 80, "https": 443}
 
 
 def hosts_of(kind: str, env: Mapping[str, str], flags: Iterable[str]) -> tuple[str, ...]:
     """Hosts, some with a port, that this kind of agent calls in this environment."""
-    urls = (text for name, text in env.items() if _NAMED.search(name))
+    urls = (env[name] for name in _NAMED_BY.get(kind, ()) if name in env)
     found = (*_PROVIDERS.get(kind, ()), *_hosts((*urls, *_urls_in(flags))))
     return tuple(dict.fromkeys(found))
 

@@ -2,7 +2,6 @@
 
 import glob
 import os
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
@@ -18,10 +17,13 @@ from ralph.core.facts import Decided, Fact, Landed
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.value import replace
 from ralph.core.verdict import Cut
-from ralph.errors import StateError
+from ralph.core.words import listed
+from ralph.errors import RalphError, StateError
 from ralph.ports import Agent, Watch
 
 _ANSWER = ".ralph-answer"  # in the project, wherever a sandbox has that
+_SHOW = 'test -f "$1" && exec head -c 1048577 -- "$1"'  # whatever the agent has put there
+_PATIENCE = 3.0  # seconds
 _Read = Callable[[bytes], None]
 
 
@@ -57,6 +59,7 @@ class Layers:
         """What starts in it shares a sandbox, which then waits for its landing."""
         self._forget()
         self._login.remember()
+        self._refused = ()
         self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
         self._remove_all()  # there may be one of a turn that was cut off, and is taken again
         try:
@@ -65,7 +68,7 @@ class Layers:
             self._forget()
             raise
         if self._box is not None:
-            self._login.renew(self._seen)
+            self._renew_login()
         if self._box is not None and self._turn:
             self._keep(self._box)
         else:
@@ -118,13 +121,16 @@ class Layers:
         log: IO[bytes] | None = None,
     ) -> Child:
         """A `Starter` for guardrails: what one leaves behind is kept, unless it is cut."""
-        box = self._open("")
+        try:
+            box = self._open("")
+        except RalphError as error:
+            raise OSError(f"{error.message}. {error.remedy}") from error
         try:
             child = box.start(command, on_output, on_error, log)
         except BaseException:
             box.close()
             raise
-        return _Visit(box, child, self._most_grace)
+        return _Visit(box, child, self._most_grace, self.tell)
 
     # -------------------------------------------------------------- the run
 
@@ -146,10 +152,20 @@ class Layers:
 
     # -------------------------------------------------------------- parts
 
+    def _renew_login(self) -> None:
+        saved = os.path.join(self._run_dir, "login.before")
+        if self._login.renew(self._seen, saved):
+            self.tell(f"The agent has renewed its login; the one before is in {saved}.")
+
     def _seen(self, path: str) -> bytes:
-        """A file outside the project, as the turn's sandbox has it."""
+        """The beginning of a file outside the project, as the turn's sandbox has it."""
         assert self._box is not None
-        return self._box.bash(f"cat -- {shlex.quote(path)}").output
+        output = bytearray()
+        words = ("sh", "-c", _SHOW, "sh", path)
+        command = Command(words, self._project, self._policy.environ)
+        child = self._box.start(command, output.extend)
+        child.wait(lambda: Cut("it takes too long", 0.0) if child.seconds() > _PATIENCE else None)
+        return bytes(output)
 
     def _open(self, name: str) -> Sandbox:
         box = self._backend.open(self._project, replace(self._policy, name=name))
@@ -217,17 +233,22 @@ class InnerFiling:
 class _Visit(Child):
     """A child in a sandbox of its own, which is kept when the child has ended by itself."""
 
-    def __init__(self, box: Sandbox, child: Child, most_grace: float) -> None:
+    def __init__(
+        self, box: Sandbox, child: Child, most_grace: float, tell: Callable[[str], None]
+    ) -> None:
         super().__init__(child.handle, child.started, child.readers, most_grace)
         self._box = box
+        self._tell = tell
 
     def wait(self, watch: Callable[[], Cut | None]) -> Exit:
         """Read until the child is gone, then keep what it left."""
         with self._box:
             ended = super().wait(watch)
-            if ended.cut is None:
-                self._box.commit()
-            return ended
+            kept = self._box.commit() if ended.cut is None else Kept()
+        if kept.spared:
+            paths = listed([spared.path for spared in kept.spared])
+            self._tell(f"Not kept of what a guardrail changed: {paths}; see {kept.saved}")
+        return ended
 
 
 def _landed(box: Sandbox, now: float, *, keep: bool) -> Landed:

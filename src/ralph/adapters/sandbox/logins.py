@@ -6,10 +6,11 @@ neither the next turn nor the person at the terminal could go on.
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from ralph.adapters.files import write_atomically
+from ralph.adapters.safe_open import open_regular
 
 _FILES = {  # kind -> the variable that moves the directory, the directory at home, the file in it
     "claude": ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
@@ -18,6 +19,7 @@ _FILES = {  # kind -> the variable that moves the directory, the directory at ho
     "opencode": ("", ".local/share/opencode", "auth.json"),
 }
 _LARGEST = 1024 * 1024
+_OF_A_TOKEN = re.compile(r"token$|expir|refresh", re.IGNORECASE)
 
 
 class Login:
@@ -31,19 +33,23 @@ class Login:
         """A turn is about to begin."""
         self._before = _content(self._path)
 
-    def renew(self, read: Callable[[str], bytes]) -> None:
-        """Keep what the agent made of it; `read` reads a file as the agent sees it.
+    def renew(self, read: Callable[[str], bytes], saved: str) -> bool:
+        """Keep what the agent made of it, and save the one before; whether there was a new one.
 
-        Not if somebody else has renewed it meanwhile, nor if it is no login any more.
+        `read` reads a file as the agent sees it. Nothing is kept if somebody else has renewed it
+        meanwhile, nor if it is another's: only tokens and times may be new.
         """
         if self._before is None or _content(self._path) != self._before:
-            return
+            return False
         after = read(self._path)
-        if after != self._before and _is_like(after, self._before):
-            with suppress(
-                OSError
-            ):  # one that cannot be written could not be renewed outside either
-                write_atomically(self._path, after.decode(), mode=0o600)
+        if after == self._before or not _is_renewed(after, self._before):
+            return False
+        try:
+            write_atomically(saved, self._before.decode(), mode=0o600)
+            write_atomically(self._path, after.decode(), mode=0o600)
+        except OSError:
+            return False  # then it could not be renewed outside either
+        return True
 
 
 def _path(kind: str, env: Mapping[str, str]) -> str:
@@ -58,16 +64,23 @@ def _content(path: str) -> bytes | None:
     try:
         if not path or os.path.getsize(path) > _LARGEST:
             return None
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read()
     except OSError:
         return None
 
 
-def _is_like(after: bytes, before: bytes) -> bool:
-    """Whether it has everything that was there before, by name."""
+def _is_renewed(after: bytes, before: bytes) -> bool:
+    """Whether it is the same login, with other tokens."""
     try:
-        new, old = json.loads(after), json.loads(before)
-    except ValueError:
+        return _differ_in_tokens(json.loads(after), json.loads(before))
+    except (ValueError, RecursionError):
         return False
-    return isinstance(new, dict) and isinstance(old, dict) and old.keys() <= new.keys()
+
+
+def _differ_in_tokens(new: object, old: object, name: str = "") -> bool:
+    if isinstance(new, dict) and isinstance(old, dict):
+        return new.keys() == old.keys() and all(
+            _differ_in_tokens(new[key], old[key], key) for key in old
+        )
+    return new == old or (type(new) is type(old) and bool(_OF_A_TOKEN.search(name)))
