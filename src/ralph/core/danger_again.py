@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _RUNS = re.compile(r"\$\(|`|\$\{[\s|]")
 _NAMES = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 _ELEMENT_RUNS = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+_OPENED_RUNS = re.compile(r"\{\w+\[.*(?:\$\(|`)")  # `{a[...]}> file`
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _EQUALS = frozenset({"=", "==", "!=", "=~"})
 _READ_VALUED, _MAP_VALUED = "adinNptu", "dnOsuCc"
@@ -46,6 +47,19 @@ def judge_name(text: str, state: "State") -> None:
     judge_arithmetic(text.partition("[")[2], state)
 
 
+def judge_number(name: str, state: "State") -> None:
+    """Refuse what a variable holds whose values are always evaluated, as by `declare -i`."""
+    if name in state.numbers:
+        judge_arithmetic(name, state)
+
+
+def judge_items(values: list[str], state: "State") -> None:
+    """Refuse `([index]=value)` with an index that runs a command."""
+    for value in values:
+        if value[:1] == "[" and ("]=" in value or _ELEMENT_RUNS.search(value)):
+            judge_arithmetic(value.partition("]=")[0], state)
+
+
 def judge_prompt(text: str) -> None:
     """Refuse `${x@P}` of a text that runs a command or that nobody can tell."""
     if unknown(text) or "${" in text or _RUNS.search(text):
@@ -66,6 +80,10 @@ def judge_test(texts: list[str], state: "State") -> None:
 
 def judge_again(call: "Call") -> None:
     """Refuse a builtin whose words run a command when they are evaluated again."""
+    texts = [word for word in call.words if _OPENED_RUNS.match(word)]
+    texts += call.values("-W") if call.name in ("compgen", "complete") else []
+    for text in texts:
+        judge_arithmetic(text, call.state)
     if call.name in ("[", "test"):
         judge_test(call.words, call.state)
     elif call.name == "let":
@@ -80,11 +98,13 @@ def judge_again(call: "Call") -> None:
 
 
 def _judge_declared(word: str, call: "Call") -> None:
-    head = word.partition("=")[0]
-    if _ELEMENT_RUNS.search(word) or ("[" in head and _RUNS.search(word)):
+    head, _, value = word.partition("=")
+    listed = "[" in head or value[:1] == "("
+    if _ELEMENT_RUNS.search(word) or (listed and _RUNS.search(word)):
         raise Refused(EVASION, f"the shell would run what is written in {shown(word)}")
     judge_name(word.partition("]")[0] if "[" in head else head, call.state)
     if call.has_letter("in"):  # a number, or a name for another
+        call.state.numbers.add(head)
         judge_arithmetic(word, call.state)
 
 

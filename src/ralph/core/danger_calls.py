@@ -1,6 +1,6 @@
 """What a command leads to: builtins that change what is known, and commands that run others."""
 
-from ralph.core.danger_again import judge_again
+from ralph.core.danger_again import judge_again, judge_number
 from ralph.core.danger_code import judge_awk, judge_code, judge_sed
 from ralph.core.danger_each import find_actions, xargs_commands
 from ralph.core.danger_inner import inner_commands
@@ -249,6 +249,7 @@ class Caller:
             state.variables[name] = lines
             if call.name != "read":
                 state.arrays[name] = list(lines)
+            judge_number(name, state)
         return ""
 
     def printf(self, call: Call, state: "State") -> str:
@@ -297,6 +298,7 @@ class Caller:
             elif word[:1] != "-":
                 name, _, value = word.partition("=")
                 judge_assignment(name, value, self.judge, inner)
+                inner.assign(name, value)
         return self.again(words, inner) if words else ANY
 
 

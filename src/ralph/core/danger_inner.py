@@ -102,6 +102,8 @@ _TEXT_FLAGS = {
     "nodemon": "-x --exec",
     "nix-shell": "--run --command",
     "entr": "-s",
+    "compgen": "-C",
+    "complete": "-C",
     "su": "-c --command",
 }
 # `cmake -E` and the commands that do the same.

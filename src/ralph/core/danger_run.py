@@ -7,7 +7,7 @@ substitutions, files and the shells that read them.
 
 from itertools import product
 
-from ralph.core.danger_again import judge_arithmetic, judge_test
+from ralph.core.danger_again import judge_arithmetic, judge_items, judge_number, judge_test
 from ralph.core.danger_calls import Caller
 from ralph.core.danger_expand import Expander
 from ralph.core.danger_paths import Places
@@ -281,6 +281,7 @@ class Judge:
                 continue
             judge_assignment(assign.name, text, self, state)
             judge_arithmetic(assign.index, state)
+            judge_items(values, state)
             if assign.array:
                 before = state.arrays.get(assign.name, []) if assign.adds else []
                 state.arrays[assign.name] = before + values
@@ -290,6 +291,7 @@ class Judge:
                 state.arrays.pop(assign.name, None)
                 old = (state.value(assign.name) or "") if assign.adds else ""
                 state.assign(assign.name, old + text)
+            judge_number(assign.name, state)
 
     def _open(self, redirects: tuple[Redirect, ...], state: State) -> list[tuple[str, str]]:
         """Judge redirections; the files that standard output goes to, and how."""
