@@ -1,5 +1,6 @@
 """What a command leads to: builtins that change what is known, and commands that run others."""
 
+from ralph.core.danger_again import judge_again, judge_number
 from ralph.core.danger_code import judge_awk, judge_code, judge_sed
 from ralph.core.danger_each import find_actions, xargs_commands
 from ralph.core.danger_inner import inner_commands
@@ -61,6 +62,7 @@ class Caller:
             return self._script(written, argv[1:], state, "a file")
         call = Call(argv, state, self.judge.places)
         judge_call(call)
+        judge_again(call)
         builtin = _BUILTINS.get(call.name)
         if builtin is not None:
             return builtin(self, call, state)
@@ -236,6 +238,8 @@ class Caller:
 
     def read(self, call: Call, state: "State") -> str:
         """`read`, `mapfile`: variables get what is sent, one line of it."""
+        for text in call.clustered("C", "dnOsuc") if call.name != "read" else ():
+            self._script(f'{text} 0 "$1"', [ANY], state, "the text after -C")
         names = call.args or ["REPLY"]
         lines = tuple(dict.fromkeys((state.stdin or ANY).splitlines())) or ("",)
         if len(names) > 1 or len(lines) > 8:
@@ -245,6 +249,7 @@ class Caller:
             state.variables[name] = lines
             if call.name != "read":
                 state.arrays[name] = list(lines)
+            judge_number(name, state)
         return ""
 
     def printf(self, call: Call, state: "State") -> str:
@@ -293,6 +298,7 @@ class Caller:
             elif word[:1] != "-":
                 name, _, value = word.partition("=")
                 judge_assignment(name, value, self.judge, inner)
+                inner.assign(name, value)
         return self.again(words, inner) if words else ANY
 
 

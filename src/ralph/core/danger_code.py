@@ -41,7 +41,7 @@ _RUNS = (
 )
 _RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
 _DELETES = (
-    r"\.rm(?=\s*\()|\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
+    r"\.rm(?=\s*\()|(?<![\w.$])rm(?=\s*\(\s*['\"])|\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
     r"|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
     r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*)"
     r"|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete)"
@@ -70,7 +70,7 @@ _HIDES = (
     r"getattr\s*\(\s*(?:os|shutil|subprocess|sys|builtins|__import__)|__builtins__"
     r"|globals\(\)\s*\[|\bmarshal\.loads|__import__\([^'\")]*\)"
     r"|(?:__import__|import_module)\(\s*['\"][^'\"]*['\"]\s*\+|import_module\(\s*[^'\"\s]"
-    r"|child_process['\"]\)\s*\["
+    r"|child_process['\"]\)\s*\[|\bccall\s*\("
 )
 _NETWORK = (
     r"urlopen|requests\.get|\bfetch\s*\(|https?\.get|Net::HTTP|LWP|open-uri"
@@ -217,7 +217,7 @@ def _judge_runs(code: str, call: "Call", caller: "Caller", *, python: bool) -> N
         if argv is None:
             continue
         caller.again(argv, call.state)
-    if call.name.startswith(("perl", "ruby", "php")):
+    if call.name.startswith(("perl", "ruby", "php", "julia")):
         for text in re.findall(r"`([^`]*)`|%x[({]([^)}]*)[)}]", code):
             caller.again(["sh", "-c", text[0] or text[1]], call.state)
 

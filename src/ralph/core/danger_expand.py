@@ -1,5 +1,6 @@
 """What words become: every expansion of a shell, as far as its outcome is known."""
 
+from ralph.core.danger_again import judge_arithmetic, judge_name, judge_prompt
 from ralph.core.shell_nodes import Arithmetic, Param, Process, Simple, Substitution, Text, Word
 from ralph.core.shell_text import (
     ANY,
@@ -80,7 +81,7 @@ class Expander:
         if isinstance(part, Process):
             return self._process(part, state)
         if isinstance(part, Arithmetic):
-            self.text(part.inner, state)
+            judge_arithmetic(self.text(part.inner, state), state)
             return NAMED
         if isinstance(part, Param):
             return self._param(part, state)
@@ -120,6 +121,7 @@ class Expander:
         return printed.rstrip("\n")
 
     def _param(self, part: Param, state: "State") -> str:
+        judge_arithmetic(part.index, state)
         if part.prefix == "#":
             return NAMED
         if _is_list(part):
@@ -130,6 +132,7 @@ class Expander:
         if part.prefix == "!":
             # A name that nobody knows may be that of a secret.
             hidden = ANY if part.index else SECRET
+            judge_name(value if plain(value) else "", state)
             value = self._plain_value(value, state) if plain(value) and value else hidden
         if part.op:
             value = self._changed(part, value, state)
@@ -141,7 +144,9 @@ class Expander:
             return NAMED
         if part.op == ":":
             assert part.argument is not None
-            skipped = self.text(part.argument, state).partition(":")[0].strip()
+            argument = self.text(part.argument, state)
+            judge_arithmetic(argument, state)
+            skipped = argument.partition(":")[0].strip()
             if not skipped.isdecimal():
                 return ANY
             items = items[max(int(skipped) - (part.name in "@*"), 0) :]
@@ -189,7 +194,11 @@ class Expander:
         if op.lstrip(":") in ("-", "=", "?", "+") and op != ":":
             return self._default(part, value, argument, state)
         if op == "@":
+            if argument == "P":
+                judge_prompt(value)
             return ANY
+        if op == ":":
+            judge_arithmetic(argument, state)
         if not plain(value) or not plain(argument):
             return _changed_unknown(op, argument, value)
         return _changed_known(op, argument, value)

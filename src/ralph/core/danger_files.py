@@ -84,6 +84,9 @@ def _moves(call: Call) -> bool:
     target = call.value("-t", "--target-directory")
     sources, last = (call.args, [target]) if target else (call.args[:-1], call.args[-1:])
     _judge_everything(sources, "moves away")
+    for path in call.args:
+        if call.places.kind(path, call.state.cwd) == SINK:
+            raise Refused(FILES, f"mv would replace {shown(path)} itself")
     _each(call, sources, "moves away")
     return _each(call, last, "overwrites", into=True)
 

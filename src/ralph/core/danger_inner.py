@@ -3,11 +3,12 @@
 `find` and `xargs`, which run commands for what they find or read, are in `danger_each`.
 """
 
+from ralph.core.danger_rule import Call
 from ralph.core.shell_text import FREE
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.core.danger_rule import Call
+    from collections.abc import Callable
 
 # Flags that take a value, and how many words come before the command.
 _WRAPPERS = {
@@ -30,7 +31,7 @@ _WRAPPERS = {
     "caffeinate": ("-t -w", 0),
     "busybox": ("", 0),
     "toybox": ("", 0),
-    "npx": ("-p --package", 0),
+    "npx": ("-p --package -c --call", 0),
     "bunx": ("", 0),
     "pnpx": ("", 0),
     "uvx": ("--from --with", 0),
@@ -97,12 +98,29 @@ _RUNNER_VALUED = "-p --package --with --python -n --name --directory --group --e
 _AS_TEXT = {"watch": "-n --interval", "ssh": "", "tmux": "", "script": "", "screen": "-S -t"}
 # Commands that give the text after one of these flags to a shell.
 _TEXT_FLAGS = {
-    "npx": "-c --call",
     "flock": "-c --command",
     "nodemon": "-x --exec",
     "nix-shell": "--run --command",
     "entr": "-s",
+    "compgen": "-C",
+    "complete": "-C",
     "su": "-c --command",
+}
+# `cmake -E` and the commands that do the same.
+_BY_CMAKE = {
+    **dict.fromkeys(("rm", "remove", "remove_directory"), "rm"),
+    **dict.fromkeys(("copy", "copy_directory", "copy_if_different"), "cp"),
+    **dict.fromkeys(("copy_directory_if_different", "copy_directory_if_newer"), "cp"),
+    **dict.fromkeys(("env", "environment"), "env"),
+    "rename": "mv",
+    "create_symlink": "ln -s",
+    "create_hardlink": "ln",
+    "touch": "touch",
+    "make_directory": "mkdir",
+    "tar": "tar",
+    "cat": "cat",
+    "chdir": "env -C",
+    "time": "command",
 }
 _EACH_A_TEXT = frozenset({"hyperfine", "concurrently"})
 _IN_CONTAINER = frozenset({"docker", "podman", "kubectl", "docker-compose", "nerdctl", "oc"})
@@ -112,7 +130,7 @@ _CONTAINER_VALUED = (
 )
 
 
-def only_runs(call: "Call") -> bool:
+def only_runs(call: Call) -> bool:
     """Whether its words are those of another command, which is judged by itself."""
     runner = _RUNNERS.get(call.name, "").split()
     return (
@@ -122,13 +140,15 @@ def only_runs(call: "Call") -> bool:
     )
 
 
-def inner_commands(call: "Call") -> list[list[str]]:
+def inner_commands(call: Call) -> list[list[str]]:
     """The commands that a wrapper runs; none for others."""
     flags = _TEXT_FLAGS.get(call.name)
     if flags is not None and (text := call.value(*flags.split())):
         return [["sh", "-c", text]]
     if call.name in _EACH_A_TEXT:
         return [["sh", "-c", word] for word in call.args]
+    if call.name in _BY_NAME:
+        return _BY_NAME[call.name](call)
     if call.name in _WRAPPERS:
         if call.name == "command" and call.words[:1] in (["-v"], ["-V"]):
             return []
@@ -136,16 +156,12 @@ def inner_commands(call: "Call") -> list[list[str]]:
         return [after_flags(call.words, valued.split(), skip)]
     if call.name in _RUNNERS and call.args[:1] and call.args[0] in _RUNNERS[call.name].split():
         rest = call.words[call.words.index(call.args[0]) + 1 :]
+        if call.name in ("npm", "pnpm"):
+            return _by_npm(call, rest)
         if call.name in ("rustup", "direnv"):
             rest = rest[1:]
         return [after_flags(rest, _RUNNER_VALUED.split(), 0)]
-    if call.name == "git":
-        return _by_git(call)
-    if call.name in _IN_CONTAINER:
-        return _in_container(call)
-    if call.name in _AS_TEXT:
-        return _as_text(call)
-    return _fd(call) if call.name in ("fd", "fdfind") else []
+    return []
 
 
 def after_flags(words: list[str], valued: list[str], skip: int) -> list[str]:
@@ -169,7 +185,28 @@ def after_flags(words: list[str], valued: list[str], skip: int) -> list[str]:
     return words[place:]
 
 
-def _by_git(call: "Call") -> list[list[str]]:
+def _by_npm(call: Call, words: list[str]) -> list[list[str]]:
+    """`npx`, `npm exec` and `pnpm exec`: a command, or with -c a text for a shell."""
+    if call.name == "pnpm":  # its -c takes no value
+        rest = after_flags(words, _RUNNER_VALUED.split(), 0)
+        texts = [w in ("-c", "--shell-mode") for w in words[: len(words) - len(rest)]]
+        return [["sh", "-c", " ".join(rest)]] if any(texts) else [rest]
+    rest = after_flags(words, f"{_RUNNER_VALUED} -c --call".split(), 0)
+    before = Call(["npx", *call.words[: len(call.words) - len(rest)]], call.state, call.places)
+    text = before.value("-c", "--call")
+    return [["sh", "-c", text]] if text else [rest]
+
+
+def _by_cmake(call: Call) -> list[list[str]]:
+    """`cmake -E` does what other commands do; `cmake -P` runs a script."""
+    if call.words[:1] == ["-E"]:
+        command = _BY_CMAKE.get("".join(call.words[1:2]))
+        return [[*command.split(), *call.words[2:]]] if command else []
+    script = call.value("-P")
+    return [["sh", script]] if script else []
+
+
+def _by_git(call: Call) -> list[list[str]]:
     """`git submodule foreach` and `git bisect run`"""
     rest = [word for word in call.subs[2:] if word != "--recursive"]
     if call.subs[:2] == ["submodule", "foreach"] and rest:
@@ -179,7 +216,7 @@ def _by_git(call: "Call") -> list[list[str]]:
     return []
 
 
-def _in_container(call: "Call") -> list[list[str]]:
+def _in_container(call: Call) -> list[list[str]]:
     """`docker exec NAME COMMAND`: files in there are not ours, but a shell's text is judged. A
     cluster's files are somebody's."""
     subs = call.subs[1:] if call.subs[:1] == ["compose"] else call.subs
@@ -200,7 +237,7 @@ def _in_container(call: "Call") -> list[list[str]]:
 _OF_CONTAINER = frozenset({"rm", "mv", "cp", "env", "printenv", "tee"})
 
 
-def _as_text(call: "Call") -> list[list[str]]:
+def _as_text(call: Call) -> list[list[str]]:
     """Commands whose words are joined and given to a shell."""
     words = list(call.words)
     if call.name == "script":
@@ -240,7 +277,7 @@ def _as_text(call: "Call") -> list[list[str]]:
     return [["sh", "-c", " ".join(words)]] if words else []
 
 
-def _tmux(call: "Call") -> list[str]:
+def _tmux(call: Call) -> list[str]:
     if not call.args or call.args[0] not in (
         "new",
         "new-session",
@@ -256,9 +293,19 @@ def _tmux(call: "Call") -> list[str]:
     return [word for word in words if word not in ("Enter", "C-m", "C-c", "C-d", "Escape")]
 
 
-def _fd(call: "Call") -> list[list[str]]:
+def _fd(call: Call) -> list[list[str]]:
     for place, word in enumerate(call.words):
         if word in ("-x", "-X", "--exec", "--exec-batch"):
             inner = [w.replace("{}", FREE) for w in call.words[place + 1 :] if w != ";"]
             return [inner if FREE in inner else [*inner, FREE]]
     return []
+
+
+_BY_NAME: "dict[str, Callable[[Call], list[list[str]]]]" = {
+    **dict.fromkeys(_IN_CONTAINER, _in_container),
+    **dict.fromkeys(_AS_TEXT, _as_text),
+    **dict.fromkeys(("fd", "fdfind"), _fd),
+    **dict.fromkeys(("cmake", "cmake3"), _by_cmake),
+    "git": _by_git,
+    "npx": lambda call: _by_npm(call, call.words),
+}

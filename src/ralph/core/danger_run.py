@@ -7,6 +7,7 @@ substitutions, files and the shells that read them.
 
 from itertools import product
 
+from ralph.core.danger_again import judge_arithmetic, judge_items, judge_number, judge_test
 from ralph.core.danger_calls import Caller
 from ralph.core.danger_expand import Expander
 from ralph.core.danger_paths import Places
@@ -185,11 +186,13 @@ class Judge:
         return self._either(node.bodies, state)
 
     def test(self, node: Test, state: State) -> str:
-        """`[[ ]]` and `(( ))`: only what is substituted in them is run."""
-        for word in node.words:
-            text = self.expander.text(word, state)
-            if "$(" in text or "`" in text:
-                raise Unfollowable("a test may run what is written in its text")
+        """`[[ ]]` and `(( ))`: what is substituted in them is run, now or when they are used."""
+        texts = [self.expander.text(word, state) for word in node.words]
+        if any("$(" in text or "`" in text for text in texts):
+            raise Unfollowable("a test may run what is written in its text")
+        judge_test(texts, state)
+        if len(texts) == 1:
+            judge_arithmetic(texts[0], state)
         return ""
 
     def function(self, node: Function, state: State) -> str:
@@ -277,6 +280,8 @@ class Judge:
                 self.text(text, state.copy())
                 continue
             judge_assignment(assign.name, text, self, state)
+            judge_arithmetic(assign.index, state)
+            judge_items(values, state)
             if assign.array:
                 before = state.arrays.get(assign.name, []) if assign.adds else []
                 state.arrays[assign.name] = before + values
@@ -286,6 +291,7 @@ class Judge:
                 state.arrays.pop(assign.name, None)
                 old = (state.value(assign.name) or "") if assign.adds else ""
                 state.assign(assign.name, old + text)
+            judge_number(assign.name, state)
 
     def _open(self, redirects: tuple[Redirect, ...], state: State) -> list[tuple[str, str]]:
         """Judge redirections; the files that standard output goes to, and how."""

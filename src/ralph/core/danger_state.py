@@ -14,7 +14,7 @@ class State:
 
     __slots__ = (
         *("added_remote", "arrays", "background", "calling", "choice", "cwd", "fed", "files"),
-        "functions",
+        *("functions", "numbers"),
         *("params", "piped", "stdin", "used", "variables", "weak", "zero"),
     )
 
@@ -35,6 +35,7 @@ class State:
         self.background = False
         self.piped = False
         self.added_remote = False
+        self.numbers = {"RANDOM", "SECONDS", "OPTIND", "LINENO"}  # evaluated when they are set
 
     def copy(self) -> "State":
         """The state of a subshell; functions that it calls count as called here."""
@@ -44,6 +45,7 @@ class State:
         other.files, other.params, other.stdin = self.files, list(self.params), self.stdin
         other.choice, other.calling = dict(self.choice), self.calling
         other.weak, other.background = self.weak, self.background
+        other.numbers = self.numbers
         other.zero, other.fed = self.zero, self.fed
         other.piped, other.added_remote = self.piped, self.added_remote
         return other

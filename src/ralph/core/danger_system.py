@@ -1,5 +1,7 @@
 """Rules about the machine: rights, power, processes, what stays behind, containers, history."""
 
+import re
+
 from ralph.core.danger_rule import (
     BOMB,
     EVASION,
@@ -19,6 +21,8 @@ _INSTALLS = (
     "install|remove|purge|autoremove|upgrade|dist-upgrade|full-upgrade|update|add|del"
     "|erase|uninstall|reinstall"
 )
+# Commands of the client itself; elsewhere in a statement these are names.
+_MYSQL_RUNS = re.compile(r"(?i)(?:^(?:-\w*e|--execute=)?|[;\n])\s*(?:system|pager)\s+\S")
 
 
 def _packs(call: Call) -> bool:
@@ -147,7 +151,19 @@ def _escapes(call: Call) -> bool:
 
 def _database_shell(call: Call) -> bool:
     texts = [*call.words, call.state.stdin or ""]
+    if call.name in ("mysql", "mariadb") and any(_MYSQL_RUNS.search(text) for text in texts):
+        return True
     return any(mark in text for text in texts for mark in (".shell", ".system", "\\!"))
+
+
+def _foreign_code(call: Call) -> bool:
+    """Code in a language that nobody here reads, and that stands in no file."""
+    sent = call.state.stdin is not None and call.args[:1] in ([], ["-"], ["/dev/stdin"])
+    if call.name in ("tclsh", "wish"):
+        return sent
+    words = [word.lower() for word in call.words if word[:1] == "-"]
+    told = [w for w in words if w in ("-e", "-ec") or w.startswith(("-c", "--c", "-en"))]
+    return sent or any(not word.startswith("-conf") for word in told)
 
 
 def _make_from_input(call: Call) -> bool:
@@ -306,6 +322,13 @@ RULES = (
     ),
     Rule(GUARD, "it changes what steers the guard", "unset", test=_unsets_guard),
     Rule(EVASION, "it makes a name mean another program", "enable hash", letters="np"),
+    Rule(EVASION, "it loads code into the shell", "enable", letters="f"),
+    Rule(
+        EVASION,
+        "nobody can tell what this code does; put it into a file",
+        "pwsh powershell tclsh wish",
+        test=_foreign_code,
+    ),
     Rule(EVASION, "it runs a command from a debugger", "gdb lldb", test=_debugs),
     Rule(
         EVASION, "it runs a command from an editor", "vim vi nvim ex view emacs", test=_editor_shell
@@ -316,7 +339,10 @@ RULES = (
     Rule(BOMB, "it never ends", "yes", test=_in_background),
     Rule(EVASION, "it runs a command from within", "ed ex ftp less more mail", test=_escapes),
     Rule(
-        EVASION, "it runs a command from within", "sqlite3 sqlite psql mysql", test=_database_shell
+        EVASION,
+        "it runs a command from within",
+        "sqlite3 sqlite psql mysql mariadb",
+        test=_database_shell,
     ),
     Rule(EVASION, "nobody can tell what make would run", "make gmake", test=_make_from_input),
     Rule(EVASION, "it runs a command from within", "ssh scp sftp", test=_ssh_command),

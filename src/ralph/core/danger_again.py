@@ -1,0 +1,138 @@
+"""Texts that a shell evaluates a second time: names, subscripts, arithmetic and prompts.
+
+`printf -v 'a[$(rm x)]'` and `x='a[$(rm x)]'; ((x))` run what stands in quotes. Arithmetic on a
+value that nobody knows is everyday work and passes; a name that nobody knows does not.
+"""
+
+import re
+
+from ralph.core.danger_rule import EVASION, Refused, positional
+from ralph.core.shell_text import shown, unknown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ralph.core.danger_rule import Call
+    from ralph.core.danger_state import State
+
+_RUNS = re.compile(r"\$\(|`|\$\{[\s|]")
+_NAMES = re.compile(r"(?<!\w)[A-Za-z_]\w*")
+_ELEMENT_RUNS = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+_OPENED_RUNS = re.compile(r"\{\w+\[.*(?:\$\(|`)")  # `{a[...]}> file`
+_COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_EQUALS = frozenset({"=", "==", "!=", "=~"})
+_READ_VALUED, _MAP_VALUED = "adinNptu", "dnOsuCc"
+
+
+def judge_arithmetic(text: str, state: "State") -> None:
+    """Refuse arithmetic that runs a command, in its text or in the variables that it names."""
+    seen: set[str] = set()
+    texts = [text]
+    while texts:
+        text = texts.pop()
+        if _RUNS.search(text):
+            raise Refused(EVASION, f"the shell would run what is written in {shown(text)}")
+        for name in set(_NAMES.findall(text)) - seen:
+            seen.add(name)
+            texts += (*state.variables.get(name, ()), *state.arrays.get(name, ()))
+
+
+def judge_name(text: str, state: "State") -> None:
+    """Refuse a variable's name that nobody can tell, or with a subscript that runs a command."""
+    if unknown(text):
+        raise Refused(EVASION, "nobody can tell which variable it means, or what its index runs")
+    if _RUNS.search(text):
+        raise Refused(EVASION, f"the shell would run what is written in {shown(text)}")
+    judge_arithmetic(text.partition("[")[2], state)
+
+
+def judge_number(name: str, state: "State") -> None:
+    """Refuse what a variable holds whose values are always evaluated, as by `declare -i`."""
+    if name in state.numbers:
+        judge_arithmetic(name, state)
+
+
+def judge_items(values: list[str], state: "State") -> None:
+    """Refuse `([index]=value)` with an index that runs a command."""
+    for value in values:
+        if value[:1] == "[" and ("]=" in value or _ELEMENT_RUNS.search(value)):
+            judge_arithmetic(value.partition("]=")[0], state)
+
+
+def judge_prompt(text: str) -> None:
+    """Refuse `${x@P}` of a text that runs a command or that nobody can tell."""
+    if unknown(text) or "${" in text or _RUNS.search(text):
+        raise Refused(EVASION, "@P would run what is written in the text")
+
+
+def judge_test(texts: list[str], state: "State") -> None:
+    """Refuse `-v` of a name, and comparisons of numbers, that run a command."""
+    for place, text in enumerate(texts):
+        before, after = texts[max(place - 1, 0) : place], texts[place + 1 : place + 2]
+        if text in ("-v", "-R") and _EQUALS.isdisjoint(before):
+            for name in after:
+                judge_name(name, state)
+        if text in _COMPARES:
+            for operand in (*before, *after):
+                judge_arithmetic(operand, state)
+
+
+def judge_again(call: "Call") -> None:
+    """Refuse a builtin whose words run a command when they are evaluated again."""
+    texts = [word for word in call.words if _OPENED_RUNS.match(word)]
+    texts += call.values("-W") if call.name in ("compgen", "complete") else []
+    for text in texts:
+        judge_arithmetic(text, call.state)
+    if call.name in ("[", "test"):
+        judge_test(call.words, call.state)
+    elif call.name == "let":
+        for word in call.words:
+            judge_arithmetic(word, call.state)
+    elif call.name in _DECLARING:
+        for word in call.args:
+            _judge_declared(word, call)
+    elif call.name in _NAMING:
+        for name in _NAMING[call.name](call):
+            judge_name(name, call.state)
+
+
+def _judge_declared(word: str, call: "Call") -> None:
+    head, _, value = word.partition("=")
+    listed = "[" in head or value[:1] == "("
+    if _ELEMENT_RUNS.search(word) or (listed and _RUNS.search(word)):
+        raise Refused(EVASION, f"the shell would run what is written in {shown(word)}")
+    judge_name(word.partition("]")[0] if "[" in head else head, call.state)
+    if call.has_letter("in"):  # a number, or a name for another
+        call.state.numbers.add(head)
+        judge_arithmetic(word, call.state)
+
+
+def _operands(words: list[str], valued: str) -> list[str]:
+    """The words that are no flags; the last letter of a cluster may take the next word."""
+    flags = [w for w in words if w[:1] == "-" and w[1:2] not in ("", "-") and w[-1] in valued]
+    return positional(words, flags)
+
+
+def _printed_into(call: "Call") -> list[str]:
+    return call.values("-v")[:1] if "".join(call.words[:1]).startswith("-v") else []
+
+
+def _read_into(call: "Call") -> list[str]:
+    return [*_operands(call.words, _READ_VALUED), *call.clustered("a", "dinNptu")]
+
+
+def _mapped_into(call: "Call") -> list[str]:
+    return _operands(call.words, _MAP_VALUED)
+
+
+_DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
+_NAMING: "dict[str, Callable[[Call], list[str]]]" = {
+    "printf": _printed_into,
+    "read": _read_into,
+    "mapfile": _mapped_into,
+    "readarray": _mapped_into,
+    "unset": lambda call: call.args,
+    "wait": lambda call: call.clustered("p", ""),
+    "getopts": lambda call: call.args[1:2],
+}
