@@ -40,6 +40,19 @@ ATTACKS = {
         "rm -r tools; ln -s evil tools"
     ),
     "what a hook is a link to": "{hook} > tools/linked; {run} tools/linked",
+    "a link on the way to a hook": (
+        "mkdir evil; {hook} > evil/linked; {run} evil/linked; rm way; ln -s evil way"
+    ),
+    "a directory for a link on the way": (
+        "rm way; mkdir way; {hook} > way/linked; {run} way/linked"
+    ),
+    "a link in the middle of configured hooks": (
+        "mkdir evil; {hook} > evil/pre-commit; {run} evil/pre-commit; rm way; ln -s evil way"
+    ),
+    "a directory that a link leaves": (
+        "mkdir -p evil/x evil/tools; {hook} > evil/tools/linked; {run} evil/tools/linked; "
+        "rm -r sub; ln -s evil/x sub"
+    ),
     "included configuration": (
         "git config --file tools/gitconfig core.fsmonitor 'touch {ran}; false'"
     ),
@@ -50,8 +63,17 @@ ATTACKS = {
 CONFIGURED = {
     "configured hooks": ("core.hooksPath", "tools/hooks"),
     "link for configured hooks": ("core.hooksPath", "tools/hooks"),
+    "a link in the middle of configured hooks": ("core.hooksPath", "first"),
     "included configuration": ("include.path", "../tools/gitconfig"),
     "a filter's program": ("filter.x.clean", "./tools/clean %f"),
+}
+
+
+HOOKS = {
+    "what a hook is a link to": "../../tools/linked",
+    "a link on the way to a hook": "../../way/linked",
+    "a directory for a link on the way": "../../way/linked",
+    "a directory that a link leaves": "../../sub/../tools/linked",
 }
 
 
@@ -94,9 +116,14 @@ def test_git_runs_nothing_that_a_sandbox_wrote(
     ran = tmp_path / "ran"
     if attack in CONFIGURED:
         git(project, "config", *CONFIGURED[attack])
-    if attack == "what a hook is a link to":
+    if "on the way" in attack:
+        (project / "way").symlink_to("tools")
+    if "in the middle" in attack:
+        (project / "first").symlink_to("way")
+        (project / "way").symlink_to("tools/hooks")
+    if attack in HOOKS:
         (project / ".git" / "hooks").mkdir(exist_ok=True)
-        (project / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/linked")
+        (project / ".git" / "hooks" / "pre-commit").symlink_to(HOOKS[attack])
     use(project)
     hook, run = f"printf '#!/bin/sh\\ntouch {ran}\\n'", "chmod 755"
     script = ATTACKS[attack].format(ran=ran, evil=EVIL.format("evil", ran), hook=hook, run=run)
