@@ -161,6 +161,16 @@ def test_a_place_of_somebody_else_is_in_nobodys_way(tmp_path: Path) -> None:
     assert odd.exists()
 
 
+def test_a_place_is_left_once(tmp_path: Path) -> None:
+    """Left again, it closes nothing: the number of its lock may be another file's."""
+    mine = place.claim(str(tmp_path / "state"), str(tmp_path), "mine")
+    mine.leave()
+    others = [os.open(tmp_path, os.O_RDONLY) for _ in range(8)]
+    mine.leave()
+    for other in others:
+        os.close(other)  # OSError if it is closed
+
+
 def test_a_place_that_was_removed_while_one_waited_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
