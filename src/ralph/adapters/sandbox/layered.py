@@ -2,6 +2,7 @@
 
 import os
 
+from ralph.adapters.sandbox import history
 from ralph.adapters.sandbox.base import Common
 from ralph.adapters.sandbox.commit import Commit, closed_in, modes_of
 from ralph.adapters.sandbox.compare import is_opaque
@@ -34,6 +35,8 @@ class Layered(Common):
         )
         self._place = kept
         self._moment = moment  # when it was opened
+        self._index = os.path.join(kept.path, "index")
+        history.remember(project, moment, self._index)
 
     def commit(self, *, everything: bool = False) -> Kept:
         """End what runs, then apply the changes."""
@@ -85,6 +88,7 @@ class Layered(Common):
             os.path.basename(self._place.path),
             anew=_is_made_anew(written, self.origin),
             obeyed=frozenset(obeyed),
+            index=self._index,
             modes=modes_of(written, changes),
             closed=closed_in(self.origin, changes),
         )
