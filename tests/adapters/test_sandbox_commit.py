@@ -31,6 +31,22 @@ from ralph.adapters.sandbox.place import sandboxes
         (".circleci/config.yml", True),
         ("Jenkinsfile", True),
         ("azure-pipelines.yml", True),
+        ("ci/azure-pipelines-release.yaml", True),
+        (".tekton/push.yaml", True),
+        (".claude/hooks/check.sh", True),
+        (".codex/config.toml", True),
+        (".gemini/settings.json", True),
+        ("opencode.json", True),
+        ("opencode.jsonc", True),
+        (".opencode/plugin/x.ts", True),
+        (".opencode/plugins/x.ts", True),
+        (".cursor/mcp.json", True),
+        (".vscode/tasks.json", True),
+        (".ralph-active", True),
+        (".vscode/settings.json", False),
+        (".gemini/GEMINI.md", False),
+        (".opencode/agent/x.md", False),
+        ("docs/opencode.json.md", False),
         (".git/index", False),
         (".git/refs/heads/main", False),
         (".git/configuration", False),
@@ -59,10 +75,46 @@ def test_what_is_held(path: str, held: bool) -> None:
         ("l", "/work/project", False),
         ("l", "/work/project-two", True),
         ("l", "/work/project/../x", True),
+        ("l", "d/up/../../home", True),
+        ("l", "d/e/../x", True),  # `d/e` may be a link tomorrow
+        ("l", "d/up/x", False),
+        ("l", "d/in/x", False),
+        ("l", "d/out/x", True),
+        ("l", "d/far", True),
+        ("l", "d/round", True),
+        ("l", "/work/project/d/out", True),
+        ("d/l", "../d/../../x", True),
+        ("l", "locked", True),
     ],
 )
 def test_which_links_lead_out(path: str, target: str, out: bool) -> None:
-    assert leads_out(path, target, "/work/project") == out
+    """Step by step, through the links that are there."""
+    there = {"d/up": "../top", "d/in": "/work/project/top", "d/out": "/etc", "d/far": "../../x"}
+    there |= {"d/round": "round"}
+
+    def link(path: str) -> str:
+        if path == "locked":
+            raise PermissionError
+        return there.get(path, "")
+
+    assert leads_out(path, target, "/work/project", link) == out
+
+
+@needs_overlay
+@pytest.mark.parametrize("first", [False, True], ids=["one turn", "two turns"])
+def test_a_link_that_leads_out_by_another(tmp_path: Path, first: bool) -> None:
+    """Settled: links out of the project are held, by whichever steps they lead there."""
+    project = tree(tmp_path / "project", top__x="1\n", deep__x__y__z="1\n")
+    (project / "person").symlink_to(tmp_path)
+    inner, outer = "ln -s ../../../top deep/x/y/l", "ln -s deep/x/y/l/../../home out"
+    scripts = [inner, outer] if first else [f"{inner}; {outer}"]
+    scripts[-1] += "; ln -s person/home by; ln -s deep/x/y/l/x fine"
+    for script in scripts:
+        with overlay.open(str(project), policy()) as sandbox:
+            assert sandbox.bash(script).code == 0
+            kept = sandbox.commit()
+    assert {spared.path for spared in kept.held} == {"out", "by"}
+    assert (project / "fine").read_text() == "1\n"
 
 
 @needs_overlay

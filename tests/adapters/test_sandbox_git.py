@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sandbox_support import needs_overlay, policy, tree
 
-from ralph.adapters.sandbox import overlay
+from ralph.adapters.sandbox import apply, landing, overlay
 from ralph.adapters.sandbox.held import held_because
-from ralph.adapters.sandbox.interface import Kept
+from ralph.adapters.sandbox.interface import Change, Kept
 
 pytestmark = needs_overlay
 # Each makes the next git on the host touch a file, unless something of it is held.
@@ -40,6 +40,19 @@ ATTACKS = {
         "rm -r tools; ln -s evil tools"
     ),
     "what a hook is a link to": "{hook} > tools/linked; {run} tools/linked",
+    "a link on the way to a hook": (
+        "mkdir evil; {hook} > evil/linked; {run} evil/linked; rm way; ln -s evil way"
+    ),
+    "a directory for a link on the way": (
+        "rm way; mkdir way; {hook} > way/linked; {run} way/linked"
+    ),
+    "a link in the middle of configured hooks": (
+        "mkdir evil; {hook} > evil/pre-commit; {run} evil/pre-commit; rm way; ln -s evil way"
+    ),
+    "a directory that a link leaves": (
+        "mkdir -p evil/x evil/tools; {hook} > evil/tools/linked; {run} evil/tools/linked; "
+        "rm -r sub; ln -s evil/x sub"
+    ),
     "included configuration": (
         "git config --file tools/gitconfig core.fsmonitor 'touch {ran}; false'"
     ),
@@ -50,8 +63,17 @@ ATTACKS = {
 CONFIGURED = {
     "configured hooks": ("core.hooksPath", "tools/hooks"),
     "link for configured hooks": ("core.hooksPath", "tools/hooks"),
+    "a link in the middle of configured hooks": ("core.hooksPath", "first"),
     "included configuration": ("include.path", "../tools/gitconfig"),
     "a filter's program": ("filter.x.clean", "./tools/clean %f"),
+}
+
+
+HOOKS = {
+    "what a hook is a link to": "../../tools/linked",
+    "a link on the way to a hook": "../../way/linked",
+    "a directory for a link on the way": "../../way/linked",
+    "a directory that a link leaves": "../../sub/../tools/linked",
 }
 
 
@@ -94,9 +116,14 @@ def test_git_runs_nothing_that_a_sandbox_wrote(
     ran = tmp_path / "ran"
     if attack in CONFIGURED:
         git(project, "config", *CONFIGURED[attack])
-    if attack == "what a hook is a link to":
+    if "on the way" in attack:
+        (project / "way").symlink_to("tools")
+    if "in the middle" in attack:
+        (project / "first").symlink_to("way")
+        (project / "way").symlink_to("tools/hooks")
+    if attack in HOOKS:
         (project / ".git" / "hooks").mkdir(exist_ok=True)
-        (project / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/linked")
+        (project / ".git" / "hooks" / "pre-commit").symlink_to(HOOKS[attack])
     use(project)
     hook, run = f"printf '#!/bin/sh\\ntouch {ran}\\n'", "chmod 755"
     script = ATTACKS[attack].format(ran=ran, evil=EVIL.format("evil", ran), hook=hook, run=run)
@@ -210,3 +237,66 @@ def test_nothing_is_held_that_was_not_changed(project: Path) -> None:
     done = kept(project, "echo 2 > a; echo 2 > tools/other; mkdir -p x/hooks; echo > x/hooks/y")
     assert not done.held
     assert os.path.exists(project / "tools" / "other")
+
+
+COMMIT = "echo 2 > n; echo 2 > a; git add --all; git $WHO commit -qm Two"
+
+
+def said(project: Path, *words: str) -> str:
+    return subprocess.check_output(["git", *words], cwd=project, text=True)
+
+
+def look(project: Path) -> None:
+    """A person looks: git writes its index anew, since a file has another time."""
+    before = (project / ".git" / "index").read_bytes()
+    os.utime(project / "sub" / "b", (1, 1))
+    git(project, "status")
+    assert (project / ".git" / "index").read_bytes() != before
+
+
+def test_a_person_who_only_looks_is_in_no_commits_way(project: Path) -> None:
+    """`git status` changes nothing, though it writes the index."""
+    with overlay.open(str(project), policy()) as sandbox:
+        assert sandbox.bash(f"WHO='-c user.name=x -c user.email=x@y'; {COMMIT}").code == 0
+        look(project)
+        assert not sandbox.commit().spared
+    assert said(project, "log", "-1", "--format=%s") == "Two\n"
+    assert said(project, "status", "--porcelain") == ""
+
+
+def test_a_person_who_looks_before_a_killed_commit_is_finished(project: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def step(job: apply.Job, change: Change, here: os.stat_result | None, temporary: bytes) -> None:
+        do(job, change, here, temporary)
+        if change.path == ".git/index":
+            raise Killed
+
+    do = apply._apply
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply, "_apply", step)
+        with pytest.raises(Killed):
+            kept(project, COMMIT)
+    look(project)
+    (done,) = landing.recover(str(project), policy().state)
+    assert not done.spared
+    assert said(project, "log", "-1", "--format=%s") == "Two\n"
+    assert said(project, "status", "--porcelain") == ""
+
+
+def test_what_a_person_does_with_git_and_what_the_agent_does_are_not_mixed(project: Path) -> None:
+    """The agent's work is in the files; index, branch and log are the person's, and fit."""
+    head = said(project, "rev-parse", "HEAD")
+    with overlay.open(str(project), policy()) as sandbox:
+        assert sandbox.bash(f"WHO='-c user.name=x -c user.email=x@y'; {COMMIT}").code == 0
+        (project / "sub" / "b").write_text("a person's\n")
+        git(project, "add", "sub/b")
+        done = sandbox.commit()
+    spared = {spared.path for spared in done.changed}
+    assert ".git/index" in spared
+    assert any(path.startswith(".git/refs/heads/") for path in spared)
+    assert {path.split("/")[1] for path in spared} <= {"index", "HEAD", "refs", "logs"}
+    assert said(project, "rev-parse", "HEAD") == head
+    assert said(project, "status", "--porcelain") == " M a\nM  sub/b\n?? n\n"
+    assert subprocess.run(["git", "fsck", "--strict"], cwd=project, check=False).returncode == 0

@@ -6,12 +6,15 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from sandbox_support import needs_overlay, policy, tree
 
-from ralph.adapters.sandbox import apply, landing, overlay, place
+from ralph.adapters.sandbox import apply, landing, overlay, place, worktree
+from ralph.adapters.sandbox.commit import Commit
 from ralph.adapters.sandbox.interface import Kept
 from ralph.core.facts import Landed
 from ralph.core.value import replace
@@ -150,6 +153,65 @@ def test_a_commit_that_fails_in_the_middle_is_finished_by_the_next(project: Path
     assert os.listdir(place.sandboxes(policy().state, str(project))) == ["places"]
 
 
+@needs_overlay
+@pytest.mark.parametrize("text", ["", "{", '{"changes": 3}'])
+def test_a_journal_that_cannot_be_read_loses_nothing(project: Path, text: str) -> None:
+    """What had begun is not thrown away: it waits for a person, and that is said."""
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, apply, "apply", after=False)
+        with overlay.open(str(project), policy()) as sandbox:
+            sandbox.bash("echo x > n; chmod 0 .")
+            with pytest.raises(Killed):
+                sandbox.commit()
+    (above,) = Path(place.sandboxes(policy().state, str(project))).glob(f"*/{place.JOURNAL}")
+    above.write_text(text)
+    (kept,) = landing.recover(str(project), policy().state)
+    assert "cannot be read" in kept.failed[0].why
+    assert (Path(kept.saved) / "n").read_text() == "x\n"
+    assert not (project / "n").exists()
+    assert landing.recover(str(project), policy().state) == ()
+    assert os.listdir(place.sandboxes(policy().state, str(project))) == ["places"]
+
+
+@needs_overlay
+@pytest.mark.parametrize("both", [False, True], ids=["journal", "both"])
+def test_a_sealed_layer_whose_lists_cannot_be_read(
+    project: Path, tmp_path: Path, both: bool
+) -> None:
+    """The two lists are the same; without either, what the turn did waits for a person."""
+    path = Path(sealed(project, "echo x > n"))
+    (path / place.JOURNAL).write_text("{")
+    if both:
+        (path / place.SEALED).write_text("{")
+        assert landing.recover(str(project), policy().state) == ()
+    landed = land(str(path), tmp_path)
+    assert landed.kept == (not both)
+    assert (Path(landed.saved if both else project) / "n").read_text() == "x\n"
+    assert ["cannot be read" in text for text in landed.spared] == [True] * both
+
+
+@pytest.mark.parametrize(
+    "backend", [pytest.param(overlay, marks=needs_overlay), worktree], ids=["overlay", "worktree"]
+)
+def test_what_is_changed_is_saved_where_it_cannot_be_kept(
+    repo: Path, backend: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad input: "state directory full"; what a turn did is not lost, with any backend."""
+    tree(repo, a="1\n")
+    subprocess.run(["git", "add", "--all"], check=True)
+    subprocess.run(["git", "commit", "--quiet", "--message", "Begin"], check=True)
+    monkeypatch.setattr(Commit, "write", full)
+    with backend.open(str(repo), policy()) as sandbox:
+        sandbox.bash("echo 2 > a")
+        with pytest.raises(OSError, match="No space"):
+            sandbox.commit()
+        saved = sandbox.rescue().removeprefix("What was changed is in ")
+    assert (Path(saved) / "a").read_text() == "2\n"
+    assert (repo / "a").read_text() == "1\n"
+    assert os.listdir(place.sandboxes(policy().state, str(repo))) == ["places"]
+    assert b"prunable" not in subprocess.check_output(["git", "worktree", "list"])
+
+
 def test_a_place_of_somebody_else_is_in_nobodys_way(tmp_path: Path) -> None:
     state, project = str(tmp_path / "state"), str(tmp_path / "project")
     mine = place.claim(state, project, "mine")
@@ -159,6 +221,16 @@ def test_a_place_of_somebody_else_is_in_nobodys_way(tmp_path: Path) -> None:
     assert list(place.abandoned(state, project)) == [mine.path]
     assert not os.path.exists(mine.path)
     assert odd.exists()
+
+
+def test_a_place_is_left_once(tmp_path: Path) -> None:
+    """Left again, it closes nothing: the number of its lock may be another file's."""
+    mine = place.claim(str(tmp_path / "state"), str(tmp_path), "mine")
+    mine.leave()
+    others = [os.open(tmp_path, os.O_RDONLY) for _ in range(8)]
+    mine.leave()
+    for other in others:
+        os.close(other)  # OSError if it is closed
 
 
 def test_a_place_that_was_removed_while_one_waited_is_none(

@@ -1,5 +1,6 @@
 """`srt`: what it is told, over which tree, and what a killed one leaves."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from fake_support import Fake, fake, policy_now
 from sandbox_support import needs_overlay
 
 from ralph.adapters.sandbox import BACKENDS, catalog, srt
+from ralph.adapters.sandbox.commit import Commit
 from ralph.adapters.sandbox.interface import Capabilities
 from ralph.errors import ConfigError
 
@@ -63,6 +65,23 @@ def test_commits_stay_in_the_clone(tool: Fake, repo: Path) -> None:
         assert box.commit().applied == ("new",)
     assert sorted(str(path) for path in (repo / ".git").rglob("*")) == before
     assert (repo / "new").read_text() == "1\n"
+
+
+def test_what_cannot_be_kept_is_saved(
+    tool: Fake, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad input: "state directory full"; the clone is left then."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Commit, "write", full)
+    with srt.open(str(repo), policy_now()) as box:
+        box.bash("echo 1 > new")
+        with pytest.raises(OSError, match="No space"):
+            box.commit()
+        saved = box.rescue().removeprefix("What was changed is in ")
+    assert (Path(saved) / "new").read_text() == "1\n"
 
 
 def test_what_a_killed_srt_leaves_is_no_change(tool: Fake, repo: Path) -> None:

@@ -158,13 +158,14 @@ def test_killed_while_changes_land_it_goes_on_where_it_was(tmp_path: Path) -> No
 
 def test_a_landing_that_was_killed_is_finished_by_another_run_too(tmp_path: Path) -> None:
     """Somebody starts anew instead of going on: the new agent must not see half of it."""
-    agent = "echo 1 > x; echo 2 > y; echo '<response>DONE</response>'\n"
+    agent = "echo 0 > .envrc; echo 1 > x; echo 2 > y; echo '<response>DONE</response>'\n"
     stage = Stage(tmp_path).prepare(agent)
     assert stage.call(sys.executable, "-c", KILLED_LANDING, "2", *RUN) == -9
     assert not (stage.repo / "y").exists()
     program(stage.root / "bin" / "agent", "[ -e y ] && echo '<response>DONE</response>'\n")
     assert stage.call(*PYTHON, *RUN) == 0
     assert "was killed while its changes landed" in stage.said()
+    assert "What was not applied is in" in stage.said()
 
 
 def test_what_a_person_changes_meanwhile_is_spared_and_the_agent_is_told(tmp_path: Path) -> None:

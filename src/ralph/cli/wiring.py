@@ -109,8 +109,9 @@ class HarnessWiring:
     def notes(self) -> list[str]:
         """Where turns run, who checks, and where that is told."""
         notes = [self._plan.sandbox.words()] if self._plan.sandbox else []
-        if self._layers is not None and self._layers.recover():
+        for kept in self._layers.recover() if self._layers is not None else ():
             notes.append("A run was killed while its changes landed; that is finished now.")
+            notes += [f"What was not applied is in {kept.saved}"] if kept.saved else []
         return [*notes, *self._checks()]
 
     def _checks(self) -> list[str]:

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable
 
-from ralph.adapters.sandbox import review
+from ralph.adapters.sandbox import history, review
 from ralph.adapters.sandbox.commit import Commit, path_of
 from ralph.adapters.sandbox.compare import difference
 from ralph.adapters.sandbox.copying import put
@@ -27,6 +27,8 @@ _DELETED = "someone deleted it meanwhile"
 _CHANGED = "someone changed it meanwhile"
 _Verdict = tuple[str, str]  # where it is listed ("" is applied), and why
 _Stamp = tuple[int, ...]
+_Judged = tuple[Change, _Verdict, _Stamp]
+_NOT_OURS = ("changed", "failed")
 
 
 @value
@@ -118,6 +120,7 @@ def _carried_out(job: Job) -> Kept:
     # All are looked at before the first is applied: of two names of one file, each change of one
     # shows in the other.
     judged = [(c, *_judged(job, c, held.get(c.path, ""))) for c in _in_order(job.commit.changes)]
+    judged = _together(judged)
     name = job.commit.name.encode()
     for number, (change, (where, why), stamp) in enumerate(judged):
         if not where:
@@ -133,6 +136,18 @@ def _carried_out(job: Job) -> Kept:
         path for found in spared.values() for path in found
     }
     return Kept(tuple(sorted(paths)), held_, changed, failed)
+
+
+def _together(judged: list[_Judged]) -> list[_Judged]:
+    """Where somebody changed git's state, ours is not applied in part."""
+    if not any(v[0] in _NOT_OURS and history.decides(change.path) for change, v, _ in judged):
+        return judged
+    return [
+        (change, ("changed", history.APART), stamp)
+        if not verdict[0] and history.is_state(change.path)
+        else (change, verdict, stamp)
+        for change, verdict, stamp in judged
+    ]
 
 
 def _in_order(changes: Iterable[Change]) -> list[Change]:
@@ -165,7 +180,14 @@ def _verdict(job: Job, change: Change, here: os.stat_result | None) -> _Verdict:
     another = change.kind is Kind.DELETED and change.entry is not entry_of(here)
     if not meanwhile and not another:
         return "", ""
-    return (_DONE, "") if _is_done(job, change, here) else ("changed", _CHANGED)
+    if _is_done(job, change, here):
+        return _DONE, ""
+    return ("", "") if _is_refreshed(job, change) else ("changed", _CHANGED)
+
+
+def _is_refreshed(job: Job, change: Change) -> bool:
+    index = change.path == history.INDEX and change.kind is not Kind.DELETED
+    return index and history.is_refreshed(job.commit)
 
 
 def _stamp(change: Change, here: os.stat_result | None) -> _Stamp:
@@ -192,7 +214,7 @@ def _is_done(job: Job, change: Change, here: os.stat_result) -> bool:
 def _applied(job: Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Verdict:
     try:
         here = job.project.info(path_of(change)) if change.path != "." else None
-        if _stamp(change, here) != stamp:
+        if _stamp(change, here) != stamp and not _is_refreshed(job, change):
             return "changed", _CHANGED  # while we were at the others
         _apply(job, change, here, temporary)
     except FileNotFoundError:

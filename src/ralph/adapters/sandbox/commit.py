@@ -28,6 +28,7 @@ class Commit:
     name: str = "0"  # of the temporary files
     anew: bool = False  # `.git` was made anew: it has another history
     obeyed: frozenset[str] = frozenset()  # what git's configuration has git run or read
+    index: str = ""  # where git's index is as it was then
     modes: Modes = field(default_factory=dict)  # in the source, of what keeps us out
     closed: Modes = field(default_factory=dict)  # in the project, of directories that keep us out
 
@@ -43,6 +44,7 @@ class Commit:
             "name": self.name,
             "anew": self.anew,
             "obeyed": sorted(self.obeyed),
+            "index": self.index,
             "modes": dict(self.modes),
             "closed": dict(self.closed),
         }

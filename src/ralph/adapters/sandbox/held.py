@@ -1,8 +1,9 @@
 """What is held for review when a sandbox is kept: what would run on the host by itself later, and
 links that lead out of the project."""
 
-import posixpath
 import re
+from collections.abc import Callable
+from itertools import dropwhile
 
 _PART = r"\.git/(?:(?:modules|worktrees)/(?:.+/)?)?"  # a repository, and those that it keeps
 
@@ -11,14 +12,20 @@ _RUNS_BY_ITSELF = (
     (rf"{_PART}(?:hooks|rebase-merge/git-rebase-todo)", "git runs it"),
     (rf"{_PART}(?:config(?:\.worktree)?|commondir|gitdir)", "git obeys it"),
     (r"\.husky|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.ya?ml", "git runs it"),
-    (r"\.claude/settings[^/]*|\.mcp\.json", "Claude Code obeys it"),
+    (r"\.claude/(?:settings[^/]*|hooks)|\.mcp\.json", "Claude Code obeys it"),
+    (r"\.codex", "Codex obeys it"),
+    (r"\.gemini/settings[^/]*", "Gemini CLI obeys it"),
+    (r"opencode\.jsonc?|\.opencode/(?:plugin[^/]*|opencode\.jsonc?)", "OpenCode obeys it"),
+    (r"\.cursor/mcp\.json", "Cursor obeys it"),
+    (r"\.vscode/tasks\.json", "an editor runs it"),
     (r"\.envrc", "direnv runs it"),
-    (r"\.ralph/settings[^/]*", "Ralph obeys it"),
+    (r"\.ralph/settings[^/]*|\.ralph-active", "Ralph obeys it"),
     (r"\.(?:github|gitea|forgejo)/(?:workflows|actions)", "CI runs it"),
     (r"\.gitlab-ci\.ya?ml|\.gitlab/ci", "CI runs it"),
-    (r"\.(?:circleci|buildkite|woodpecker|semaphore|teamcity)", "CI runs it"),
+    (r"\.(?:circleci|buildkite|woodpecker|semaphore|teamcity|tekton)", "CI runs it"),
     (r"\.(?:travis|drone|appveyor|cirrus|woodpecker)\.ya?ml", "CI runs it"),
-    (r"(?:azure-pipelines|bitbucket-pipelines|appveyor|buildspec|cloudbuild)\.ya?ml", "CI runs it"),
+    (r"azure-pipelines[^/]*\.ya?ml", "CI runs it"),
+    (r"(?:bitbucket-pipelines|appveyor|buildspec|cloudbuild)\.ya?ml", "CI runs it"),
     (r"Jenkinsfile[^/]*", "CI runs it"),
 )
 _RULES = tuple(
@@ -26,7 +33,11 @@ _RULES = tuple(
     for pattern, why in _RUNS_BY_ITSELF
 )
 # What such a path may go on with, where a link takes the place of a directory.
-_TAILS = ("config", "hooks", "settings.json", "workflows", "actions", "ci")
+_TAILS = (
+    *("config", "hooks", "settings.json", "workflows", "actions", "ci"),
+    *("plugin", "mcp.json", "tasks.json"),
+)
+_MOST_LINKS = 40  # as many as the kernel follows
 
 
 def held_because(path: str) -> str:
@@ -40,10 +51,47 @@ def stands_for(path: str) -> str:
     return next((why for tail in _TAILS if (why := held_because(f"{path}/{tail}"))), "")
 
 
-def leads_out(path: str, target: str, project: str) -> bool:
-    """Whether a link at this path of the project leads out of it."""
-    if posixpath.isabs(target):
-        place = posixpath.normpath(target)
-        return place != project and not place.startswith(posixpath.join(project, ""))
-    steps = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    return steps == ".." or steps.startswith("../")
+def leads_out(
+    path: str, target: str, project: str, link: Callable[[str], str] = lambda _: ""
+) -> bool:
+    """Whether a link at this path of the project leads out of it, or nobody can tell.
+
+    `link` says where a link at another path leads; "" if there is none. A `..` behind a name leads
+    wherever that name does, which may be a link tomorrow.
+    """
+    names = (step for step in target.split("/") if step not in ("", "."))
+    if ".." in dropwhile(lambda step: step == "..", names):
+        return True
+    here, left = path.split("/")[:-1], target
+    try:
+        for _ in range(_MOST_LINKS):
+            here, left = _followed(here, left, project, link)
+            if not left:
+                return False
+    except (OSError, IndexError):
+        pass
+    return True
+
+
+def _followed(
+    here: list[str], target: str, project: str, link: Callable[[str], str]
+) -> tuple[list[str], str]:
+    """Go on from a directory to the next link: its directory, and what is left to follow.
+
+    IndexError if that leads out.
+    """
+    steps = target.split("/")
+    if target.startswith("/"):
+        here, top = [], project.split("/")
+        if steps[: len(top)] != top:
+            raise IndexError(target)
+        steps = steps[len(top) :]
+    here = list(here)
+    for number, step in enumerate(steps, 1):
+        if step == "..":
+            here.pop()
+        elif step not in ("", "."):
+            if found := link("/".join((*here, step))):
+                return here, "/".join((found, *steps[number:]))
+            here.append(step)
+    return here, ""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ralph.adapters.files import write_atomically
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.commit import Commit, read
-from ralph.adapters.sandbox.interface import Kept
+from ralph.adapters.sandbox.interface import Kept, Spared
 from ralph.adapters.sandbox.place import JOURNAL, SEALED
 from ralph.core.codec import decode_fact, encode
 from ralph.core.facts import Landed
@@ -20,6 +20,8 @@ from ralph.core.value import replace
 
 _LANDED = "landed.json"  # what was told of it
 _OURS = ("upper", "stage")  # sources that hold nothing but changes
+_LAYERS = (*_OURS, "tree")  # where backends keep what commands wrote
+_UNREADABLE = "all that the turn changed: the list of its changes cannot be read"
 _LOST = "all that the turn changed: ralph was killed, and it could not be kept"
 
 
@@ -32,8 +34,31 @@ def finish(commit: Commit, path: str) -> Kept:
 
 def _applied(commit: Commit, path: str) -> Kept:
     kept = apply.apply(commit)
-    above = os.path.dirname(os.path.dirname(path))
-    return replace(kept, saved=_saved(commit, kept, os.path.join(above, "held"), path))
+    return replace(kept, saved=_saved(commit, kept, _held(path), path))
+
+
+def _held(path: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(path)), "held")
+
+
+def set_aside(path: str, *names: str) -> str:
+    """Move the layer of a place, which has one of these names, to what is held; "" if it is empty.
+
+    It stays in its file system, so that it takes no room.
+    """
+    layers = [os.path.join(path, name) for name in names]
+    layers = [layer for layer in layers if os.path.isdir(layer)]
+    for layer in layers:
+        os.chmod(layer, 0o700)  # a command may have shut it
+    layer = next(filter(os.listdir, layers), "")
+    if not layer:
+        return ""
+    into = os.path.join(_held(path), os.path.basename(path))
+    while os.path.lexists(into):
+        into += "-again"
+    os.makedirs(_held(path), mode=0o700, exist_ok=True)
+    os.rename(layer, into)
+    return into
 
 
 def _saved(commit: Commit, kept: Kept, above: str, path: str) -> str:
@@ -58,23 +83,34 @@ def recover(project: str, state: str) -> tuple[Kept, ...]:
     """
     finished: list[Kept] = []
     for path in place.abandoned(state, os.path.realpath(project)):
-        commit = read(os.path.join(path, JOURNAL))
-        if commit is not None:
+        if os.path.exists(os.path.join(path, JOURNAL)):
             try:
-                finished += _finished(commit, path)
+                finished += _finished(path)
             except OSError:
                 continue
         place.forget_journal(path)
     return tuple(finished)
 
 
-def _finished(commit: Commit, path: str) -> Iterator[Kept]:
-    """Apply it, unless that was done, and only its journal was left."""
-    if _answered(path) is None:
+def _finished(path: str) -> Iterator[Kept]:
+    """Apply it, unless that was done, and only its journal was left.
+
+    What cannot be read is held; where it was sealed its run does that, and tells it.
+    """
+    commit = _begun(path)
+    if commit is None:
+        if not os.path.exists(os.path.join(path, SEALED)):
+            saved = set_aside(path, *_LAYERS)
+            yield Kept(failed=(Spared(".", _UNREADABLE),), saved=saved)
+    elif _answered(path) is None:
         kept = _applied(commit, path)
         if os.path.exists(os.path.join(path, SEALED)):
             _answer(path, told(kept, time.time(), count=len(commit.changes)))
         yield kept
+
+
+def _begun(path: str) -> Commit | None:
+    return read(os.path.join(path, JOURNAL)) or read(os.path.join(path, SEALED))
 
 
 def land(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
@@ -110,10 +146,12 @@ def _answer(path: str, landed: Landed) -> None:
 
 
 def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
-    sealed, journal = (os.path.join(path, name) for name in (SEALED, JOURNAL))
-    commit = read(journal) or read(sealed)
+    journal = os.path.join(path, JOURNAL)
+    commit = _begun(path)
     if commit is None:
-        return Landed(now, kept=False, spared=(_LOST,) if keep else ())
+        saved = set_aside(path, *_LAYERS) if keep else ""
+        why = _UNREADABLE if saved else _LOST
+        return Landed(now, kept=False, spared=(why,) if keep else (), saved=saved)
     count = len(commit.changes)
     if not keep and not os.path.exists(journal):
         return Landed(now, kept=False, count=count, saved=_throw_away(commit, thrown))

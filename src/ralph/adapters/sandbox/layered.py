@@ -2,11 +2,12 @@
 
 import os
 
+from ralph.adapters.sandbox import history
 from ralph.adapters.sandbox.base import Common
 from ralph.adapters.sandbox.commit import Commit, closed_in, modes_of
 from ralph.adapters.sandbox.compare import is_opaque
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy
-from ralph.adapters.sandbox.landing import finish
+from ralph.adapters.sandbox.landing import finish, set_aside
 from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL, SEALED, Place
@@ -34,6 +35,8 @@ class Layered(Common):
         )
         self._place = kept
         self._moment = moment  # when it was opened
+        self._index = os.path.join(kept.path, "index")
+        history.remember(project, moment, self._index)
 
     def commit(self, *, everything: bool = False) -> Kept:
         """End what runs, then apply the changes."""
@@ -49,6 +52,22 @@ class Layered(Common):
             self._part()
             self._place.leave()
         return True
+
+    def rescue(self) -> str:
+        """Close after a commit that failed, but keep what was changed where that is possible; words
+        about it, or ""."""
+        self._end()
+        self._open = False
+        if os.path.exists(os.path.join(self._place.path, JOURNAL)):
+            self._part()
+            self._place.leave()
+            return "It is finished by the next: ralph sandbox run"
+        try:
+            saved = set_aside(self._place.path, *self._layers())
+        except OSError:
+            saved = ""
+        self._leave()
+        return f"What was changed is in {saved}" if saved else ""
 
     def discard(self) -> None:
         """Forget the changes; the sandbox is closed."""
@@ -69,6 +88,7 @@ class Layered(Common):
             os.path.basename(self._place.path),
             anew=_is_made_anew(written, self.origin),
             obeyed=frozenset(obeyed),
+            index=self._index,
             modes=modes_of(written, changes),
             closed=closed_in(self.origin, changes),
         )
@@ -82,6 +102,14 @@ class Layered(Common):
 
     def _part(self) -> None:
         """Close what we have open of it."""
+
+    def _leave(self) -> None:
+        self._part()
+        self._place.remove()
+
+    def _layers(self) -> tuple[str, ...]:
+        """What holds all changes in our place."""
+        return "upper", "tree"
 
     def _written(self) -> str | Root:
         """Where what commands wrote is found now."""

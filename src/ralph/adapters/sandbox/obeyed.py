@@ -19,6 +19,7 @@ _COMMANDS = re.compile(
 _HOOKS = "core.hookspath"
 _INCLUDES = re.compile(r"include\.path|includeif\..*\.path", re.DOTALL)
 _WHERE = ("rev-parse", "--path-format=absolute", "--git-path", "hooks", "--show-toplevel")
+_MOST_LINKS = 40  # as many as the kernel follows
 
 
 def obeyed_paths(project: str, environ: Mapping[str, str]) -> frozenset[str]:
@@ -74,8 +75,39 @@ def _linked(directory: str) -> Iterator[str]:
 
 
 def _within(project: str, paths: Iterable[str]) -> Iterator[str]:
-    """Those in the project, by the names they have and by those of what they lead to."""
+    """Those in the project, by every name that leads to them."""
+    inside = os.path.join(project, "")
     for path in paths:
-        for place in {os.path.normpath(path), os.path.realpath(path)}:
-            if place.startswith(os.path.join(project, "")):
-                yield os.path.relpath(place, project)
+        for name in (os.path.normpath(path), *_on_the_way(path)):
+            if name.startswith(inside):
+                yield name.removeprefix(inside)
+
+
+def _on_the_way(path: str) -> Iterator[str]:
+    """What the way to a path hangs on: each link, what is behind it, and the end.
+
+    A directory that is left by `..` is named with it: nothing in it matters, but it must not
+    become a link.
+    """
+    here, steps = "/", path.split("/")
+    links = 0
+    while steps and links < _MOST_LINKS:
+        step = steps.pop(0)
+        if step == "..":
+            yield os.path.join(here, step)
+            here = os.path.dirname(here)
+        elif step not in ("", "."):
+            above, here = here, os.path.join(here, step)
+            if target := _link(here):
+                links += 1
+                yield here
+                yield os.path.normpath(os.path.join(here, *steps))
+                here, steps = "/" if target.startswith("/") else above, target.split("/") + steps
+    yield here
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""  # it is none

@@ -138,34 +138,12 @@ class Overlay(Layered):
     def _part(self) -> None:
         self._opened.forget()
 
-    def rescue(self) -> str:
-        """Close after a commit that failed, but keep what was changed where that is possible; words
-        about it, or ""."""
-        self._end()
-        self._open = False
-        self._part()
-        if os.path.exists(os.path.join(self._place.path, place.JOURNAL)):
-            self._place.leave()
-            return "It is finished by the next: ralph sandbox run"
-        above, name = os.path.split(self._place.path)
-        held = os.path.join(os.path.dirname(above), "held")
-        try:
-            os.makedirs(held, mode=0o700, exist_ok=True)
-            # In the same file system, so that it takes no room.
-            os.rename(os.path.join(self._place.path, "upper"), os.path.join(held, name))
-        except OSError:
-            held = ""
-        kept = held and self._opened.kept == "on disk"
-        self._place.remove()
-        return f"What was changed is in {os.path.join(held, name)}" if kept else ""
-
     def close(self) -> None:
         """End what runs, and leave nothing behind."""
         if self._open:
             self._open = False
             self._end()
-            self._part()
-            self._place.remove()
+            self._leave()
 
     def _python(self) -> str:
         """One that is seen in there: ours may lie in a temporary directory."""

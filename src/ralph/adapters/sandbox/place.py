@@ -42,9 +42,10 @@ class Place:
         self.leave()
 
     def leave(self) -> None:
-        """Let others have it."""
-        with suppress(OSError):
-            os.close(self._lock)
+        """Let others have it; again, nothing: the number may be another file's by then."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
 
 
 def claim(state: str, project: str, name: str = "") -> Place:

@@ -98,8 +98,24 @@ class _Review:
             target = os.fsdecode(self._source.link(os.fsencode(change.path)))
         except OSError:
             return ""
-        out = leads_out(change.path, target, self._commit.project)
+        where = (change.path, target, self._commit.project)
+        out = leads_out(*where, self._new_link) or leads_out(*where, self._old_link)
         return "a link that leads out" if out else ""
+
+    def _new_link(self, path: str) -> str:
+        """Where a link leads once everything is applied."""
+        name = os.fsencode(path)
+        info = self._source.info(name)
+        if info is None:
+            return "" if path in self._gone else self._old_link(path)
+        return os.fsdecode(self._source.link(name)) if stat.S_ISLNK(info.st_mode) else ""
+
+    def _old_link(self, path: str) -> str:
+        """Where a link leads in the project, since not everything may be applied."""
+        name = os.fsencode(path)
+        info = self._project.info(name)
+        there = info is not None and stat.S_ISLNK(info.st_mode)
+        return os.fsdecode(self._project.link(name)) if there else ""
 
     def _special(self, change: Change) -> str:
         """Who runs such a file is its owner for the while; it may have been so before."""

@@ -1,0 +1,56 @@
+"""Git's own state in a commit: its index, its branches and what is under way fit together, so they
+are applied together or not at all."""
+
+import os
+import re
+import shutil
+
+from ralph.adapters.git import git_output
+from ralph.adapters.sandbox.commit import Commit
+
+INDEX = ".git/index"
+APART = "it belongs to what somebody changed in git meanwhile"
+_STATE = re.compile(
+    r"\.git/(?:index|[A-Z_]*HEAD|MERGE_[A-Z]+|packed-refs|(?:refs|logs|sequencer|rebase-[a-z]+)/.+)",
+    re.DOTALL,
+)
+_DECIDES = re.compile(r"\.git/(?:index|HEAD|packed-refs|refs/heads/.+)", re.DOTALL)
+_ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}  # whoever finishes a commit has another
+
+
+def decides(path: str) -> bool:
+    """Whether the rest of git's state must not be applied without this."""
+    return _DECIDES.fullmatch(path) is not None
+
+
+def is_state(path: str) -> bool:
+    """Whether it is of git's state; objects are not, they are in nobody's way."""
+    return _STATE.fullmatch(path) is not None
+
+
+def remember(project: str, moment: int, into: str) -> None:
+    """Keep the index as it was at this moment; nothing if it has changed since."""
+    try:
+        with open(os.path.join(project, INDEX), "rb") as file:
+            if os.fstat(file.fileno()).st_ctime_ns < moment:
+                with open(into, "xb") as to:
+                    shutil.copyfileobj(file, to)
+    except OSError:
+        return
+
+
+def is_refreshed(commit: Commit) -> bool:
+    """Whether somebody's index says what it said at the beginning, or what ours says: `git status`
+    writes it anew for the times of the files alone."""
+    now = _entries(commit.project, os.path.join(commit.project, INDEX))
+    others = (commit.index, os.path.join(commit.source, INDEX))
+    return now is not None and any(now == _entries(commit.project, other) for other in others)
+
+
+def _entries(project: str, index: str) -> bytes | None:
+    """What an index lists, without the times; None if it cannot be read."""
+    if not os.path.isfile(index):  # git would take it for an empty one
+        return None
+    environ = {**_ENVIRON, "GIT_INDEX_FILE": index}
+    words = ("-c", "core.fsmonitor=false", "ls-files", "--stage", "-v", "-z")
+    return git_output(project, environ, *words)
