@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from ralph.adapters import keeper_process
+from ralph.adapters.files import unwritable_state
 from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import real_project
 from ralph.adapters.sandbox.guest import LONG, Guest, Tool, told
@@ -71,6 +72,9 @@ def open(project: str, policy: Policy) -> "Docker":  # noqa: A001  the interface
         except BaseException:
             kept.remove()
             raise
+    except OSError as error:
+        ours.release()
+        raise unwritable_state(policy.state, error) from error
     except BaseException:
         ours.release()
         raise

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 
-from ralph.adapters.files import ensure_state_root
+from ralph.adapters.files import ensure_state_root, unwritable_state
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.base import Moment, real_project
@@ -38,19 +38,34 @@ def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interfac
     project = real_project(project)
     refuse_within(policy.state, project)
     kept = place.claim(policy.state, project, policy.name)
+    opened: Opened | None = None
     try:
         plan = plan_of(project, policy, kept.path)
         for name in ("upper", "work"):
             kept.directory(name)
         opened = LAUNCHER.open(plan)
+        return Overlay(project, policy, kept, opened, moment.passed())
     except RefusedError as error:
         kept.remove()
         _refuse_mounts(project)  # which would be the reason
         raise ConfigError(str(error), remedy(error)) from error
+    except OSError as error:
+        _abandon(kept, opened)
+        raise unwritable_state(kept.path, error) from error
     except BaseException:
-        kept.remove()
+        _abandon(kept, opened)
         raise
-    return Overlay(project, policy, kept, opened, moment.passed())
+
+
+def _abandon(kept: place.Place, opened: Opened | None) -> None:
+    """Leave nothing of a sandbox that could not be opened to the end."""
+    if opened is not None:
+        opened.close()
+        opened.forget()
+        for listener in (opened.listener, *opened.forwards.values()):
+            if listener is not None:
+                os.close(listener)
+    kept.remove()
 
 
 class Overlay(Layered):
@@ -80,12 +95,13 @@ class Overlay(Layered):
         if self._on_disk:
             self._upper = os.path.join(kept.path, "upper")
         self._ended = False
+        self._environ = environment_of(policy, NAME, opened.port)
         self._proxy: Proxy | None = None
         if opened.listener is not None:
             names = local_ports(policy.network)
             forwards = {f"{names[port]}:{port}": end for port, end in opened.forwards.items()}
-            self._proxy = Proxy(opened.listener, policy.network.hosts, forwards)
-        self._environ = environment_of(policy, NAME, opened.port)
+            listener, opened.listener, opened.forwards = opened.listener, None, {}
+            self._proxy = Proxy(listener, policy.network.hosts, forwards)
 
     def environment(self) -> Mapping[str, str]:
         """Temporary files are private, and the proxy is named where there is one."""

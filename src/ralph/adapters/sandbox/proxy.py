@@ -25,6 +25,8 @@ _PATIENCE = 30.0
 _DEFAULT_PORT = 80
 _USUAL_PORTS = (80, 443)
 _MOST_REFUSED = 100
+_MOST_CLIENTS = 256  # at a time, on each socket; others wait
+_PAUSE = 0.05
 _LONGEST_NAME = 300
 _OF_A_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-:")
 
@@ -38,28 +40,19 @@ class Proxy:
     def __init__(
         self, listener: int, hosts: tuple[str, ...], forwards: "Mapping[str, int]"
     ) -> None:
-        ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        given = (theirs.fileno(), listener, *forwards.values())
-        # First out of the way of each other's numbers.
-        aside = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _LINK + len(given)) for one in given]
+        ends = [listener, *forwards.values()]  # to be closed, whatever happens
         try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", __file__, str(len(forwards)), *forwards, *hosts],
-                os.environ,
-                file_actions=[
-                    *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
-                    *((os.POSIX_SPAWN_DUP2, one, _LINK + n) for n, one in enumerate(aside)),
-                ],
-                setsid=True,
-            )
+            self._link, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+            ends.insert(0, theirs.detach())
+            try:
+                self._pid = _spawned(ends, (str(len(forwards)), *forwards, *hosts))
+            except BaseException:
+                self._link.close()
+                raise
         finally:
-            theirs.close()
-            for descriptor in (nowhere, listener, *forwards.values(), *aside):
+            for descriptor in ends:
                 os.close(descriptor)
-        ours.setblocking(False)
-        self._link = ours
+        self._link.setblocking(False)
         self._refused: list[str] = []
 
     def refused(self) -> tuple[str, ...]:
@@ -80,6 +73,27 @@ class Proxy:
             pass
         self.refused()
         self._link.close()
+
+
+def _spawned(ends: "list[int]", words: "tuple[str, ...]") -> int:
+    """The process of a proxy that has these ends; what is opened for it is added to them."""
+    given = tuple(ends)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    ends.append(nowhere)
+    aside = []
+    for one in given:  # first out of the way of each other's numbers
+        aside.append(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _LINK + len(given)))
+        ends.append(aside[-1])
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", __file__, *words],
+        os.environ,
+        file_actions=[
+            *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
+            *((os.POSIX_SPAWN_DUP2, one, _LINK + n) for n, one in enumerate(aside)),
+        ],
+        setsid=True,
+    )
 
 
 def allows(hosts: "list[str]", host: str, port: int) -> bool:
@@ -135,11 +149,32 @@ class _Told:
 
 
 def _accept(listener: "socket.socket", serve: "Callable[[socket.socket], None]") -> None:
+    """Serve for ever; without descriptors or threads, clients are refused until there are some."""
     import threading
+    import time
+
+    room = threading.BoundedSemaphore(_MOST_CLIENTS)
+
+    def served(client: "socket.socket") -> None:
+        with client:
+            try:
+                serve(client)
+            finally:
+                room.release()
 
     while True:
-        client, _ = listener.accept()
-        threading.Thread(target=serve, args=(client,), daemon=True).start()
+        room.acquire()
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            room.release()
+            time.sleep(_PAUSE)
+            continue
+        try:
+            threading.Thread(target=served, args=(client,), daemon=True).start()
+        except RuntimeError:
+            client.close()
+            room.release()
 
 
 def _forward(client: "socket.socket", to: str) -> None:

@@ -1,5 +1,6 @@
 """What changed in a machine of its own: its files are listed twice, and what differs is fetched."""
 
+import errno
 import os
 import shutil
 import stat
@@ -54,12 +55,26 @@ def to_fetch(paths: list[bytes], now: Listing) -> bytes:
     return b"".join(b"./" + path + b"\0" for path in wanted)
 
 
+def missing(paths: list[bytes], now: Listing, fetched: str) -> list[bytes]:
+    """What was to be fetched, and did not come."""
+    above = os.fsencode(fetched)
+    wanted = (path for path in paths if path in now and now[path].entry is not Entry.OTHER)
+    return [path for path in wanted if not os.path.lexists(os.path.join(above, path))]
+
+
 def unpack(archive: IO[bytes], into: str) -> None:
     """Put files, directories and links of an archive into a directory, and nowhere else.
 
-    Whoever works in the sandbox decides what is in the archive. Modes come later.
+    Whoever works in the sandbox decides what is in the archive. Modes come later. OSError for an
+    archive that is none, or torn.
     """
-    tree = Tree(into)
+    try:
+        _unpack(archive, Tree(into))
+    except tarfile.TarError as error:
+        raise OSError(errno.EIO, f"the archive is torn: {error}") from error
+
+
+def _unpack(archive: IO[bytes], tree: Tree) -> None:
     with tarfile.open(fileobj=archive, mode="r|") as members:
         for member in members:
             path = member.name

@@ -1,6 +1,7 @@
 """What sandboxes that are machines of their own have in common: R's pattern of create, exec and
 run, the agent's login, and how their files are looked at (R §3, §4)."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -10,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO
 
-from ralph.adapters.files import write_atomically
+from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import Common
@@ -28,6 +29,7 @@ _OURS = "RALPH_"  # variables that are passed on
 _NOT_OURS = ("RALPH_STATE_DIR", "RALPH_SANDBOX", "RALPH_SANDBOX_SETTLE")
 _TYPESCRIPT = (("bun", "run", "-"), ("deno", "run", "-"))
 _SETUP = "setup.sh"
+_HELD = "held"  # in the note about a sandbox that has the only copy of something
 
 
 def name_of(project: str, filler: str) -> str:
@@ -82,8 +84,12 @@ class Ours:
         above = place.sandboxes(policy.state, project)
         self._name = name
         self._note = os.path.join(above, f"{name}.network")
-        os.makedirs(above, mode=0o700, exist_ok=True)
-        self._lock = os.open(os.path.join(above, f"{name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.path.join(above, f"{name}.lock")
+        try:
+            os.makedirs(above, mode=0o700, exist_ok=True)
+            self._lock = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise unwritable_state(above, error) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -97,7 +103,12 @@ class Ours:
         os.close(self._lock)
 
     def check_made(self, remove: str) -> None:
-        """ConfigError for a sandbox of that name that somebody else made."""
+        """ConfigError for a sandbox of that name that somebody else made, or that is held."""
+        if self._text() == _HELD:
+            raise ConfigError(
+                f"the sandbox {self._name} has the only copy of what could not be kept",
+                f"Save what you need of it, then type: {remove}",
+            )
         if not os.path.exists(self._note):
             raise ConfigError(
                 f"there is a sandbox {self._name} that this Ralph did not make", f"Type: {remove}"
@@ -105,15 +116,28 @@ class Ours:
 
     def may_call(self, network: Network) -> bool:
         """Whether its rules were made for this. They cannot be taken back, nor be read."""
+        return self._text() == str(network)
+
+    def _text(self) -> str:
         try:
             with open(self._note, encoding="utf-8") as file:
-                return file.read() == str(network)
+                return file.read()
         except OSError:
-            return False
+            return ""
 
     def note(self, network: Network | None = None) -> None:
         """It is being made, or its rules are."""
-        write_atomically(self._note, "" if network is None else str(network), mode=0o600)
+        try:
+            write_atomically(self._note, "" if network is None else str(network), mode=0o600)
+        except OSError as error:
+            raise unwritable_state(os.path.dirname(self._note), error) from error
+
+    def hold(self) -> None:
+        """It has the only copy of something: nobody is to use or remove it but a person."""
+        try:
+            write_atomically(self._note, _HELD, mode=0o600)
+        except OSError:
+            self.forget()  # then it is nobody's, and is not touched either
 
     def forget(self) -> None:
         """It is gone."""
@@ -125,7 +149,8 @@ class Ours:
 
 def at_home(can: Capabilities, policy: Policy) -> Capabilities:
     """With what a machine of its own lacks of what the policy asks for."""
-    return replace(can, lacks="the home directory is the machine's own") if policy.home else can
+    home = "the home directory is the machine's own" if policy.home else ""
+    return replace(can, lacks="; ".join(filter(None, (home, can.lacks))))
 
 
 class Remote(Common):
@@ -221,8 +246,7 @@ class Remote(Common):
     def _listed(self) -> pulled.Listing:
         done = self._guest.ask(self.look, root=True)
         if done.code:
-            enter = " ".join((*self._guest.tool.words, "exec -it", self._guest.name, "bash"))
-            raise ConfigError(f"the files of the sandbox are lost: {told(done)}", f"See: {enter}")
+            raise self._lost(told(done))
         return pulled.parse(done.output)
 
     def changes(self) -> tuple[Change, ...]:
@@ -238,21 +262,51 @@ class Remote(Common):
         return super().diff(change)
 
     def _fetch(self) -> None:
-        self._last = self._listed()
-        self._paths = pulled.differing(self._first, self._last)
-        place.remove(self._fetched)
-        os.makedirs(self._fetched, mode=0o700)
-        wanted = pulled.to_fetch(self._paths, self._last)
-        if wanted:
-            with tempfile.TemporaryFile(dir=self._place.path) as archive:
-                self._guest.ask("pack", root=True, stdin=wanted, into=archive)
-                archive.seek(0)
-                pulled.unpack(archive, self._fetched)
+        """All that differs, or an error. What runs in there may remove files meanwhile, so that it
+        is tried again."""
+        for left in reversed(range(_TRIES)):
+            self._last = self._listed()
+            self._paths = pulled.differing(self._first, self._last)
+            try:
+                self._fetch_listed()
+                return
+            except ConfigError:
+                if not left:
+                    raise
+            except OSError as error:
+                raise unwritable_state(self._place.path, error) from error
+
+    def _fetch_listed(self) -> None:
+        self._pull()
         for path in reversed(self._paths):
             if os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
                 where = (self.origin, self._fetched)
                 pulled.like_the_project(path, *where, self._first, self._last)
         self._fresh = True
+
+    def _pull(self) -> None:
+        place.remove(self._fetched)
+        os.makedirs(self._fetched, mode=0o700)
+        wanted = pulled.to_fetch(self._paths, self._last)
+        if not wanted:
+            return
+        with tempfile.TemporaryFile(dir=self._place.path) as archive:
+            done = self._guest.ask("pack", root=True, stdin=wanted, into=archive)
+            if done.code > _WAS_WRITTEN or not archive.seek(0, os.SEEK_END):
+                raise self._lost(told(done))
+            archive.seek(0)
+            try:
+                pulled.unpack(archive, self._fetched)
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                    raise
+                raise self._lost(str(error)) from error
+        if lost := pulled.missing(self._paths, self._last, self._fetched):
+            raise self._lost(f"{os.fsdecode(lost[0])!r} does not come")
+
+    def _lost(self, why: str) -> ConfigError:
+        enter = " ".join((*self._guest.tool.words, "exec -it", self._guest.name, "bash"))
+        return ConfigError(f"the files of the sandbox are lost: {why}", f"See: {enter}")
 
     def _compared(self, paths: list[bytes]) -> Iterable[Change]:
         raise NotImplementedError
@@ -262,6 +316,9 @@ class Remote(Common):
 
 
 _NOT_THERE = 127
+_TRIES = 3
+_WAS_WRITTEN = 1  # how tar ends if a file was written to while it was read
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def program_of(words: tuple[str, ...], environ: Mapping[str, str]) -> bool:

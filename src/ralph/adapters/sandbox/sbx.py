@@ -9,6 +9,7 @@ import tarfile
 from collections.abc import Iterable
 
 from ralph.adapters import keeper_process
+from ralph.adapters.files import unwritable_state
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, pulled, worktree
 from ralph.adapters.sandbox.base import Moment, real_project
@@ -28,7 +29,8 @@ from ralph.adapters.sandbox.remote import (
     program_of,
     set_up,
 )
-from ralph.errors import ConfigError
+from ralph.core.value import replace
+from ralph.errors import ConfigError, RalphError, StateError
 
 NAME = "sbx"
 WORDS = ("sbx",)
@@ -74,18 +76,22 @@ def open(project: str, policy: Policy) -> "Sbx":  # noqa: A001  the interface ha
     try:
         kept = place.claim(policy.state, project)
         try:
-            _ready(guest, policy, ours)
-            return Sbx(policy, guest, kept, ours, moment.passed())
+            lacks = worktree.lacking(_ready(guest, policy, ours))
+            return Sbx(policy, guest, kept, ours, moment=moment.passed(), lacks=lacks)
         except BaseException:
             kept.remove()
             raise
+    except OSError as error:
+        ours.release()
+        raise unwritable_state(policy.state, error) from error
     except BaseException:
         ours.release()
         raise
 
 
-def _ready(guest: Guest, policy: Policy, ours: Ours) -> None:
-    """The sandbox that was left, if it will do, or a new one; then what was not committed."""
+def _ready(guest: Guest, policy: Policy, ours: Ours) -> list[bytes]:
+    """The sandbox that was left, if it will do, or a new one; then what was not committed. What of
+    that could not be read is told."""
     state = login(policy.environ)
     if guest.name in listed(guest.tool.must("list its sandboxes", "ls", "--json")):
         ours.check_made(f"sbx rm {guest.name}")
@@ -95,7 +101,7 @@ def _ready(guest: Guest, policy: Policy, ours: Ours) -> None:
     else:
         _create(guest, policy, ours, state)
     set_up(guest, state)
-    _bring(guest, policy)
+    return _bring(guest, policy)
 
 
 def listed(output: bytes) -> set[str]:
@@ -140,21 +146,32 @@ def _rules(name: str, network: Network) -> tuple[str, ...]:
     return ("policy", "allow", "network", "--sandbox", name, hosts)
 
 
-def _bring(guest: Guest, policy: Policy) -> None:
+def _bring(guest: Guest, policy: Policy) -> list[bytes]:
     """What the project has beyond its last commit: a clone has none of that."""
-    archive, gone = io.BytesIO(), []
+    archive, gone, unread = io.BytesIO(), [], []
+    project = os.fsencode(guest.project)
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for path in map(os.fsdecode, worktree.uncommitted(guest.project, policy)):
-            whole = os.path.join(guest.project, path)
-            if os.path.islink(whole) or os.path.isfile(whole):
-                tar.add(whole, path, recursive=False, filter=_nobodys)
-            elif not os.path.lexists(whole):
-                gone.append(b"./" + os.fsencode(path) + b"\0")
+        for path in worktree.uncommitted(guest.project, policy):
+            whole = os.path.join(project, path)
+            if worktree.is_copied(project, path):
+                unread += [] if _add(tar, whole, path) else [path]
+            elif not os.path.lexists(whole) or not worktree.is_plain(whole):
+                gone.append(path)
         empty = not tar.getmembers()
-    if gone:
-        guest.must("remove", stdin=b"".join(gone))
+    if gone or unread:
+        guest.must("remove", stdin=b"".join(b"./" + path + b"\0" for path in (*gone, *unread)))
     if not empty:
         guest.must("unpack", stdin=archive.getvalue())
+    return unread
+
+
+def _add(tar: tarfile.TarFile, whole: bytes, path: bytes) -> bool:
+    """False if it cannot be read, or is gone by now."""
+    try:
+        tar.add(os.fsdecode(whole), os.fsdecode(path), recursive=False, filter=_nobodys)
+    except (PermissionError, FileNotFoundError):
+        return False
+    return True
 
 
 def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -175,14 +192,47 @@ class Sbx(Remote):
     run_words = ("run", "--name")
 
     def __init__(
-        self, policy: Policy, guest: Guest, kept: place.Place, ours: Ours, moment: int
+        self,
+        policy: Policy,
+        guest: Guest,
+        kept: place.Place,
+        ours: Ours,
+        *,
+        moment: int,
+        lacks: str = "",
     ) -> None:
-        super().__init__(policy, at_home(_OPEN, policy), guest, kept, ours)
+        able = at_home(replace(_OPEN, lacks=lacks), policy)
+        super().__init__(policy, able, guest, kept, ours)
         self._moment = moment
         self._is_kept = False
+        self._is_held = False  # it has the only copy of what could not be kept
+
+    def changes(self) -> tuple[Change, ...]:
+        """What differs from the project. If that cannot be told, the machine stays."""
+        try:
+            return super().changes()
+        except RalphError:
+            self._is_held = True
+            raise
 
     def commit(self, *, everything: bool = False) -> Kept:
-        """End what runs, then apply the changes to the project's files."""
+        """End what runs, then apply the changes to the project's files. If that fails, the machine
+        stays."""
+        self._is_held = True
+        try:
+            done = self._committed(everything=everything)
+        except (OSError, RalphError) as error:
+            why = error.message if isinstance(error, RalphError) else error.strerror
+            raise StateError(f"the changes could not be kept: {why}", self._remedy()) from error
+        self._is_kept, self._is_held = True, False
+        return done
+
+    def _remedy(self) -> str:
+        enter = f"What was changed is in the machine still: sbx exec -it {self._guest.name} bash"
+        begun = os.path.exists(os.path.join(self._place.path, JOURNAL))
+        return f"It is finished by the next: ralph sandbox run\n{enter}" if begun else enter
+
+    def _committed(self, *, everything: bool) -> Kept:
         self._keeper.close()
         self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
         changes = self.changes()
@@ -198,13 +248,11 @@ class Sbx(Remote):
             closed=closed_in(self.origin, changes),
         )
         commit.write(os.path.join(self._place.path, JOURNAL))
-        done = finish(commit, self._place.path)
-        self._is_kept = True
-        return done
+        return finish(commit, self._place.path)
 
     def discard(self) -> None:
         """Forget the changes; the sandbox is closed, and the machine is gone."""
-        self._is_kept = False
+        self._is_kept = self._is_held = False
         self.close()
 
     def _compared(self, paths: list[bytes]) -> Iterable[Change]:
@@ -216,7 +264,11 @@ class Sbx(Remote):
     def _leave(self) -> None:
         """What was kept may serve the next time, which is quicker; it does not run till then."""
         try:
-            if self._is_kept:
+            if self._is_held:
+                if not os.path.exists(os.path.join(self._place.path, JOURNAL)):
+                    self._ours.hold()
+                self._guest.tool.ask("stop", self._guest.name, patience=LONG)
+            elif self._is_kept:
                 self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
             else:
                 _remove(self._guest, self._ours)

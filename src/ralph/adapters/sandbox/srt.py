@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import IO
 
 from ralph.adapters import keeper_process
-from ralph.adapters.files import ensure_state_root, write_atomically
+from ralph.adapters.files import ensure_state_root, unwritable_state, write_atomically
 from ralph.adapters.git import git_output
 from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox import place, worktree
@@ -77,6 +77,9 @@ def open(project: str, policy: Policy) -> "Srt":  # noqa: A001  the interface ha
     kept = place.claim(policy.state, project, policy.name)
     try:
         return Srt(project, policy, kept, moment.passed())
+    except OSError as error:
+        kept.remove()
+        raise unwritable_state(kept.path, error) from error
     except BaseException:
         kept.remove()
         raise
@@ -90,7 +93,8 @@ class Srt(worktree.Worktree):
     def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
         super().__init__(project, policy, kept, moment)
         if policy.home:
-            self.capabilities = replace(self.able, lacks="the home directory is read only")
+            lacks = ("the home directory is read only", self.capabilities.lacks)
+            self.capabilities = replace(self.able, lacks="; ".join(filter(None, lacks)))
         os.makedirs(os.path.join(self.project, _CLAUDE), exist_ok=True)
         program = _program(policy)
         assert program is not None

@@ -3,9 +3,11 @@ command can still reach everything that you can, and call anybody."""
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from ralph.adapters import keeper_process
+from ralph.adapters.files import unwritable_state
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place
 from ralph.adapters.sandbox.base import Moment, real_project
@@ -14,12 +16,14 @@ from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.manifest import Manifest
 from ralph.adapters.sandbox.tree import Tree
+from ralph.core.value import replace
 from ralph.errors import ConfigError
 
 NAME = "worktree"
 REMEDY = "Try: git init && git add -A && git commit"
 _WHY = "a git worktree, without files that git ignores; it can be undone, and contains nothing"
 _STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames")
+_MOST_NAMED = 3
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
 
 
@@ -51,7 +55,11 @@ def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interfa
         raise ConfigError(f"no worktree: {why}", REMEDY)
     kept = place.claim(policy.state, project, policy.name)
     try:
+        _prune_left(project, policy)
         return Worktree(project, policy, kept, moment.passed())
+    except OSError as error:
+        _remove(project, policy, kept)
+        raise unwritable_state(kept.path, error) from error
     except BaseException:
         _remove(project, policy, kept)
         raise
@@ -65,11 +73,11 @@ class Worktree(Layered):
     def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
         tree = os.path.join(kept.path, "tree")
         self.make(project, policy, tree)
-        copy_uncommitted(project, policy, tree)
+        unread = copy_uncommitted(project, policy, tree)
         super().__init__(
             project,
             policy,
-            self.able,
+            replace(self.able, lacks=lacking(unread)),
             keeper=Attaching(),
             tree=Tree(tree),
             directory=tree,
@@ -110,10 +118,20 @@ def _add(project: str, policy: Policy, tree: str) -> None:
         raise ConfigError("git cannot add a worktree", f"See why: git worktree add {tree} HEAD")
 
 
-def copy_uncommitted(project: str, policy: Policy, tree: str) -> None:
-    """Whatever the project has beyond its last commit, and is not ignored."""
-    for path in uncommitted(project, policy):
-        _copy(os.fsencode(project), os.fsencode(tree), path)
+def copy_uncommitted(project: str, policy: Policy, tree: str) -> list[bytes]:
+    """Whatever the project has beyond its last commit, and is not ignored; what cannot be read, or
+    is gone by now, is left out and told."""
+    whole, into = os.fsencode(project), os.fsencode(os.path.realpath(tree))
+    return [p for p in uncommitted(project, policy) if not _copy(whole, into, p)]
+
+
+def lacking(unread: Iterable[bytes]) -> str:
+    """Words about files that could not be read; "" if there are none."""
+    names = [repr(os.fsdecode(path))[1:-1] for path in unread]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"files are missing that cannot be read: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def uncommitted(project: str, policy: Policy) -> Iterator[bytes]:
@@ -126,13 +144,44 @@ def uncommitted(project: str, policy: Policy) -> Iterator[bytes]:
                 yield path
 
 
-def _copy(project: bytes, tree: bytes, path: bytes) -> None:
+def is_copied(project: bytes, path: bytes) -> bool:
+    """Whether a file or link is there itself; behind a link it is another file."""
+    whole = os.path.join(project, path)
+    return is_plain(whole) and (os.path.islink(whole) or os.path.isfile(whole))
+
+
+def is_plain(whole: bytes) -> bool:
+    """Whether no link is above it, where the beginning has none."""
+    above = os.path.dirname(whole)
+    return os.path.realpath(above) == above
+
+
+def _copy(project: bytes, tree: bytes, path: bytes) -> bool:
+    """False if it is there, and cannot be read."""
     source, to = os.path.join(project, path), os.path.join(tree, path)
+    if not is_plain(to):
+        return True  # a link is there now, instead of a directory
+    copied = is_copied(project, path)
     if os.path.islink(to) or os.path.isfile(to):
         os.unlink(to)
-    if os.path.islink(source) or os.path.isfile(source):
-        os.makedirs(os.path.dirname(to), exist_ok=True)
+    elif copied and os.path.isdir(to):
+        shutil.rmtree(to)
+    if not copied:
+        return True
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    try:
         shutil.copy2(source, to, follow_symlinks=False)
+    except (PermissionError, FileNotFoundError):
+        with suppress(FileNotFoundError):
+            os.unlink(to)
+        return False
+    return True
+
+
+def _prune_left(project: str, policy: Policy) -> None:
+    """Have git forget the worktrees of owners that were killed, whose places are gone."""
+    if os.path.exists(os.path.join(project, ".git", "worktrees")):
+        git_output(project, policy.environ, "worktree", "prune")
 
 
 def _remove(project: str, policy: Policy, kept: place.Place) -> None:
