@@ -116,3 +116,10 @@ def test_a_turn_lands_once_however_often_the_run_is_killed() -> None:
     layers.asked.clear()
     played = play(policy, [DONE], world, state=replay(journal.facts))
     assert (played.exit_code, layers.asked) == (0, [])
+
+
+def test_who_says_that_it_failed_is_not_believed_to_be_done() -> None:
+    both = said('<result>{"status":"failed"}</result> <response>DONE</response>')
+    agent = FakeAgent([both, DONE])
+    assert play(sandboxed_harness(FakeLayers()), agent).names == "Continue Accept"
+    assert "You said that this turn failed" in agent.prompts()[1]

@@ -34,6 +34,7 @@ from ralph.settings.schema import Settings
 from ralph.ui import Reader
 
 if TYPE_CHECKING:
+    from ralph.adapters.sandbox.interface import Kept
     from ralph.adapters.sandbox.layers import Layers
 
 SignalSource = Callable[[], Signals]
@@ -109,10 +110,19 @@ class HarnessWiring:
     def notes(self) -> list[str]:
         """Where turns run, who checks, and where that is told."""
         notes = [self._plan.sandbox.words()] if self._plan.sandbox else []
-        for kept in self._layers.recover() if self._layers is not None else ():
+        for kept in self._recovered():
             notes.append("A run was killed while its changes landed; that is finished now.")
             notes += [f"What was not applied is in {kept.saved}"] if kept.saved else []
         return [*notes, *self._checks()]
+
+    def _recovered(self) -> "tuple[Kept, ...]":
+        """What a killed run had left half in the project, and is finished now."""
+        plan = self._plan
+        if not os.path.isdir(os.path.join(plan.project, "sandboxes")):
+            return ()
+        from ralph.adapters.sandbox.landing import recover
+
+        return recover(plan.workspace, plan.state_root)
 
     def _checks(self) -> list[str]:
         if not self._plan.settings.guardrails:

@@ -72,6 +72,9 @@ class NotApplied:
     def check(self, case: Case) -> Iterator[Finding]:
         """Nothing where all has landed, and where nothing was to land."""
         last = case.state.landed
+        if last is not None and not last.kept and not case.turn.failed:
+            text = "You said that this turn failed, so what it changed was thrown away."
+            yield Finding(self.name, text)
         if last is not None and last.spared:
             what = listed(last.spared)
             text = f"These changes are not in the project: {what}. Look at the files again."

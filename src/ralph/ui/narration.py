@@ -166,6 +166,8 @@ def _landed(fact: Landed) -> Iterator[Line]:
         yield Line(f"Sandbox: {changes} thrown away{where}", Tone.NOTICE)
     else:
         yield Line(f"Sandbox: {changes}", verbose=True)
+    if fact.spared:
+        yield Line(f"Not applied: {listed(fact.spared)}{where}", Tone.BAD)
     if fact.held:
         yield Line(f"Held for your review: {listed(fact.held)}{where}", Tone.NOTICE)
     if fact.refused:

@@ -22,6 +22,7 @@ from ralph.core.value import value
 
 _IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 _DONE = "done"
+NO_FILE = "a socket, a pipe or a device is not kept"
 _GONE = "its directory is gone or a link now"
 _DELETED = "someone deleted it meanwhile"
 _CHANGED = "someone changed it meanwhile"
@@ -160,7 +161,7 @@ def _in_order(changes: Iterable[Change]) -> list[Change]:
 def _judged(job: Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
     """Why a change must not be applied (two empty words if it may be), and what stands there."""
     if change.entry is Entry.OTHER and change.kind is not Kind.DELETED:
-        return ("failed", "a socket, a pipe or a device is not kept"), ()
+        return ("failed", NO_FILE), ()
     if held:
         return ("held", held), ()
     if change.path == ".":

@@ -161,15 +161,22 @@ def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
 
 def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
     """A commit as a fact."""
+    missing = [one for one in (*kept.changed, *kept.failed) if one.why != apply.NO_FILE]
     return Landed(
         now,
         kept=True,
         count=count,
-        held=tuple(spared.path for spared in kept.held),
-        spared=tuple(f"{s.path}: {s.why}" for s in (*kept.changed, *kept.failed)),
+        held=tuple(_shown(spared.path) for spared in kept.held),
+        spared=tuple(f"{_shown(spared.path)}: {spared.why}" for spared in missing),
         saved=kept.saved,
         refused=refused,
     )
+
+
+def _shown(path: str) -> str:
+    """A name that stays one, whatever bytes it holds: it goes into prompts and onto terminals."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _throw_away(commit: Commit, thrown: str) -> str:

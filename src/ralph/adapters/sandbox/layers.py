@@ -99,6 +99,8 @@ class Layers:
 
     def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
         """Apply what a turn changed, or throw it away."""
+        if not os.path.isdir(self._project):
+            raise StateError(f"{self._project} is gone", "Put it back, then: ralph resume")
         box, self._box = self._box, None
         if box is not None:  # of a backend that keeps nothing on disk
             with box:
@@ -133,10 +135,6 @@ class Layers:
         return _Visit(box, child, self._most_grace, self.tell)
 
     # -------------------------------------------------------------- the run
-
-    def recover(self) -> tuple[Kept, ...]:
-        """Finish what other sandboxes of the project left half done when they were killed."""
-        return landing.recover(self._project, self._policy.state)
 
     def on_fact(self, fact: Fact) -> None:
         """A landing that is in the journal is asked for no more, nor is one that is decided on."""
