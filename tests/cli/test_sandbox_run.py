@@ -174,23 +174,29 @@ def test_a_landing_that_was_killed_is_finished_by_another_run_too(
 def test_what_a_person_changes_meanwhile_is_spared_and_the_agent_is_told(tmp_path: Path) -> None:
     """Issue: "a person's edits made meanwhile are detected and never overwritten"."""
     agent = (
-        'case "$*" in *"not in the project: old"*) echo "<response>DONE</response>"; exit;; esac\n'
-        "echo mine > old; echo new > new\n"
+        'case "$*" in *"not in the project: "*) echo "<response>DONE</response>"; exit;; esac\n'
+        "echo mine > old; echo mine > moved; echo new > new\n"
         f"touch ready; while [ ! -e {tmp_path}/bin/go ]; do sleep 0.02; done\n"
         "echo '<response>DONE</response>'\n"
     )
     stage = Stage(tmp_path).prepare(agent)
+    (stage.repo / "moved").write_text("moved\n")
+    stage.git("add", "moved")
+    stage.git("commit", "-q", "-m", "More")
     with ThreadPoolExecutor() as pool:
         running = pool.submit(stage.call, *PYTHON, *RUN)
         while not list(stage.root.glob("state/*/sandboxes/*/upper/ready")):
             assert not running.done()
             time.sleep(0.02)
         (stage.repo / "old").write_text("theirs\n")
+        stage.git("mv", "moved", "elsewhere")
         (stage.root / "bin" / "go").touch()
         assert running.result(timeout=60) == 0
     assert (stage.repo / "old").read_text() == "theirs\n"
     assert (stage.repo / "new").read_text() == "new\n"
-    assert "old: someone changed it meanwhile" in stage.landed()[0].spared
+    assert not (stage.repo / "moved").exists()
+    spared = stage.landed()[0].spared
+    assert {"old: someone changed it meanwhile", "moved: someone deleted it meanwhile"} <= {*spared}
 
 
 def test_guardrails_are_contained_too(tmp_path: Path) -> None:

@@ -322,6 +322,10 @@ def test_what_settles_without_ending_the_run() -> None:
             ["Held for your review: .envrc; see /s/x"],
         ),
         (
+            Landed(NOW, kept=True, spared=("a: changed meanwhile",), saved="/s/x"),
+            ["Not applied: a: changed meanwhile; see /s/x"],
+        ),
+        (
             Landed(NOW, kept=True, refused=("a.example", "b.example")),
             ["Not allowed to call: a.example, b.example. To allow it: --network"],
         ),

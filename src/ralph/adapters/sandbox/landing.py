@@ -106,6 +106,8 @@ def _finished(path: str) -> Iterator[Kept]:
         kept = _applied(commit, path)
         if os.path.exists(os.path.join(path, SEALED)):
             _answer(path, told(kept, time.time(), count=len(commit.changes)))
+            for name in ("work", *_LAYERS):
+                place.remove(os.path.join(path, name))  # only the answer is waited for
         yield kept
 
 

@@ -123,7 +123,10 @@ class Overlay(Layered):
         """Which of these the project had, as far as git knows."""
         if not paths:
             return frozenset()
-        listing = git_output(self.origin, self.policy.environ, "ls-files", "-z") or b""
+        # By its index of the beginning: `git rm` and `git mv` take files out of today's.
+        index = {"GIT_INDEX_FILE": self._index} if os.path.isfile(self._index) else {}
+        environ = {**self.policy.environ, **index}
+        listing = git_output(self.origin, environ, "ls-files", "-z") or b""
         tracked = set(map(os.fsdecode, listing.split(b"\0")))
         above = {path[:end] for path in tracked for end in range(len(path)) if path[end] == "/"}
         return frozenset(path for path in paths if path in tracked or path in above)
