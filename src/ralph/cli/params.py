@@ -150,7 +150,7 @@ run_sandbox = _together(
     click.option(
         "--no-sandbox",
         is_flag=True,
-        help="Work in place, with the guard before shell commands.",
+        help="Work in place, with the guard before claude's commands.",
     ),
     click.option(
         "--network",
