@@ -3,7 +3,7 @@ are applied together or not at all."""
 
 import os
 import re
-import shutil
+from contextlib import suppress
 
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox.commit import Commit
@@ -15,6 +15,7 @@ _STATE = re.compile(
     re.DOTALL,
 )
 _DECIDES = re.compile(r"\.git/(?:index|HEAD|packed-refs|refs/heads/.+)", re.DOTALL)
+_MOST = 1 << 30
 _ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}  # whoever finishes a commit has another
 
 
@@ -28,15 +29,33 @@ def is_state(path: str) -> bool:
     return _STATE.fullmatch(path) is not None
 
 
-def remember(project: str, moment: int, into: str) -> None:
-    """Keep the index as it was at this moment; nothing if it has changed since."""
-    try:
-        with open(os.path.join(project, INDEX), "rb") as file:
-            if os.fstat(file.fileno()).st_ctime_ns < moment:
-                with open(into, "xb") as to:
-                    shutil.copyfileobj(file, to)
-    except OSError:
-        return
+class FirstIndex:
+    """The index of the beginning. Git never writes into one, but puts another in its place: so an
+    open file is enough, however large the project is."""
+
+    def __init__(self, project: str, moment: int) -> None:
+        self._file = -1
+        with suppress(OSError):
+            self._file = os.open(os.path.join(project, INDEX), os.O_RDONLY | os.O_NOFOLLOW)
+            if os.fstat(self._file).st_ctime_ns >= moment:
+                self.close()  # it has changed since
+
+    def keep(self, into: str) -> None:
+        """Copy it there, if there is one."""
+        if self._file >= 0:
+            with suppress(OSError), open(into, "xb", buffering=0) as to:
+                while os.sendfile(to.fileno(), self._file, None, _MOST):
+                    pass
+            self.close()
+
+    def close(self) -> None:
+        """Nobody needs it any more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def is_refreshed(commit: Commit) -> bool:

@@ -36,7 +36,7 @@ class Layered(Common):
         self._place = kept
         self._moment = moment  # when it was opened
         self._index = os.path.join(kept.path, "index")
-        history.remember(project, moment, self._index)
+        self._first_index = history.FirstIndex(project, moment)
 
     def commit(self, *, everything: bool = False) -> Kept:
         """End what runs, then apply the changes."""
@@ -75,6 +75,7 @@ class Layered(Common):
 
     def _prepared(self, *, everything: bool) -> Commit:
         self._end()
+        self._first_index.keep(self._index)
         changes = self.changes()
         written = self._written()
         obeyed = () if everything or not changes else self._obeyed()
