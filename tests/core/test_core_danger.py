@@ -100,6 +100,9 @@ def test_what_takes_too_long_to_follow_is_decided_all_the_same(command: str) -> 
     assert judge(command, WHERE).category in ("", UNREADABLE)
 
 
+BELOW_TEMP = {"project": "/tmp/work/p", "cwd": "/tmp/work/p"}
+
+
 @pytest.mark.parametrize(
     ("command", "changes", "allowed"),
     [
@@ -123,6 +126,18 @@ def test_what_takes_too_long_to_follow_is_decided_all_the_same(command: str) -> 
         ("rm -rf .", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, False),
         ("rm -rf ../b", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, False),
         ("rm -rf /tmp/a", {"project": "/tmp/a/project", "cwd": "/tmp/a/project"}, False),
+        ("rm -rf /tmp/*", BELOW_TEMP, False),
+        ("rm -rf /tmp/w*", BELOW_TEMP, False),
+        ("rm -rf /tmp/[^x]*", BELOW_TEMP, False),
+        ("rm -rf /tmp/*/p", BELOW_TEMP, False),
+        ("cd /tmp && rm -rf *", BELOW_TEMP, False),
+        ("find /tmp -mindepth 1 -delete", BELOW_TEMP, False),
+        ("rm -rf /tmp/other/*", BELOW_TEMP, True),
+        ("rm -rf /tmp/x*", BELOW_TEMP, True),
+        ("rm -rf /tmp/*/p/build/*", BELOW_TEMP, True),
+        ("rm -rf /tmp/$(date +%s)", BELOW_TEMP, True),
+        ("find /tmp/other -delete", BELOW_TEMP, True),
+        ("rm -rf /tmp/*", {"home": "/tmp/home"}, False),
         ("rm -rf ~", {"home": "/tmp/a/home"}, False),
         ("rm -rf ~/x", {"home": "/tmp/a/home"}, False),
         ("rm -rf /tmp/a", {"home": "/tmp/a/home"}, False),

@@ -221,8 +221,17 @@ class Caller:
         """`trap 'commands' SIGNALS`: the commands run later, with what is known then."""
         words = [w for w in call.words if w not in ("-p", "-l", "--", "-")]
         if len(words) > 1 and words[0]:
-            self._script(words[0], [], state, "a trap")
+            now = state.copy()
+            for name in self.judge.assigned - {*state.variables, *state.arrays}:
+                now.variables[name] = ("",)  # until it is assigned, further on
+            self._script(words[0], [], now, "a trap")
+            self.judge.traps.append((words[0], state))
         return ""
+
+    def judge_traps(self) -> None:
+        """What traps run at the end, when all is assigned."""
+        for text, state in list(self.judge.traps):
+            self._script(text, [], state, "a trap")
 
     def set_(self, call: Call, state: "State") -> str:
         """`set -- words`"""

@@ -90,7 +90,7 @@ _DUMPS_ALL = (
     r"|\bfor\b[^\n]*\bin\s+process\.env\b(?!\.)"
     r"|Object\.(?:entries|values|assign)\(\s*(?:\{\}\s*,\s*)?process\.env\s*\)"
     r"|(?:keys|values|each)\s*\(?\s*%ENV|\bENV\.(?:each|map|to_a)"
-    r"|getenv\(\s*\)|phpinfo\s*\("
+    r"|getenv\(\s*\)|phpinfo\s*\(|Deno\.env\.toObject\b"
 )
 _SENDS = (
     r"requests\.(?:post|put|patch)|method\s*:\s*['\"](?:POST|PUT)|urlopen\s*\([^)]*\bdata\s*="
@@ -106,6 +106,7 @@ _STARRED = {
 }
 _NAMED = (
     r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]"
+    r"|(?:Deno|Bun)\.env\.(?:get\(\s*['\"])?"
     r"|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
 )
 _HIDDEN_PATH = (

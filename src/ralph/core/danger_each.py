@@ -2,7 +2,7 @@
 
 from ralph.core.danger_inner import after_flags
 from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import ANY, EACH, FREE, NAMED, names, traces, unknown
+from ralph.core.shell_text import ANY, EACH, FREE, names, traces, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def _found(call: "Call", starts: list[str], rest: list[str]) -> list[str]:
     kinds = {call.places.kind(start, cwd) for start in starts}
     if ROOT in kinds and not is_narrow(rest):
         return [f"{FREE}{EACH}", *(start for start in starts if kinds != {ROOT})]
-    patterns = _patterns(rest)
+    patterns = patterns_of(rest)
     if patterns:
         return [_below(start, pattern) for start in starts for pattern in patterns]
     special = any(call.places.is_git(s, cwd) or call.places.steers(s, cwd) for s in starts)
     if kinds <= {FREE_PLACE, ROOT} and not special:
         return [FREE]
-    return [_below(start, NAMED) for start in starts]
+    return [_below(start, "*") for start in starts]
 
 
 def _below(start: str, pattern: str) -> str:
@@ -85,7 +85,8 @@ def is_narrow(rest: list[str]) -> bool:
     return all(branch.narrow for branch in acting)
 
 
-def _patterns(rest: list[str]) -> list[str]:
+def patterns_of(rest: list[str]) -> list[str]:
+    """The names and paths that it looks for."""
     return [pattern for branch in _branches(rest) for pattern in branch.patterns]
 
 

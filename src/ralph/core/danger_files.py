@@ -77,7 +77,7 @@ def _judge_everything(paths: list[str], verb: str) -> None:
 
 def _removes(call: Call) -> bool:
     _judge_everything(call.args, "deletes")
-    return _each(call, call.args, "deletes")
+    return _each(call, [path for path in call.args if path], "deletes")  # "" is no file
 
 
 def _moves(call: Call) -> bool:

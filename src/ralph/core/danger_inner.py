@@ -3,8 +3,9 @@
 `find` and `xargs`, which run commands for what they find or read, are in `danger_each`.
 """
 
-from ralph.core.danger_rule import Call
-from ralph.core.shell_text import FREE
+from ralph.core.danger_paths import FREE_PLACE, ROOT
+from ralph.core.danger_rule import Call, positional
+from ralph.core.shell_text import FREE, names
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -296,9 +297,21 @@ def _tmux(call: Call) -> list[str]:
 def _fd(call: Call) -> list[list[str]]:
     for place, word in enumerate(call.words):
         if word in ("-x", "-X", "--exec", "--exec-batch"):
-            inner = [w.replace("{}", FREE) for w in call.words[place + 1 :] if w != ";"]
-            return [inner if FREE in inner else [*inner, FREE]]
+            found = _found_by_fd(call, call.words[:place])
+            inner = [w.replace("{}", found) for w in call.words[place + 1 :] if w != ";"]
+            return [inner if found in "".join(inner) else [*inner, found]]
     return []
+
+
+_FD_VALUED = names("-e -t -d -E -S -j -c --extension --type --exclude --max-depth")
+
+
+def _found_by_fd(call: Call, words: list[str]) -> str:
+    """What it finds: free if it looks nowhere else than in the project."""
+    starts = positional(words, _FD_VALUED)[1:]
+    starts += call.values("--search-path", "--base-directory")
+    outer = [s for s in starts if call.places.kind(s, call.state.cwd) not in (FREE_PLACE, ROOT)]
+    return f"{outer[0]}/*" if outer else FREE
 
 
 _BY_NAME: "dict[str, Callable[[Call], list[list[str]]]]" = {

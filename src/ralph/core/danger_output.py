@@ -1,9 +1,10 @@
 """What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
 
-from ralph.core.danger_each import find_starts, is_narrow
+from ralph.core.danger_each import find_starts, is_narrow, patterns_of
 from ralph.core.danger_files import CURL_VALUED, download_targets
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_rule import Call
+from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import (
     ANY,
     BOXES,
@@ -16,6 +17,7 @@ from ralph.core.shell_text import (
     NAMED,
     NET,
     READ,
+    VAULT,
     WHO,
     names,
     plain,
@@ -205,6 +207,8 @@ def _some(call: "Call", text: str) -> str:
 def _paths(call: "Call", starts: list[str], *, chosen: bool = True) -> str:
     """Paths below these; all of them, if none is chosen."""
     kinds = {call.places.kind(start, call.state.cwd) for start in starts}
+    if any(is_credential(start, call.places, call.state.cwd) for start in starts):
+        return f"{ANY}{VAULT}"
     if not kinds <= {FREE_PLACE, ROOT}:
         return ANY
     return f"{FREE}\n" if chosen or ROOT not in kinds else f"{FREE}{EACH}\n"
@@ -212,6 +216,9 @@ def _paths(call: "Call", starts: list[str], *, chosen: bool = True) -> str:
 
 def _find(call: "Call") -> str:
     starts, rest = find_starts(call.words)
+    public = [pattern.endswith(".pub") for pattern in patterns_of(rest)]
+    if public and all(public):
+        return ANY
     return _paths(call, starts, chosen=is_narrow(rest))
 
 

@@ -107,6 +107,8 @@ class Places:
             return False
         if is_below(home, whole) or is_below(project, whole):
             return False
+        if _takes_in(whole, project) or _takes_in(whole, home):
+            return False
         beside = project.rpartition("/")[0]
         if any(is_below(beside, temp) for temp in temps) and is_below(whole, beside):
             return False
@@ -182,6 +184,16 @@ def normal(path: str) -> str:
 def is_below(path: str, directory: str) -> bool:
     """Whether the path is in the directory, and not the directory itself."""
     return path != directory and path.startswith(directory.rstrip("/") + "/")
+
+
+def _takes_in(whole: str, place: str) -> bool:
+    """Whether a pattern matches the place or a directory around it."""
+    if not any(c in whole for c in "*?["):
+        return False
+    from fnmatch import fnmatchcase
+
+    patterns, parts = whole.replace("[^", "[!").split("/"), place.split("/")
+    return len(patterns) <= len(parts) and all(map(fnmatchcase, parts, patterns))
 
 
 def _is_all_of(whole: str, project: str) -> bool:

@@ -7,6 +7,7 @@ from ralph.core import (
     danger_git_settings,
     danger_network,
     danger_packages,
+    danger_readers,
     danger_secrets,
     danger_sending,
     danger_services,
@@ -38,6 +39,7 @@ ALL = (
     *danger_containers.RULES,
     *danger_packages.RULES,
     *danger_services.RULES,
+    *danger_readers.RULES,
 )
 _HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})
 _LOADERS = frozenset(

@@ -13,7 +13,7 @@ from ralph.core.danger_expand import Expander
 from ralph.core.danger_paths import Places
 from ralph.core.danger_rule import BOMB, Refusal, Refused
 from ralph.core.danger_rules import judge_assignment, judge_redirect
-from ralph.core.danger_state import State
+from ralph.core.danger_state import State, assigned_in
 from ralph.core.shell import DECLARES, parse
 from ralph.core.shell_nodes import (
     Assign,
@@ -67,6 +67,8 @@ class Judge:
         self.expander = Expander(where, self.run)
         self.caller = Caller(self)
         self.steps = self.depth = 0
+        self.assigned: set[str] = set()
+        self.traps: list[tuple[str, State]] = []
 
     def judge(self, command: str) -> Refusal | None:
         """Why the command is refused, or None."""
@@ -74,7 +76,9 @@ class Judge:
         if any(mark in command for mark in MARKS):
             raise Unfollowable("it holds control characters")
         try:
+            self.assigned = assigned_in(command) if "trap" in command else set()
             self.text(command, state)
+            self.caller.judge_traps()
             self._judge_uncalled(state)
         except Refused as refused:
             return refused.refusal

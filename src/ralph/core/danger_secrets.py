@@ -3,7 +3,7 @@
 from ralph.core.danger_expand import is_secret
 from ralph.core.danger_paths import FREE_PLACE, OUTSIDE, UNKNOWN, is_below
 from ralph.core.danger_rule import CREDENTIALS, Call, Refused, Rule
-from ralph.core.shell_text import SECRET, names, shown, unknown
+from ralph.core.shell_text import ANY, NAMED, SECRET, VAULT, names, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ _AT_HOME = (
         ".bash_history",
         ".zsh_history",
         ".ssh/*",
+        f".ssh/{ANY}",
+        f".ssh/{NAMED}",
+        ".local/share/opencode/auth",
         ".config/git/credentials",
         ".m2/settings",
         ".s3cfg",
@@ -90,7 +93,8 @@ _ENV_READERS = names(
 )
 _PLAIN_READERS = names(
     "cat bat head tail less more grep egrep fgrep rg ag sed gsed awk gawk cut strings xxd od"
-    " hexdump base64 tac nl view vim vi nano sort uniq jq yq diff"
+    " hexdump base64 tac nl view vim vi nano sort uniq jq yq diff paste column fold fmt pr expand"
+    " unexpand rev join comm shuf split csplit sdiff colordiff batcat most iconv ack mawk nawk"
 )
 _PRINTERS = names(
     "echo printf cat tee base64 xxd od hexdump head tail rev tr logger wall write env"
@@ -173,6 +177,8 @@ def _reads(call: Call) -> bool:
     if call.name in _NAMERS:
         return False
     for path in _candidates(call):
+        if VAULT in path:
+            raise Refused(CREDENTIALS, "it reads files that were found among credentials")
         judge_reading(path, call.places, call.state.cwd)
         if call.name in _PLAIN_READERS:
             judge_environment_file(path)

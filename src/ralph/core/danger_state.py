@@ -9,6 +9,12 @@ if TYPE_CHECKING:
 _MOST_VALUES = 8
 
 
+def assigned_in(command: str) -> set[str]:
+    """The names in small letters that a command may assign; no environment has them."""
+    pieces = [piece.split("=")[0] for piece in command.replace(";", " ").split() if "=" in piece]
+    return {name for name in pieces if name.isidentifier() and name == name.lower()}
+
+
 class State:
     """Copied for a subshell; a variable may have one of several values."""
 

@@ -15,12 +15,14 @@ READ    after ANY          what a file or the repository holds
 FOUND   after any mark     processes that were looked up by their name
 BOXES   after ANY          every container, image, volume or network there is
 ENDLESS after ANY          a text that never ends
+VAULT   after ANY          files that hold credentials, as they were listed or found
 """
 
 ANY, NAMED, FREE, NET, SECRET, CODED = "\0", "\1", "\2", "\4", "\5", "\6"
 _UNKNOWN = frozenset((ANY, NET, SECRET, CODED))
 EACH, WHO, READ, FOUND, BOXES, ENDLESS = "\x17", "\x0e", "\x0f", "\x14", "\x15", "\x16"
-TRACES = f"{EACH}{WHO}{READ}{FOUND}{BOXES}{ENDLESS}"
+VAULT = "\x18"
+TRACES = f"{EACH}{WHO}{READ}{FOUND}{BOXES}{ENDLESS}{VAULT}"
 BREAK = "\3"  # between fields
 _HIDDEN = {"{": "\x10", ",": "\x11", "}": "\x12", "~": "\x13"}
 _SHOWN = {ord(mark): c for c, mark in _HIDDEN.items()}

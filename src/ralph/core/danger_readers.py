@@ -1,0 +1,92 @@
+"""Rules about programs that read secret files although that is not their first purpose: git,
+editors, containers and jq."""
+
+import re
+
+from ralph.core.danger_expand import is_secret
+from ralph.core.danger_rule import CREDENTIALS, Call, Rule, positional
+from ralph.core.danger_secrets import judge_environment_file, judge_reading
+from ralph.core.shell_text import names
+
+_PRINTS = names("show cat-file diff difftool blame annotate grep archive format-patch")
+# They print what files hold only if they are told to.
+_LISTS = names("log whatchanged diff-tree diff-index diff-files")
+_ONLY_NAMES = (
+    *("--stat", "--name-only", "--name-status", "--numstat"),
+    *("--shortstat", "--no-patch", "--quiet"),
+)
+# Flags that take the next word, where that could look like a path.
+_GREP_VALUED = names("-e -f")
+_VALUED = names("-S -G --grep --author --output --prefix --format")
+_EXCLUDES = (":!", ":^", ":(exclude", ":(top,exclude")
+_EDITORS = "vim vi nvim view vimdiff ex ed red nano pico emacs emacsclient micro hx kak joe"
+_BETWEEN = re.compile(r"[\s|'\"()<;,]+")
+_JQ_NAMED = re.compile(
+    r"(?:\$ENV|(?<![.\w$])env)\s*(?:\.\s*\"?|\.?\[\s*\")(\w+)|\benv\s*\(\s*(\w+)|strenv\s*\(\s*(\w+)"
+)
+
+
+def _judge(call: Call, path: str) -> None:
+    home = call.places.where.home
+    path = f"{home}{path[1:]}" if path.startswith("~/") else path
+    judge_reading(path, call.places, call.state.cwd)
+    judge_environment_file(path)
+
+
+def _git_reads(call: Call) -> bool:
+    """`git show HEAD:.env`, `git log -p -- .env`; their names alone may be listed."""
+    sub = "".join(call.subs[:1])
+    words = call.words[call.words.index(sub) + 1 :] if sub else []
+    if sub == "config":
+        for path in Call(["config", *words], call.state, call.places).values("-f", "--file"):
+            _judge(call, path)
+    if not _shows(sub, Call(["git", *words], call.state, call.places)):
+        return False
+    given = positional(words, _GREP_VALUED if sub == "grep" else _VALUED)
+    patterned = sub == "grep" and not any(word[:2] in ("-e", "-f") for word in words)
+    ranges = [word for word in words if word.startswith("-L")]
+    for word in [*given[patterned:], *ranges]:
+        if not word.startswith(_EXCLUDES):
+            _judge(call, word.rpartition(":")[2].rpartition(")")[2])
+    return False
+
+
+def _shows(sub: str, call: Call) -> bool:
+    """Whether it prints what files hold."""
+    patch = call.has("--patch", "--cc", "--patch-with-stat") or call.has_letter("puLc", "SGn")
+    if sub in _LISTS:
+        return patch
+    if sub == "cat-file" and call.has_letter("ets"):
+        return False  # whether there is such a file, its type or size
+    blob = any(":" in word and not word.startswith(_EXCLUDES) for word in call.args)
+    return sub in _PRINTS and (patch or blob or not call.has(*_ONLY_NAMES))
+
+
+def _editor_reads(call: Call) -> bool:
+    """A file to edit, or one that a command of the editor names."""
+    read = call.state.stdin if call.name in ("ed", "ex", "red") else None
+    for word in [*call.words, read or ""]:
+        for piece in _BETWEEN.split(word):
+            _judge(call, piece)
+    return False
+
+
+def _container_reads(call: Call) -> bool:
+    """`docker run --env-file .env`; compose reads that file by itself."""
+    if call.subs[:1] != ["compose"] and {"run", "create", "exec"}.intersection(call.subs[:2]):
+        for path in call.values("--env-file"):
+            _judge(call, path)
+    return False
+
+
+def _jq_names(call: Call) -> bool:
+    found = [name for word in call.args for match in _JQ_NAMED.findall(word) for name in match]
+    return any(is_secret(name) for name in found if name)
+
+
+RULES = (
+    Rule(CREDENTIALS, "", "git", test=_git_reads),
+    Rule(CREDENTIALS, "", _EDITORS, test=_editor_reads),
+    Rule(CREDENTIALS, "", "docker podman nerdctl", test=_container_reads),
+    Rule(CREDENTIALS, "it prints a secret of the environment", "jq yq gojq jaq", test=_jq_names),
+)
