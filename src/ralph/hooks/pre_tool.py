@@ -226,12 +226,18 @@ def verdict_on(
     # Again and again: Python ignores what is raised in some places, such as a finalizer.
     signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS, _MOST_SECONDS)
     try:
-        return _by_parsers(command, where, allowed_by_settings(project), second)
-    except TooSlow:
+        try:
+            return _by_parsers(command, where, allowed_by_settings(project), second)
+        finally:
+            _forget_time(before)
+    except TooSlow:  # it may come while the time is being forgotten
+        _forget_time(before)
         return unreadable("it takes too long")
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+
+
+def _forget_time(before: "Any") -> None:  # noqa: ANN401  what `signal.signal` gave
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
 
 
 def _give_up(*_: object) -> None:
