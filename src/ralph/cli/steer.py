@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
@@ -79,8 +80,10 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     """
     target = _target(run, "stop")
     before = target.run.asked()
+    _, life = _look(target)  # one that has ended cannot be asked
     _ask(target, SignalFiles.NOW if now else SignalFiles.STOP)
-    account, life = _look(target)
+    with suppress(ConfigError):  # one that waits may have ended by now, because we asked
+        _, life = _look(target)
     asked = "stop-now" if now else "stop"
     if not wait:
         words = _stop_words(target, life, before, now=now)
