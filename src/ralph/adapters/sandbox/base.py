@@ -58,8 +58,8 @@ class Common:
         stdin: bytes | None = None,
     ) -> Child:
         """Start a program; OSError if it cannot be started."""
-        command = Command(tuple(argv), self.project, self.environment(), stdin)
-        return self._keeper(command, on_output, on_error, log)
+        command = Command(tuple(argv), self.origin, self.policy.environ, stdin)
+        return self.start(command, on_output, on_error, log)
 
     def start(
         self,
@@ -69,8 +69,26 @@ class Common:
         log: IO[bytes] | None = None,
     ) -> Child:
         """Start in here what is meant for the project, as a `Starter` does."""
-        inside = replace(command, cwd=self._inside(command.cwd), env=self._adapted(command.env))
+        inside = replace(
+            command,
+            argv=self._outer(command.argv, reads=command.stdin is not None),
+            cwd=self._inside(command.cwd),
+            env=self._adapted(command.env),
+        )
         return self._keeper(inside, on_output, on_error, log)
+
+    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a program on streams that we have."""
+        terminal = os.isatty(stdin) and os.isatty(stdout)
+        words = self._outer(tuple(argv), reads=True, terminal=terminal)
+        command = Command(words, self.project, self.environment())
+        return self._keeper.attach(command, stdin, stdout, stderr)
+
+    def _outer(
+        self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
+    ) -> tuple[str, ...]:
+        """What to start out here so that this runs in there; OSError if it is not there."""
+        return argv
 
     def _inside(self, directory: str) -> str:
         """A directory of the project, as it is called in here."""
@@ -83,11 +101,6 @@ class Common:
         given, own = self.policy.environ, self.environment()
         kept = {name: text for name, text in env.items() if name not in given or name in own}
         return kept | {name: text for name, text in own.items() if given.get(name) != text}
-
-    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a program on streams that we have."""
-        command = Command(tuple(argv), self.project, self.environment())
-        return self._keeper.attach(command, stdin, stdout, stderr)
 
     def run(self, *argv: str, stdin: bytes | None = None) -> Result:
         """Run a program to its end; 127 if there is none."""

@@ -8,11 +8,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from typing import IO
+from collections.abc import Iterable, Mapping
 
 from ralph.adapters.files import unwritable_state, write_atomically
-from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import Common
 from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, told
@@ -24,7 +22,6 @@ from ralph.errors import ConfigError
 AGENT = "claude"  # what such a sandbox is made for, and what `run` runs
 _LOGIN = ".dclaude_state"
 _LONGEST = 63  # characters of a name
-_LEADER = ("setsid", "--wait", "--ctty")  # gives a command its terminal, on our side
 _OURS = "RALPH_"  # variables that are passed on
 _NOT_OURS = ("RALPH_STATE_DIR", "RALPH_SANDBOX", "RALPH_SANDBOX_SETTLE")
 _TYPESCRIPT = (("bun", "run", "-"), ("deno", "run", "-"))
@@ -176,46 +173,15 @@ class Remote(Common):
 
     # ------------------------------------------------------------ commands
 
-    def spawn(
-        self,
-        argv: Iterable[str],
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-        *,
-        stdin: bytes | None = None,
-    ) -> Child:
-        """Start a program in there; OSError if it is not there."""
-        flags = () if stdin is None else ("-i",)
-        return super().spawn(self._outer(argv, *flags), on_output, on_error, log, stdin=stdin)
-
-    def start(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        """Start in there what is meant for the project; its environment stays here."""
-        flags = () if command.stdin is None else ("-i",)
-        return super().start(
-            replace(command, argv=self._outer(command.argv, *flags)), on_output, on_error, log
-        )
-
-    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a program in there, on streams that we have."""
-        argv = tuple(argv)
-        leader = _LEADER if argv[: len(_LEADER)] == _LEADER else ()
-        terminal = os.isatty(stdin) and os.isatty(stdout)
-        outer = self._outer(argv[len(leader) :], "-it" if terminal else "-i")
-        return super().attach((*leader, *outer), stdin, stdout, stderr)
-
-    def _outer(self, argv: Iterable[str], *flags: str) -> tuple[str, ...]:
-        argv = tuple(argv)
+    def _outer(
+        self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
+    ) -> tuple[str, ...]:
+        """By the tool; the environment stays here."""
         self._fresh = False
         if argv[0] == AGENT:
             return (*self._guest.tool.words, *self.run_words, self._guest.name, "--", *argv[1:])
         self._guest.find(argv[0])
+        flags = ("-it",) if terminal else ("-i",) if reads else ()
         return self._guest.command(argv, *flags, *self._variables())
 
     def _variables(self) -> list[str]:

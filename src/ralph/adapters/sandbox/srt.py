@@ -7,13 +7,12 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import IO
 
 from ralph.adapters import keeper_process
 from ralph.adapters.files import ensure_state_root, unwritable_state, write_atomically
 from ralph.adapters.git import git_output
-from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox import place, worktree
 from ralph.adapters.sandbox.base import Moment, real_project
 from ralph.adapters.sandbox.interface import Capabilities, Change, Policy
@@ -147,36 +146,9 @@ class Srt(worktree.Worktree):
         """Temporary files are private."""
         return self._environ
 
-    def spawn(
-        self,
-        argv: Iterable[str],
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-        *,
-        stdin: bytes | None = None,
-    ) -> Child:
-        """Start a program by srt; OSError if it cannot be started."""
-        return super().spawn(self._wrapped(argv), on_output, on_error, log, stdin=stdin)
-
-    def start(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        """Start by srt what is meant for the project."""
-        return super().start(
-            replace(command, argv=self._wrapped(command.argv)), on_output, on_error, log
-        )
-
-    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a program by srt, on streams that we have."""
-        return super().attach(self._wrapped(argv), stdin, stdout, stderr)
-
-    def _wrapped(self, argv: Iterable[str]) -> tuple[str, ...]:
-        argv = tuple(argv)
+    def _outer(
+        self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
+    ) -> tuple[str, ...]:
         _find(argv[0], self.project, self._environ)
         return (*self._words, *argv)
 
