@@ -45,14 +45,21 @@ class Task:
     created: str = ""
     blocked_by: tuple[str, ...] = ()
     limits: Limits = Limits()
-    check: str = ""  # the completion check's name; empty: an explicit claim completes
+    check: str = ""  # what must hold, in words; empty: an explicit claim completes
     review: ReviewStatus | None = None
     passes: bool = False
+    kind: str = ""  # B's `type`: feature, bug, ...
+    tags: tuple[str, ...] = ()
+    aside: bool = False  # not one of those that this run is for
+    question: str = ""  # what it is parked with
+    answers: tuple[str, ...] = ()  # what people said to its questions
+    reason: str = ""  # why it is blocked
+    saved: str = ""  # where git keeps what an earlier try had done
 
     @property
     def open(self) -> bool:
-        """Still to be worked on."""
-        return self.status in (Status.PENDING, Status.IN_PROGRESS)
+        """Still to be worked on, by this run."""
+        return self.status in (Status.PENDING, Status.IN_PROGRESS) and not self.aside
 
 
 @value
