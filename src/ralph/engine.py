@@ -44,8 +44,9 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     assignment = policy.select(case)
     assert assignment is not None, "a ladder let a turn begin with nothing to do"
     iteration = state.iteration if state.again else state.iteration + 1
-    snapshot = ports.world.snapshot()
-    return _record(ports, state, Began(ports.clock.now(), iteration, assignment, snapshot))
+    checkpoint, snapshot = ports.world.checkpoint(), ports.world.snapshot()
+    began = Began(ports.clock.now(), iteration, assignment, snapshot, checkpoint)
+    return _record(ports, state, began)
 
 
 def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:

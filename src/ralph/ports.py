@@ -36,6 +36,9 @@ class World(Protocol):
     def snapshot(self) -> Snapshot:
         """The workspace as it is now."""
 
+    def checkpoint(self) -> str:
+        """A name for the work as it is now, by which it can be had back; "" where nobody can."""
+
 
 class Journal(Protocol):
     """Keeps facts, in order, for good."""

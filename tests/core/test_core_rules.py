@@ -46,7 +46,7 @@ from ralph.core.rules import (
 from ralph.core.rules_marks import CarryOn
 from ralph.core.select import next_task
 from ralph.core.state import RunState
-from ralph.core.task import Backlog, Status, Task
+from ralph.core.task import Backlog, Task
 from ralph.core.turn import Turn
 from ralph.core.verdict import (
     Accept,
@@ -127,14 +127,10 @@ def test_stuck_names_the_tasks_that_cannot_be_started() -> None:
     assert Stuck(next_task)(opening(ONE)) is None
 
 
-def test_nothing_left_is_complete_unless_something_is_parked() -> None:
+def test_nothing_left_is_complete() -> None:
     done = RunState(done=frozenset({"prompt"}), evidence=("claimed: x",))
     complete = Stop(Reason.COMPLETED, "nothing is left to do", ("claimed: x",))
     assert nothing_left(opening(ONE, state=done)) == complete
-    parked = replace(done, parked=(("b", "no key"), ("c", "a question")))
-    tasks = (ONE, Task("b"), Task("c"), Task("d", status=Status.DONE))
-    why = "only parked tasks are left: b: no key; c: a question"
-    assert nothing_left(opening(*tasks, state=parked)) == Stop(Reason.BLOCKED, why)
     assert nothing_left(opening(ONE)) is None
 
 
@@ -255,7 +251,7 @@ def test_who_asks_is_parked_or_blocks_the_run() -> None:
     """ADR 1: "`asks`: BLOCKED/DECIDE/question → Park in tasks, else blocked"."""
     case = closing(said("<promise>DECIDE: red or blue?</promise>"))
     assert Asks()(case) == Stop(Reason.BLOCKED, "DECIDE: red or blue?")
-    assert Asks(park=True)(case) == Park("DECIDE: red or blue?")
+    assert Asks(park=True)(case) == Park("DECIDE: red or blue?", asks=True)
     assert Asks()(closing()) is None
     assert Asks()(closing(replace(case.turn, exit_code=1))) is None
 

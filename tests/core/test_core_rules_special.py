@@ -11,9 +11,17 @@ from ralph.core.limits import Limits, Spent
 from ralph.core.rules_marks import WaitCode, marked_done, waiting
 from ralph.core.rules_session import ULTRAWORK, Disbelieved, Remind
 from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SilentRetry
-from ralph.core.rules_tasks import TaskLimit, TasksLimit, proven
+from ralph.core.rules_tasks import (
+    DayLimit,
+    Halt,
+    TaskLimit,
+    TasksLimit,
+    all_worked,
+    none_ready,
+    proven,
+)
 from ralph.core.state import RunState
-from ralph.core.task import ReviewStatus, Task
+from ralph.core.task import Assignment, ReviewStatus, Status, Task
 from ralph.core.turn import Turn
 from ralph.core.verdict import (
     Accept,
@@ -25,6 +33,7 @@ from ralph.core.verdict import (
     Reason,
     Release,
     Stop,
+    Verdict,
     Wait,
 )
 from ralph.core.world import Signals
@@ -35,27 +44,91 @@ from ralph.core.world import Signals
 def test_only_so_many_tasks_are_taken_up() -> None:
     """B §Global Limits: max tasks per run."""
     state = RunState(done=frozenset({"a"}), parked=(("b", "why"),))
-    assert TasksLimit(2)(opening(state=state)) == Stop(Reason.LIMIT, "limit of tasks used up (2)")
+    assert TasksLimit(2)(opening(state=state)) == Stop(
+        Reason.LIMIT, "2 tasks taken up, and some are left"
+    )
     assert TasksLimit(3)(opening(state=state)) is None
 
 
 CHECKED = Task("prompt", check="npm test")
+GAVE_UP = said('<result>{"status":"failed"}</result>')
+WAITS = Task("a", status=Status.BLOCKED, reason="no network")
+ASKS = Task("b", status=Status.BLOCKED, question="DECIDE: red or blue?")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "why"),
+    [
+        ((WAITS, ASKS), "a is blocked: no network; b asks: DECIDE: red or blue?"),
+        ((replace(WAITS, reason=""),), "a is blocked: as said in this run"),
+        ((replace(ASKS, question=""),), "b is blocked"),
+    ],
+)  # fmt: skip
+def test_when_only_waiting_tasks_are_left_the_run_says_what_they_wait_for(
+    tasks: tuple[Task, ...], why: str
+) -> None:
+    state = RunState(parked=(("a", "as said in this run"),))
+    assert all_worked(opening(*tasks, state=state)) == Stop(Reason.BLOCKED, why)
+
+
+def test_a_backlog_without_open_tasks_is_worked_through() -> None:
+    done, other = Task("a", status=Status.DONE), replace(ASKS, aside=True)
+    assert all_worked(opening(done, other)) == Stop(Reason.COMPLETED, "nothing is left to do")
+    assert all_worked(opening(Task("a"))) is None
+
+
+def test_open_tasks_that_wait_for_others_are_named_with_these() -> None:
+    case = opening(ASKS, Task("c", blocked_by=("b", "unknown")))
+    why = "b asks: DECIDE: red or blue?; c waits for b"
+    assert none_ready(case) == Stop(Reason.BLOCKED, why)
+    assert none_ready(opening(ASKS, Task("c"))) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [
+        (Park("task limit"), "a is blocked: task limit (onFailure: stop)"),
+        (Park("DECIDE: what?", asks=True), None),
+        (Accept(("x",)), None),
+    ],
+)
+def test_a_failed_task_can_end_the_run(last: Verdict, why: str | None) -> None:
+    """B §Configuration: `onFailure`."""
+    state = RunState(assignment=Assignment("a"), verdict=last)
+    assert Halt()(opening(state=state)) == (Stop(Reason.BLOCKED, why) if why else None)
+    assert Halt()(opening(state=RunState(verdict=last))) is None
+
+
+def test_the_day_has_its_money() -> None:
+    case = opening(state=RunState(spent=Spent(dollars=3.0)))
+    why = "the day's $10 are used up (spent $10.50)"
+    assert DayLimit(10.0, before=7.5)(case) == Stop(Reason.LIMIT, why)
+    assert DayLimit(10.0, before=6.0)(case) is None
 
 
 @pytest.mark.parametrize(
     ("case", "answer"),
     [
         (
-            closing(tasks=(CHECKED,), passed=("lint", "npm test")),
+            closing(tasks=(CHECKED,), passed=("lint", "completion")),
             Accept(("passed: npm test", "passed: lint")),
         ),
         (closing(tasks=(CHECKED,), passed=("lint",)), None),
-        (closing(CRASHED, tasks=(CHECKED,), passed=("npm test",)), None),
-        (closing(tasks=(CHECKED,), passed=("npm test",), findings=(FINDING,)), None),
-        (closing(tasks=(CHECKED,), passed=("npm test",), checked=False), None),
-        (closing(passed=("lint",)), None),
+        (closing(CRASHED, tasks=(CHECKED,), passed=("completion",)), None),
+        (closing(tasks=(CHECKED,), passed=("completion",), findings=(FINDING,)), None),
+        (closing(tasks=(CHECKED,), passed=("completion",), checked=False), None),
+        (closing(passed=("lint", "completion")), None),
+        (closing(GAVE_UP, tasks=(CHECKED,), passed=("completion",)), None),
     ],
-    ids=["passed", "did not run", "crashed", "another objects", "another did not run", "no check"],
+    ids=[
+        "passed",
+        "did not run",
+        "crashed",
+        "another objects",
+        "another did not run",
+        "no check",
+        "said failed",
+    ],
 )
 def test_a_check_of_the_task_proves_it_done(case: Case, answer: Answer | None) -> None:
     """B §Completion Detection: tests, an artifact or a script complete a task without a word."""

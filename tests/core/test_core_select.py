@@ -7,7 +7,7 @@ from core_cases import opening
 
 from ralph.core.select import first_open, next_story, next_task, next_unreviewed
 from ralph.core.state import RunState
-from ralph.core.task import Assignment, Mode, ReviewStatus, Status, Task
+from ralph.core.task import Assignment, Backlog, Mode, ReviewStatus, Status, Task
 
 DOING, DONE, BLOCKED = Status.IN_PROGRESS, Status.DONE, Status.BLOCKED
 A, B = Task("a"), Task("b")
@@ -68,9 +68,24 @@ def test_a_blocker_done_in_this_run_does_not_block() -> None:
     assert next_task(case) == Assignment("a")
 
 
-def test_done_and_parked_tasks_of_this_run_are_not_taken_again() -> None:
+def test_a_parked_task_is_taken_again_when_a_person_has_answered() -> None:
+    """B: DECIDE parks only that task; the backlog says whether it still waits."""
     state = RunState(done=frozenset({"a"}), parked=(("b", "no key"),))
-    assert next_task(opening(A, B, Task("c", "third"), state=state)) == Assignment("c", "third")
+    waiting, third = replace(B, status=Status.BLOCKED), Task("c", "third")
+    assert next_task(opening(A, waiting, third, state=state)) == Assignment("c", "third")
+    assert next_task(opening(A, B, third, state=state)) == Assignment("b", B.title)
+
+
+def test_what_is_not_of_this_run_is_not_taken_but_blocks() -> None:
+    aside, waits = Task("a", aside=True), Task("b", blocked_by=("a",))
+    assert next_task(opening(aside)) is None
+    assert next_task(opening(aside, waits)) is None
+
+
+def test_many_tasks_are_known_by_their_ids() -> None:
+    tasks = (A, B)
+    backlog = Backlog(tasks, known={task.id: task for task in tasks})
+    assert (backlog.get("b"), backlog.get("x")) == (B, None)
 
 
 def test_the_task_under_work_stays_so_until_it_ends() -> None:

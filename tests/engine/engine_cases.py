@@ -20,7 +20,7 @@ from ralph.profiles.reviewed import reviewed
 from ralph.profiles.session import session
 from ralph.profiles.shared import Patience
 from ralph.profiles.supervise import supervise
-from ralph.profiles.tasks import tasks
+from ralph.profiles.tasks import Bounds, tasks
 from ralph.testing.fakes import FakeWorkbench, FakeWorld
 
 SMALL = Limits(iterations=6, seconds=500.0, dollars=4.0)
@@ -34,7 +34,7 @@ def policies(
     bench = FakeWorkbench(world)
     return {
         "harness": harness(SMALL, PATIENT, gates=gates, scm=scm),
-        "tasks": tasks(bench, task_limits=SMALL, run_limits=SMALL, patience=PATIENT, gates=gates),
+        "tasks": tasks(bench, Bounds(SMALL, SMALL), patience=PATIENT, gates=gates),
         "supervise": supervise(max_restarts=4, patience=PATIENT),
         "reviewed": reviewed(SMALL, PATIENT, law=gates, courtesy=gates),
         "unreviewed": reviewed(SMALL, PATIENT, law=gates, skip_review=True),

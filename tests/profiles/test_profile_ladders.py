@@ -44,7 +44,7 @@ def names(ladder: Ladder) -> str:
         (HARNESS.closing, f"{FAIL} Believed Uncounted RunLimit {END}"),
         (
             TASKS.opening,
-            "cancelled paused unreadable nothing_left Stuck TasksLimit RunLimit carry_on",
+            "cancelled paused unreadable all_worked none_ready TasksLimit RunLimit carry_on",
         ),
         (TASKS.watching, f"{WATCH} TaskTimeLeft"),
         (TASKS.stopping, "release"),

@@ -20,17 +20,19 @@ from histories import (
     said,
 )
 
+from ralph.core.backlog_prompt import Material, task_prompt
 from ralph.core.claims import find_claims
 from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Settled, Step
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits
+from ralph.core.rules_tasks import DayLimit
 from ralph.core.state import replay
 from ralph.core.task import Assignment, Backlog, Status, Task
-from ralph.core.turn import Pulse, Turn
+from ralph.core.turn import Order, Pulse, Turn
 from ralph.core.verdict import Accept, Boundary, Reason
 from ralph.core.world import Signals
 from ralph.profiles.shared import Patience
-from ralph.profiles.tasks import DISCARDED, tasks
+from ralph.profiles.tasks import DISCARDED, Bounds, tasks
 from ralph.testing.fakes import FakeAgent, FakeClock, FakeGate, FakeWorkbench, FakeWorld
 
 A, B, C = Task("a", "first", "do a"), Task("b", "second", "do b"), Task("c", "third", "do c")
@@ -110,9 +112,7 @@ def played(history: History) -> tuple[Played, FakeWorkbench]:
     bench = FakeWorkbench(world, history.refusals)
     policy = tasks(
         bench,
-        task_limits=history.task_limits,
-        run_limits=history.run_limits,
-        most_tasks=history.most_tasks,
+        Bounds(history.task_limits, history.run_limits, history.most_tasks),
         patience=history.patience,
     )
     return play(policy, FakeAgent(history.turns), world), bench
@@ -148,7 +148,7 @@ def test_a_parked_task_is_rolled_back_and_marked_blocked() -> None:
     assert [key for key, _, _ in result.steps] == ["restore", "record", "record", "commit", "sync"]
     assert bench.done[1, "a", "restore"] == "whole task"
     assert world.tasks.get("a") == replace(A, status=Status.BLOCKED)
-    assert result.stop.why == "only parked tasks are left: a: BLOCKED: no network"
+    assert result.stop.why == "a is blocked: BLOCKED: no network"
     both, _ = played(next(h for h in HISTORIES if h.name == "only parked tasks are left"))
     assert both.state.parked == (("a", "BLOCKED: no network"), ("b", "BLOCKED: no network"))
 
@@ -166,7 +166,7 @@ def test_a_refused_commit_opens_the_task_again_and_tells_why() -> None:
 def test_a_commit_refused_at_the_tasks_limit_parks_it() -> None:
     world = FakeWorld(Backlog((A,)))
     bench = FakeWorkbench(world, {1: "no"})
-    result = play(tasks(bench, task_limits=Limits(iterations=1)), [COMPLETE], world)
+    result = play(tasks(bench, Bounds(Limits(iterations=1))), [COMPLETE], world)
     assert bench.done[1, "a", "restore"] == "whole task"
     assert bench.done[1, "a", "record"] == Status.BLOCKED
     assert (result.exit_code, result.turns) == (3, 1)
@@ -207,25 +207,90 @@ def test_stopping_while_a_rate_limit_is_waited_for_discards_nothing() -> None:
 
 def test_a_check_of_the_task_completes_it_without_a_word() -> None:
     """B §Completion Detection 2 to 4."""
-    gate = FakeGate("npm test", fails_in=frozenset({1}), finding=Finding("npm test", "1 failed"))
+    found = Finding("completion", "1 failed")
+    gate = FakeGate("completion", fails_in=frozenset({1}), finding=found)
     world = FakeWorld(Backlog((replace(A, check="npm test"),)))
     bench = FakeWorkbench(world)
     result = play(tasks(bench, gates=(gate,)), [COMPLETE, WORK], world)
     assert (result.names, result.stop.evidence) == ("Continue Accept", ("passed: npm test",))
-    assert "It is complete when this check passes: npm test" in result.agent.prompts()[0]
+    assert "The task is complete when npm test." in result.agent.prompts()[0]
     assert result.agent.prompts()[1].endswith("1 failed")
 
 
 def test_what_the_agent_is_told() -> None:
-    world = FakeWorld(Backlog((A,)))
-    result = play(tasks(FakeWorkbench(world)), [COMPLETE], world)
-    assert result.agent.prompts() == [
-        (
-            "Task a: first\n\ndo a\n\n"
-            "When it is complete, and only then, say <promise>COMPLETE</promise>. "
-            "If you need a person, say <promise>BLOCKED: why</promise>."
-        )
+    """B §The Loop: index, task; the words that count; what was learned; the count."""
+    task = replace(A, kind="bug", tags=("ui", "ux"), answers=("blue",), saved="refs/ralph/r/cut-1")
+    known = Material((("AGENTS.md", "Be kind.\n"),), ("Iteration 1 failed: no disk",))
+    world = FakeWorld(Backlog((task,)))
+    result = play(tasks(FakeWorkbench(world), about=lambda _: known), [COMPLETE], world)
+    parts = result.agent.prompts()[0].split("\n\n")
+    assert parts[:3] == [
+        '<file path="AGENTS.md">\nBe kind.\n</file>',
+        "Task a: first (type: bug; tags: ui, ux)",
+        "do a",
     ]
+    for words in ("end your answer with <promise>COMPLETE</promise>", "<promise>BLOCKED: why"):
+        assert words in parts[3]
+    assert parts[4:] == [
+        "A person has answered:\n- blue",
+        "What an earlier try had done is kept in git: git show refs/ralph/r/cut-1",
+        "What was learned so far:\n- Iteration 1 failed: no disk",
+        "Iteration 1 of 10, 9 remaining.",
+    ]
+
+
+def test_a_paper_without_end_is_cut() -> None:
+    known = Material((("AGENTS.md", "x" * 40_000),))
+    prompt = task_prompt(A, known, 1, None)
+    assert "[... the rest is in AGENTS.md]" in prompt
+    assert len(prompt) < 34_000
+
+
+def test_a_task_that_was_answered_meanwhile_comes_back() -> None:
+    """B: `ralph tasks answer` puts the answer into its next prompt."""
+    world = FakeWorld(Backlog((A, B)))
+
+    def answer(order: Order) -> None:
+        if order.iteration == 2:
+            world.update("a", status=Status.PENDING, answers=("blue",))
+
+    agent = FakeAgent([DECIDE, COMPLETE], during=answer)
+    result = play(tasks(FakeWorkbench(world)), agent, world)
+    assert (result.tasks, result.exit_code) == (["a", "b", "a"], 0)
+    assert "A person has answered:\n- blue" in result.agent.prompts()[2]
+    assert result.state.parked == ()
+
+
+def test_an_edit_of_the_task_list_is_undone_before_the_turn_is_judged() -> None:
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world, edits={1: "a was set to done"})
+    result = play(tasks(bench), [COMPLETE], world)
+    assert result.steps[0] == ("tasks.jsonl", True, "a was set to done")
+
+
+def test_the_first_failed_task_ends_the_run_if_asked_for() -> None:
+    world = FakeWorld(Backlog((A, B)))
+    bounds = Bounds(Limits(iterations=1), stop_on_failure=True)
+    result = play(tasks(FakeWorkbench(world), bounds), [WORK], world)
+    assert (result.tasks, result.exit_code) == (["a"], 3)
+
+
+def test_the_days_money_bounds_the_run() -> None:
+    """The allowance is "the least of turn, task, run and day limits"."""
+    world = FakeWorld(Backlog((A,)))
+    bounds = Bounds(day=DayLimit(10.0, before=8.0))
+    result = play(tasks(FakeWorkbench(world), bounds), [said("x", cost=2.5)], world)
+    assert result.agent.orders[0].allowance.dollars == 2.0
+    assert (result.exit_code, result.stop.why) == (1, "the day's $10 are used up (spent $10.50)")
+
+
+def test_a_run_that_stops_after_a_parked_task_restores_nothing_more() -> None:
+    world = FakeWorld(Backlog((A,)))
+    bench = FakeWorkbench(world)
+    bounds = Bounds(Limits(iterations=1))
+    result = play(tasks(bench, bounds, patience=Patience(fail_after=0)), [CRASH], world)
+    assert [key for key, _, _ in result.steps] == ["restore", "record"]
+    assert result.exit_code == 3
 
 
 def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
@@ -239,7 +304,7 @@ def test_the_tasks_time_and_money_bound_its_turn() -> None:
     """ADR 1: the allowance is "the least of turn, task, run and day limits"."""
     world = FakeWorld(Backlog((A, B)))
     run, task = Limits(seconds=100.0, dollars=9.0), Limits(seconds=60.0, dollars=5.0)
-    policy = tasks(FakeWorkbench(world), task_limits=task, run_limits=run)
+    policy = tasks(FakeWorkbench(world), Bounds(task, run))
     costly = replace(COMPLETE, cost_usd=2.0)
     agent = FakeAgent([said("x", cost=3.0), costly, replace(COMPLETE, cost_usd=1.0)])
     result = play(policy, agent, world)
@@ -250,7 +315,7 @@ def test_the_tasks_time_and_money_bound_its_turn() -> None:
 def test_a_turn_that_uses_up_the_tasks_time_is_cut_and_the_task_parked() -> None:
     """B §Per-Task Limits: max time, 30 min."""
     world = FakeWorld(Backlog((A,)))
-    policy = tasks(FakeWorkbench(world), task_limits=Limits(seconds=3.0))
+    policy = tasks(FakeWorkbench(world), Bounds(Limits(seconds=3.0)))
     agent = FakeAgent([WORK], pulses=[Pulse(1.0, 0.0)] * 9)
     result = play(policy, agent, world, FakeClock(tick=1.0))
     assert [cut.why for cut in agent.cuts] == ["the task's 3.0s are used up"]

@@ -16,6 +16,7 @@ class Workspace:
     read_backlog: Callable[[], Backlog]
     protector: Protector
     progress: Callable[[], str] = lambda: ""
+    keep: Callable[[], str] = lambda: ""  # makes a checkpoint
 
     def signals(self) -> Signals:
         """What people ask for, now."""
@@ -28,3 +29,7 @@ class Workspace:
     def snapshot(self) -> Snapshot:
         """The workspace as it is now."""
         return Snapshot(self.progress(), self.protector.digests())
+
+    def checkpoint(self) -> str:
+        """The work as it is now, where it can be had back."""
+        return self.keep()

@@ -47,9 +47,9 @@ class Case:
 
     @property
     def open_tasks(self) -> tuple[Task, ...]:
-        """Tasks that are neither done nor parked."""
-        ended = self.state.done | {t for t, _ in self.state.parked}
-        return tuple(t for t in self.backlog.tasks if t.open and t.id not in ended)
+        """Tasks to work on. The backlog says which: one that was parked may have its answer."""
+        done = self.state.done
+        return tuple(t for t in self.backlog.tasks if t.open and t.id not in done)
 
     @property
     def spent(self) -> Spent:

@@ -88,12 +88,9 @@ def accepted(case: Case) -> Answer | None:
 
 
 def nothing_left(case: Case) -> Answer | None:
-    """Every task is done, or parked."""
+    """Every task is done."""
     if case.open_tasks:
         return None
-    if case.state.parked:
-        waiting = "; ".join(f"{task}: {why}" for task, why in case.state.parked)
-        return Stop(Reason.BLOCKED, f"only parked tasks are left: {waiting}")
     return Stop(Reason.COMPLETED, "nothing is left to do", case.state.evidence)
 
 
@@ -282,7 +279,7 @@ class Asks:
         question = None if case.turn.failed else asked(case.turn)
         if question is None:
             return None
-        return Park(question) if self.park else Stop(Reason.BLOCKED, question)
+        return Park(question, asks=True) if self.park else Stop(Reason.BLOCKED, question)
 
 
 @value
@@ -291,6 +288,7 @@ class Believed:
 
     contract: Contract
     min_tools: int = 0
+    silent: str = ""  # a gate that had nothing to check
 
     def __call__(self, case: Case) -> Answer | None:
         claim = self.contract.met_by(case.turn)
@@ -298,7 +296,7 @@ class Believed:
             return None
         if case.turn.tools < self.min_tools:
             return None
-        gates = tuple(f"passed: {name}" for name in case.passed)
+        gates = tuple(f"passed: {name}" for name in case.passed if name != self.silent)
         return Accept((f"claimed: {claim.raw}", *(gates or ("no gate is configured",))))
 
 

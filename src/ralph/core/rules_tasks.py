@@ -1,10 +1,77 @@
 """Rules of the backlog (B): each task has limits of its own, and may name its own proof."""
 
 from ralph.core.case import Case
+from ralph.core.claims import said_failed
 from ralph.core.limits import Limits, Spent, exceeded, left
+from ralph.core.select import blockers, next_task
+from ralph.core.task import Status, Task
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Answer, Cut, Park, Reason, Stop
-from ralph.core.words import duration
+from ralph.core.words import counted, duration, listed
+
+CHECK = "completion"  # the gate that checks what a task itself names
+_SHOWN = 5  # tasks in one sentence
+
+
+def all_worked(case: Case) -> Answer | None:
+    """Every task is done, or waits for a person."""
+    if case.open_tasks:
+        return None
+    waiting = [_why_it_waits(task, case) for task in waiting_tasks(case)]
+    if waiting:
+        return Stop(Reason.BLOCKED, listed(waiting, _SHOWN, "; "))
+    return Stop(Reason.COMPLETED, "nothing is left to do", case.state.evidence)
+
+
+def none_ready(case: Case) -> Answer | None:
+    """Something is open, and all of it waits for tasks that a person must look at."""
+    if next_task(case) is not None:
+        return None
+    waiting = [_why_it_waits(task, case) for task in waiting_tasks(case)]
+    stuck = [_what_it_waits_for(task, case) for task in case.open_tasks]
+    return Stop(Reason.BLOCKED, listed((*waiting, *stuck), _SHOWN, "; "))
+
+
+def waiting_tasks(case: Case) -> tuple[Task, ...]:
+    """Those that only a person can bring back."""
+    tasks = case.backlog.tasks
+    return tuple(t for t in tasks if t.status is Status.BLOCKED and not t.aside)
+
+
+def _why_it_waits(task: Task, case: Case) -> str:
+    if task.question:
+        return f"{task.id} asks: {task.question}"
+    why = task.reason or dict(case.state.parked).get(task.id, "")
+    return f"{task.id} is blocked" + (f": {why}" if why else "")
+
+
+def _what_it_waits_for(task: Task, case: Case) -> str:
+    return f"{task.id} waits for {listed(blockers(task, case), _SHOWN)}"
+
+
+@value
+class Halt:
+    """`onFailure: stop`: a task that failed ends the run. One that only asks has not failed."""
+
+    def __call__(self, case: Case) -> Answer | None:
+        last, assignment = case.state.verdict, case.state.assignment
+        if not isinstance(last, Park) or last.asks or assignment is None:
+            return None
+        return Stop(Reason.BLOCKED, f"{assignment.task} is blocked: {last.why} (onFailure: stop)")
+
+
+@value
+class DayLimit:
+    """The day's money is used up, by this run and those before it."""
+
+    dollars: float
+    before: float  # what others had spent on the day on which this run began
+
+    def __call__(self, case: Case) -> Answer | None:
+        spent = self.before + case.spent.dollars
+        if spent < self.dollars:
+            return None
+        return Stop(Reason.LIMIT, f"the day's ${self.dollars:g} are used up (spent ${spent:.2f})")
 
 
 @value
@@ -16,15 +83,17 @@ class TasksLimit:
     def __call__(self, case: Case) -> Answer | None:
         if len(case.state.done) + len(case.state.parked) < self.tasks:
             return None
-        return Stop(Reason.LIMIT, f"limit of tasks used up ({self.tasks})")
+        return Stop(Reason.LIMIT, f"{counted(self.tasks, 'task')} taken up, and some are left")
 
 
 def proven(case: Case) -> Answer | None:
-    """The task names a check and it passed, whatever the agent says."""
-    check = case.task.check
-    if check not in case.passed or case.turn.failed or not case.checked or case.findings:
+    """The task names a check and it passed, whether the agent says that it is complete or not."""
+    if not case.task.check or CHECK not in case.passed or not case.checked or case.findings:
         return None
-    return Accept((f"passed: {check}", *(f"passed: {n}" for n in case.passed if n != check)))
+    if case.turn.failed or said_failed(case.turn):  # its changes are discarded
+        return None
+    others = (f"passed: {name}" for name in case.passed if name != CHECK)
+    return Accept((f"passed: {case.task.check}", *others))
 
 
 @value

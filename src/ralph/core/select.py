@@ -15,7 +15,7 @@ def next_task(case: Case) -> Assignment | None:
     The task under work stays so until it is done or parked, whatever is added meanwhile.
     """
     current = case.state.assignment.task if case.state.assignment else ""
-    ready = [t for t in case.open_tasks if not _blocked(t, case)]
+    ready = [t for t in case.open_tasks if not blockers(t, case)]
     best = min(ready, key=lambda t: (t.id != current, *_urgency(t)), default=None)
     return None if best is None else Assignment(best.id, best.title)
 
@@ -29,7 +29,7 @@ def next_story(case: Case) -> Assignment | None:
     ):
         ready = [t for t in case.open_tasks if t.review is wanted and not t.passes]
         if mode is Mode.IMPLEMENT:
-            ready = [t for t in ready if not _blocked(t, case)]
+            ready = [t for t in ready if not blockers(t, case)]
         if ready:
             story = min(ready, key=lambda t: t.priority)  # R: priority 1 comes first
             return Assignment(story.id, story.title, mode)
@@ -38,14 +38,14 @@ def next_story(case: Case) -> Assignment | None:
 
 def next_unreviewed(case: Case) -> Assignment | None:
     """R §Skip-review mode: implement, and nothing else."""
-    ready = [t for t in case.open_tasks if not t.passes and not _blocked(t, case)]
+    ready = [t for t in case.open_tasks if not t.passes and not blockers(t, case)]
     story = min(ready, key=lambda t: t.priority, default=None)
     return None if story is None else Assignment(story.id, story.title)
 
 
-def _blocked(task: Task, case: Case) -> bool:
-    """A blocker that is done, cancelled or unknown does not block (ADR 21)."""
-    return any(_blocks(case.backlog.get(b), case) for b in task.blocked_by)
+def blockers(task: Task, case: Case) -> tuple[str, ...]:
+    """What it waits for. One that is done, cancelled or unknown does not block (ADR 21)."""
+    return tuple(b for b in task.blocked_by if _blocks(case.backlog.get(b), case))
 
 
 def _blocks(blocker: Task | None, case: Case) -> bool:

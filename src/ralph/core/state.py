@@ -61,6 +61,9 @@ class RunState:
     cut_off: bool = False  # this turn was cut off by a crash and is taken again
     unjudged: bool = False  # this turn has ended, and a signal came before it could be judged
     assignment: Assignment | None = None
+    task_iteration: int = 0  # of the iterations, those of this task; 0 between tasks
+    checkpoint: str = ""  # to which this turn can be undone
+    task_checkpoint: str = ""  # to which this task can be
     snapshot: Snapshot = Snapshot()
     turn: Turn | None = None
     landed: Landed | None = None  # what became of its sandbox; during a turn, of the one before
@@ -180,10 +183,22 @@ def is_interrupted(verdict: Verdict | None) -> bool:
 
 
 def _began(state: RunState, fact: Began) -> RunState:
-    same_task = state.assignment is not None and state.assignment.task == fact.assignment.task
+    task = fact.assignment.task
+    current = state.assignment.task if state.assignment and state.task_iteration else None
+    if task == current:
+        number = state.task_iteration + (fact.iteration != state.iteration)
+        state = replace(state, task_iteration=number)
+    else:
+        state = replace(
+            state,
+            task_iteration=1,
+            task_checkpoint=fact.checkpoint,
+            spent_before_task=state.spent,
+            parked=tuple(parked for parked in state.parked if parked[0] != task),
+        )
     return replace(
         state,
-        spent_before_task=state.spent_before_task if same_task else state.spent,
+        checkpoint=fact.checkpoint,
         phase=Phase.TURN,
         iteration=fact.iteration,
         assignment=fact.assignment,
@@ -312,4 +327,4 @@ def _settled(state: RunState, verdict: Verdict) -> RunState:
 
 def _between_tasks(state: RunState) -> RunState:
     """The next task starts without the last one's objections and stalls."""
-    return replace(state, feedback=(), findings=(), stalls=0)
+    return replace(state, feedback=(), findings=(), stalls=0, task_iteration=0)

@@ -1,5 +1,7 @@
 """Tasks and backlogs. A plain prompt is a backlog of one task."""
 
+from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from ralph.core.limits import Limits
@@ -68,9 +70,12 @@ class Backlog:
 
     tasks: tuple[Task, ...] = ()
     problem: str | None = None
+    known: Mapping[str, Task] = field(default_factory=dict)  # the same by id, where they are many
 
     def get(self, task_id: str) -> Task | None:
         """The task with this id."""
+        if self.known:
+            return self.known.get(task_id)
         return next((t for t in self.tasks if t.id == task_id), None)
 
 

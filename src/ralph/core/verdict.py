@@ -84,9 +84,10 @@ class Accept:
 
 @value
 class Park:
-    """Leave this task to a person and go on with the next."""
+    """Leave this task to a person and go on with the next. `asks`: the agent wants an answer."""
 
     why: str
+    asks: bool = False
 
 
 @value

@@ -20,7 +20,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun if count == 1 else noun + 's'}"
 
 
-def listed(names: Sequence[str], most: int = 10) -> str:
+def listed(names: Sequence[str], most: int = 10, between: str = ", ") -> str:
     """a, b and 3 more."""
-    shown = ", ".join(names[:most])
+    shown = between.join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

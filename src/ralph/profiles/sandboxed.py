@@ -30,7 +30,7 @@ def sandboxed(policy: Policy, layers: Layers) -> Policy:
     return replace(
         policy,
         compose=Compose(policy.compose),
-        land=Land(layers),
+        land=Land(layers, policy.land),
         gates={**policy.gates, Boundary.CLOSING: gates},
     )
 
@@ -50,11 +50,13 @@ class Land:
     """Once for each turn; a turn that ended again has something else to land."""
 
     layers: Layers
+    then: Callable[[Ports, RunState], Iterator[Fact]]  # what the profile does once it has landed
 
     def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
         if state.landed is None and state.turn is not None:
             keep = not _has_failed(state.turn)
             yield self.layers.land(state.iteration, ports.clock.now(), keep=keep)
+        yield from self.then(ports, state)
 
 
 def _has_failed(turn: Turn) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from ralph.core.backlog_prompt import Material, task_prompt
 from ralph.core.case import Case, Ladder
 from ralph.core.claims import CompleteClaim, said_failed
 from ralph.core.facts import Fact, Settled, Step
@@ -16,12 +17,10 @@ from ralph.core.rules import (
     RateLimit,
     RunLimit,
     Stalled,
-    Stuck,
     UsedUp,
     cancelled,
     carry_on,
     interrupted,
-    nothing_left,
     paused,
     refused,
     release,
@@ -29,15 +28,21 @@ from ralph.core.rules import (
     unstartable,
 )
 from ralph.core.rules_tasks import (
+    CHECK,
+    DayLimit,
+    Halt,
     TaskLimit,
     TasksLimit,
     TaskTimeLeft,
+    all_worked,
     limits_of_task,
+    none_ready,
     proven,
     spent_on_task,
 )
 from ralph.core.select import next_task
-from ralph.core.state import RunState
+from ralph.core.state import RunState, is_interrupted
+from ralph.core.task import Task
 from ralph.core.turn import Allowance
 from ralph.core.value import replace, value
 from ralph.core.verdict import (
@@ -60,69 +65,106 @@ RUN_LIMITS = Limits(seconds=14_400.0, dollars=50.0)  # B §Global Limits
 class Workbench(Protocol):
     """What settling a task needs; every method is idempotent for one iteration."""
 
+    def undo_edits(self, state: RunState) -> str:
+        """Put back what the turn did to the task list and may not; what that was, in words."""
+
     def record(self, state: RunState, verdict: Verdict) -> None:
         """Write status, progress and learning."""
 
-    def commit(self, state: RunState) -> str | None:
-        """Commit the task's work under its id; what the user's own git hook said against it."""
+    def commit(self, state: RunState) -> tuple[bool, str]:
+        """Commit the task's work under its id: its subject, or what the user's own git hook said
+        against it."""
 
     def sync(self, state: RunState) -> None:
         """Tell the tracker the task came from."""
 
-    def restore(self, state: RunState, *, whole_task: bool) -> None:
-        """Discard this turn's changes, or all of the task's; what stood there is saved first."""
+    def restore(self, state: RunState, *, whole_task: bool) -> str:
+        """Discard this turn's changes, or all of the task's; where what stood there is saved."""
+
+
+@value
+class Bounds:
+    """How much one task, one run and one day may use."""
+
+    task: Limits = TASK_LIMITS
+    run: Limits = RUN_LIMITS
+    tasks: int = 50
+    day: DayLimit | None = None
+    stop_on_failure: bool = False
+
+    @property
+    def within(self) -> Limits:
+        """The run's limits, and no more money than the day has left."""
+        if self.day is None:
+            return self.run
+        rest = left(self.day.dollars, self.day.before)
+        return replace(self.run, dollars=least(self.run.dollars, rest))
+
+
+def _nothing(_: Task) -> Material:
+    return Material()
 
 
 def tasks(
     workbench: Workbench,
+    bounds: Bounds = Bounds(),
     *,
-    task_limits: Limits = TASK_LIMITS,
-    run_limits: Limits = RUN_LIMITS,
-    most_tasks: int = 50,
     patience: Patience = Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
+    about: Callable[[Task], Material] = _nothing,
 ) -> Policy:
-    """The policy of `ralph tasks run`. A task's completion check is one of the gates."""
-    contract = CompleteClaim()
+    """The policy of `ralph tasks run`. A task's completion check is one of the gates; `about`
+    tells what else is known for a task."""
+    contract, within = CompleteClaim(), bounds.within
     return Policy(
         name="tasks",
         select=next_task,
-        compose=compose,
-        opening=(
-            cancelled,
-            paused,
-            unreadable,
-            nothing_left,
-            Stuck(next_task),
-            TasksLimit(most_tasks),
-            RunLimit(run_limits),
-            carry_on,
-        ),
-        watching=(*watching(run_limits, patience), TaskTimeLeft(task_limits)),
+        compose=Compose(about, bounds.task),
+        opening=opening(bounds),
+        watching=(*watching(within, patience), TaskTimeLeft(bounds.task)),
         stopping=(release,),
-        retaking=(cancelled, RunLimit(run_limits)),
-        closing=closing(task_limits, run_limits, patience, contract),
+        retaking=(cancelled, RunLimit(within)),
+        closing=closing(bounds, patience, contract),
         gates={Boundary.CLOSING: gates},
-        allowance=_allowance(task_limits, run_limits, patience),
-        settle=Settle(workbench, TaskLimit(task_limits)),
+        allowance=_allowance(bounds.task, within, patience),
+        land=Land(workbench),
+        settle=Settle(workbench, TaskLimit(bounds.task)),
         notes=lambda case: contract.near_misses(case.turn),
     )
 
 
-def closing(task: Limits, run: Limits, patience: Patience, contract: CompleteClaim) -> Ladder:
+def opening(bounds: Bounds) -> Ladder:
+    """Before a turn."""
+    return (
+        cancelled,
+        paused,
+        unreadable,
+        *((Halt(),) if bounds.stop_on_failure else ()),
+        all_worked,
+        none_ready,
+        TasksLimit(bounds.tasks),
+        *((bounds.day,) if bounds.day else ()),
+        RunLimit(bounds.run),
+        carry_on,
+    )
+
+
+def closing(bounds: Bounds, patience: Patience, contract: CompleteClaim) -> Ladder:
     """After a turn."""
+    day = (bounds.day,) if bounds.day else ()
     return (
         interrupted,
         unstartable,
         refused,
         RateLimit(patience.max_wait),
-        UsedUp(run),
+        UsedUp(bounds.within),
         Failing(patience.fail_after),
         Asks(park=True),
         proven,
-        Believed(contract),
-        TaskLimit(task),
-        RunLimit(run),
+        Believed(contract, silent=CHECK),
+        TaskLimit(bounds.task),
+        *day,
+        RunLimit(bounds.run),
         Stalled(patience.stall_after, park=True),
         Objections(contract),
         carry_on,
@@ -143,22 +185,36 @@ def _allowance(task: Limits, run: Limits, patience: Patience) -> Callable[[Case]
     return allow
 
 
-def compose(case: Case) -> str:
-    """The task, the words that complete it, and what came back."""
-    task = case.task
-    rule = (
-        f"It is complete when this check passes: {task.check}"
-        if task.check
-        else f"When it is complete, and only then, say {CompleteClaim().marker}."
-    )
-    stop = "If you need a person, say <promise>BLOCKED: why</promise>."
-    text = f"Task {task.id}: {task.title}\n\n{task.text}\n\n{rule} {stop}"
-    return place(text, (*case.state.feedback, *cut_off(case.state)))
+@value
+class Compose:
+    """The task, the words that complete it, what is known, and what came back."""
+
+    about: Callable[[Task], Material]
+    limits: Limits
+
+    def __call__(self, case: Case) -> str:
+        task, state = case.task, case.state
+        most = limits_of_task(case, self.limits).iterations
+        text = task_prompt(task, self.about(task), state.task_iteration, most)
+        return place(text, (*state.feedback, *cut_off(state)))
+
+
+@value
+class Land:
+    """What the turn did to the task list is looked at before anything is judged by that list."""
+
+    workbench: Workbench
+
+    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        if state.step("tasks.jsonl") is None:
+            undone = self.workbench.undo_edits(state)
+            if undone:
+                yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
 
 
 @value
 class Settle:
-    """Accept: record, commit, sync. Park: restore, record. A failed turn: discard."""
+    """Accept: record, commit, sync. Park: restore, record. A failed turn: discard, record."""
 
     workbench: Workbench
     limit: TaskLimit
@@ -170,21 +226,29 @@ class Settle:
             case Park():
                 yield from self._restore(ports, state, "restore", whole_task=True)
                 yield from self._record(ports, state, "record", verdict)
-            case Continue() | Stop() if _has_failed(state):
-                yield from self._restore(ports, state, "discard", whole_task=False)
-                if isinstance(verdict, Continue):
-                    told = (*verdict.feedback, Feedback(DISCARDED))
-                    yield Settled(ports.clock.now(), replace(verdict, feedback=told))
+            case Stop() if state.step("record"):  # that turn was settled when it was judged
+                pass
+            case Continue() | Stop() if state.turn is not None and not state.again:
+                yield from self._go_on(ports, state, verdict)
             case _:
                 pass
+
+    def _go_on(self, ports: Ports, state: RunState, verdict: Continue | Stop) -> Iterator[Fact]:
+        failed = _has_failed(state)
+        if failed:
+            yield from self._restore(ports, state, "discard", whole_task=False)
+        if not is_interrupted(verdict):  # then it is judged when the run goes on
+            yield from self._record(ports, state, "record", verdict)
+        if failed and isinstance(verdict, Continue):
+            told = (*verdict.feedback, Feedback(DISCARDED))
+            yield Settled(ports.clock.now(), replace(verdict, feedback=told))
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         yield from self._record(ports, state, "record", verdict)
         committed = state.step("commit")
         if committed is None:
-            refusal = self.workbench.commit(state)
-            now = ports.clock.now()
-            committed = Step(now, "commit", ok=refusal is None, detail=refusal or "")
+            ok, said = self.workbench.commit(state)
+            committed = Step(ports.clock.now(), "commit", ok=ok, detail=said)
             yield committed
         if not committed.ok:
             yield from self._refused(ports, state, committed.detail)
@@ -205,8 +269,8 @@ class Settle:
         self, ports: Ports, state: RunState, key: str, *, whole_task: bool
     ) -> Iterator[Fact]:
         if not state.step(key):
-            self.workbench.restore(state, whole_task=whole_task)
-            yield Step(ports.clock.now(), key)
+            saved = self.workbench.restore(state, whole_task=whole_task)
+            yield Step(ports.clock.now(), key, detail=saved)
 
     def _record(self, ports: Ports, state: RunState, key: str, verdict: Verdict) -> Iterator[Fact]:
         if not state.step(key):

@@ -106,6 +106,9 @@ class FakeWorld:
     def snapshot(self) -> Snapshot:
         return Snapshot(self.tree())
 
+    def checkpoint(self) -> str:
+        return ""
+
     def update(self, task_id: str, **changes: object) -> None:
         """Change one task of the backlog."""
         tasks = (
@@ -177,6 +180,7 @@ class FakeWorkbench:
 
     world: FakeWorld
     refusals: dict[int, str] = field(default_factory=dict)  # by iteration
+    edits: dict[int, str] = field(default_factory=dict)  # by iteration
     done: dict[tuple[int, str, str], str] = field(default_factory=dict)
 
     def record(self, state: RunState, verdict: Verdict) -> None:
@@ -188,16 +192,20 @@ class FakeWorkbench:
         task = self._keep(state, "record", status)
         self.world.update(task, status=status)
 
-    def commit(self, state: RunState) -> str | None:
+    def undo_edits(self, state: RunState) -> str:
+        return self.edits.get(state.iteration, "")
+
+    def commit(self, state: RunState) -> tuple[bool, str]:
         refusal = self.refusals.get(state.iteration)
         self._keep(state, "commit" if refusal is None else "refusal", refusal or "")
-        return refusal
+        return refusal is None, refusal or ""
 
     def sync(self, state: RunState) -> None:
         self._keep(state, "sync", "")
 
-    def restore(self, state: RunState, *, whole_task: bool) -> None:
+    def restore(self, state: RunState, *, whole_task: bool) -> str:
         self._keep(state, "restore", "whole task" if whole_task else "turn")
+        return ""
 
     def _keep(self, state: RunState, what: str, detail: str) -> str:
         assert state.assignment is not None
