@@ -1,7 +1,7 @@
 """The engine: one loop over the folded state, and one answer for a session's stop hook.
 
-    survey → decide(opening) → compose → take_turn(watching) → land → gates → decide(closing) → …
-     I/O          pure           pure          I/O              I/O    I/O         pure
+    survey → decide(opening) → prepare → compose → take_turn(watching) → land → gates → …
+     I/O          pure           I/O       pure          I/O              I/O    I/O
 
 It knows no agent, no file and no profile. `resume` is nothing special: `run` with the state that
 the journal folds to.
@@ -50,9 +50,11 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 
 def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Have the agent work, watching it."""
+    """Prepare the place, then have the agent work, watching it."""
     if state.cut_off and (stop := _reconsidered(policy, ports, state)) is not None:
         return _record(ports, state, stop)
+    for fact in policy.prepare(ports, state):
+        state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.WATCHING)
     if case.backlog.problem:
         turn = Turn(Ending.UNSTARTABLE, exit_code=None, why=case.backlog.problem)

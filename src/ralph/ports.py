@@ -109,7 +109,7 @@ def _no_steps(ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]
     return iter(())
 
 
-def _in_place(ports: Ports, state: RunState) -> Iterator[Fact]:
+def _nothing_to_do(ports: Ports, state: RunState) -> Iterator[Fact]:
     return iter(())
 
 
@@ -131,6 +131,7 @@ class Policy:
     retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
     gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
     allowance: Callable[[Case], Allowance] = _no_allowance
-    land: Callable[[Ports, RunState], Iterator[Fact]] = _in_place  # of a turn in a sandbox
+    prepare: Callable[[Ports, RunState], Iterator[Fact]] = _nothing_to_do  # before a turn
+    land: Callable[[Ports, RunState], Iterator[Fact]] = _nothing_to_do  # after it, before the gates
     settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = _no_steps
     notes: Callable[[Case], tuple[str, ...]] = lambda _: ()

@@ -296,7 +296,9 @@ def test_a_run_that_stops_after_a_parked_task_restores_nothing_more() -> None:
 def test_a_turn_cut_off_by_a_crash_is_told_so() -> None:
     world = FakeWorld(Backlog((A,)))
     state = replay([Began(900.0, 4, Assignment("a")), Resumed(950.0, 8)])
-    result = play(tasks(FakeWorkbench(world)), [COMPLETE], world, state=state)
+    bench = FakeWorkbench(world, leftover="refs/ralph/r/cut-4")
+    result = play(tasks(bench), [COMPLETE], world, state=state)
+    assert result.steps[0] == ("cut off", True, "refs/ralph/r/cut-4")
     assert result.agent.prompts()[0].startswith("Iteration 4 was cut off")
 
 

@@ -65,6 +65,10 @@ RUN_LIMITS = Limits(seconds=14_400.0, dollars=50.0)  # B §Global Limits
 class Workbench(Protocol):
     """What settling a task needs; every method is idempotent for one iteration."""
 
+    def take_up(self, state: RunState) -> str:
+        """Mark the task as under work. What a turn that was cut off has left is discarded first;
+        where that is saved."""
+
     def undo_edits(self, state: RunState) -> str:
         """Put back what the turn did to the task list and may not; what that was, in words."""
 
@@ -127,6 +131,7 @@ def tasks(
         closing=closing(bounds, patience, contract),
         gates={Boundary.CLOSING: gates},
         allowance=_allowance(bounds.task, within, patience),
+        prepare=Prepare(workbench),
         land=Land(workbench),
         settle=Settle(workbench, TaskLimit(bounds.task)),
         notes=lambda case: contract.near_misses(case.turn),
@@ -197,6 +202,18 @@ class Compose:
         most = limits_of_task(case, self.limits).iterations
         text = task_prompt(task, self.about(task), state.task_iteration, most)
         return place(text, (*state.feedback, *cut_off(state)))
+
+
+@value
+class Prepare:
+    """The task is taken up, on files as they were before its turn."""
+
+    workbench: Workbench
+
+    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        saved = self.workbench.take_up(state)
+        if saved:
+            yield Step(ports.clock.now(), "cut off", detail=saved)
 
 
 @value

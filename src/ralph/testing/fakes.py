@@ -181,6 +181,7 @@ class FakeWorkbench:
     world: FakeWorld
     refusals: dict[int, str] = field(default_factory=dict)  # by iteration
     edits: dict[int, str] = field(default_factory=dict)  # by iteration
+    leftover: str = ""  # where what a turn that was cut off had done is saved
     done: dict[tuple[int, str, str], str] = field(default_factory=dict)
 
     def record(self, state: RunState, verdict: Verdict) -> None:
@@ -191,6 +192,9 @@ class FakeWorkbench:
             status = Status.BLOCKED
         task = self._keep(state, "record", status)
         self.world.update(task, status=status)
+
+    def take_up(self, state: RunState) -> str:
+        return self.leftover if state.cut_off else ""
 
     def undo_edits(self, state: RunState) -> str:
         return self.edits.get(state.iteration, "")
