@@ -25,8 +25,8 @@ class Protector:
 
     def __init__(self, workspace: str, patterns: Iterable[str], store: str) -> None:
         self._workspace = workspace
-        self._patterns = tuple(patterns)
-        self._patterns += tuple(glob.escape(path) for path in self._behind_links())
+        self.patterns = tuple(patterns)
+        self.patterns += tuple(glob.escape(path) for path in self._behind_links())
         self._store = store
         self._known: dict[str, tuple[Entry, str]] = {}
 
@@ -72,7 +72,7 @@ class Protector:
         shutil.move(full, free)
 
     def _files(self) -> Iterator[str]:
-        for pattern in self._patterns:
+        for pattern in self.patterns:
             for path in self._matches(pattern):
                 full = os.path.join(self._workspace, path)
                 if os.path.isdir(full) and not os.path.islink(full):
@@ -83,7 +83,7 @@ class Protector:
     def _behind_links(self) -> Iterator[str]:
         """What protected links lead to in the workspace; asked before any agent can make one."""
         home = os.path.realpath(self._workspace)
-        paths = (p for pattern in self._patterns for p in self._matches(pattern))
+        paths = (p for pattern in self.patterns for p in self._matches(pattern))
         for full in (os.path.join(self._workspace, path) for path in paths):
             real = os.path.realpath(full)
             if os.path.islink(full) and real.startswith(os.path.join(home, "")):

@@ -1,45 +1,244 @@
-"""The bench on which tasks are settled: status, records, commit, rollback (B §Rollback)."""
+"""The bench on which tasks are worked and settled: status, records, commit, rollback (B)."""
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ralph.adapters.checkpoint import Checkpoint, Work
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
-from ralph.adapters.files import write_atomically
 from ralph.adapters.notify import Notify
 from ralph.adapters.stamps import timestamp
-from ralph.adapters.task_edits import known
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records, actions_in
+from ralph.adapters.task_watch import TaskWatch
 from ralph.core.claims import CompleteClaim, said_failed
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Began, Ended, Fact, Launching, Settled
 from ralph.core.redact import redact
 from ralph.core.rules import describe_failure
 from ralph.core.state import RunState
 from ralph.core.task import Status
+from ralph.core.turn import Turn
 from ralph.core.value import value
-from ralph.core.verdict import Accept, Continue, Park, Reason, Stop, Verdict
+from ralph.core.verdict import Accept, Continue, Park, Stop, Verdict
 from ralph.core.words import listed
 from ralph.errors import ConfigError
 
-_OWN = "task.json"  # in the run's directory: the task under work as it was before the turn
 _LONGEST = 2000  # characters of a reason
-_OPEN = (Status.PENDING, Status.IN_PROGRESS)
+_DECIDE = "DECIDE: "
+_OF_A_TRY = ("reason", "question", "evidence", "completedAt")  # what the next one makes void
 
 
 @value
-class Tools:
-    """What a bench works with."""
+class Bench:
+    """Settles the tasks of one run."""
 
     file: TaskFile
+    watch: TaskWatch
     work: Work
     records: Records
     notify: Notify
-    project: str  # in the state directory
     run_dir: str
-    retries: int = 0  # how often a failed task is tried anew
-    now: Callable[[], float] = lambda: 0.0
-    tell: Callable[[str], None] = lambda _: None
+    dialect: str  # of the agent's stream
+    now: Callable[[], float]
+    tell: Callable[[str], None]
+    retries: int = 0  # how often a task that failed is tried anew
+    layered: bool = False  # turns leave nothing in the project before they land
+
+    # ------------------------------------------------------------ a turn
+
+    def take_up(self, state: RunState) -> str:
+        """Mark the task as under work, on files as they were before a turn that was cut off."""
+        saved = ""
+        if state.cut_off and not self.layered and not state.step("discard"):
+            saved = self.restore(state, whole_task=False)
+        self._change(state, {"status": Status.IN_PROGRESS.value}, "")
+        self.watch.remember(_task(state))
+        return saved
+
+    def undo_edits(self, state: RunState) -> str:
+        """Put back what the turn did to the task list and may not."""
+        return self.watch.undo(_task(state))
+
+    def restore(self, state: RunState, *, whole_task: bool) -> str:
+        """Discard this turn's changes, or all of the task's."""
+        to = Checkpoint.of(state.task_checkpoint if whole_task else state.checkpoint)
+        return "" if to is None else self.work.restore(to, f"cut-{state.iteration}")
+
+    # ------------------------------------------------------------ records
+
+    def record(self, state: RunState, verdict: Verdict) -> None:
+        """Write status, progress and learning."""
+        entry = self._entry(state, verdict)
+        self.records.iteration(entry)
+        match verdict:
+            case Accept():
+                self._finish(state, entry)
+            case Park():
+                self._park(state, verdict, entry)
+            case Continue():
+                self._change(state, {"status": Status.IN_PROGRESS.value}, entry["reason"])
+            case _:
+                pass
+
+    def _finish(self, state: RunState, entry: dict[str, Any]) -> None:
+        done = {
+            "status": Status.DONE.value,
+            "completedAt": timestamp(self.now()),
+            "evidence": entry["evidence"],
+        }
+        self._change(state, done, entry["reason"])
+        self._learn(state, Status.DONE, "", entry)
+
+    def _park(self, state: RunState, park: Park, entry: dict[str, Any]) -> None:
+        record = self.file.record(_task(state)) or {}
+        tried = int(record.get("retries") or 0)
+        why = redact(park.why)[:_LONGEST]
+        restored = state.step("restore")
+        saved = {"saved": restored.detail} if restored and restored.detail else {}
+        if not park.asks and tried < self.retries:
+            again = {"status": Status.PENDING.value, "retries": tried + 1, "reason": why, **saved}
+            self._change(state, again, why)
+            return
+        told = {"question": why.removeprefix(_DECIDE)} if park.asks else {"reason": why}
+        self._change(state, {"status": Status.BLOCKED.value, **told, **saved}, why)
+        self._learn(state, Status.BLOCKED, why, entry)
+        event = "question" if park.asks else "blocked"
+        self.notify.send({"event": event, "task": self.file.record(_task(state)), "reason": why})
+
+    def _change(self, state: RunState, fields: dict[str, Any], reason: str) -> None:
+        """Write the task's fields, if they are not so already; what a try left goes with it."""
+        before: list[str] = []
+
+        def change(record: dict[str, Any]) -> dict[str, Any] | None:
+            before[:] = [str(record.get("status") or Status.PENDING.value)]
+            kept = {name: held for name, held in record.items() if name not in _OF_A_TRY}
+            changed = {**kept, **fields}
+            same = {"completedAt", "updatedAt"}
+            if all(record.get(k) == changed.get(k) for k in {*record, *changed} - same):
+                return None
+            return changed
+
+        try:
+            self.file.update(_task(state), change)
+        except ConfigError as error:  # someone has taken its line away
+            self.tell(f"{error.message}. {error.remedy}")
+            return
+        if before != [fields["status"]]:
+            self.records.status(
+                {
+                    "taskId": _task(state),
+                    "iteration": state.task_iteration,
+                    "from": before[0],
+                    "to": fields["status"],
+                    "reason": reason,
+                }
+            )
+
+    def _entry(self, state: RunState, verdict: Verdict) -> dict[str, Any]:
+        turn = state.turn or Turn()
+        since = Checkpoint.of(state.checkpoint)
+        entry = {
+            "taskId": _task(state),
+            "iteration": state.task_iteration,
+            "status": _status(turn, verdict),
+            "reason": redact(_reason(state, turn, verdict))[:_LONGEST],
+            "cost": turn.cost_usd,
+            "seconds": turn.seconds,
+            "files": [] if since is None else list(self.work.changed(since)),
+            "actions": actions_in(turn.stream, self.dialect),
+            "findings": [
+                {"gate": found.gate, "text": found.text.split("\n", 1)[0]}
+                for found in state.findings
+            ],
+        }
+        if isinstance(verdict, Accept):
+            entry["evidence"] = self._evidence(state, turn)
+        saved = state.step("restore") or state.step("discard")
+        return {**entry, "saved": saved.detail} if saved and saved.detail else entry
+
+    def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
+        found = kept_evidence(self.run_dir, state.iteration)
+        if found is not None:
+            return found
+        claim = CompleteClaim().met_by(turn)
+        return claimed_evidence(claim.raw if claim else "", self.work.tree())
+
+    def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
+        task, record = _task(state), self.file.record(_task(state)) or {}
+        past = self.records.progress_of(task, 100)
+        gates = Counter(found["gate"] for item in past for found in item.get("findings") or ())
+        spent, before = state.spent_at(self.now()), state.spent_before_task
+        self.records.lesson(
+            {
+                "taskId": task,
+                "title": record.get("title", ""),
+                "taskType": record.get("type") or "",
+                "tags": record.get("tags") or [],
+                "status": status.value,
+                "iteration": state.task_iteration,
+                "iterations": state.task_iteration,
+                "seconds": round(spent.seconds - before.seconds, 3),
+                "cost": round(spent.dollars - before.dollars, 6),
+                "estimate": record.get("estimate"),
+                "reason": why or entry["reason"],
+                "blockers": [why] if why else [],
+                "gates": dict(gates),
+            }
+        )
+
+    # ------------------------------------------------------------ the end of a task
+
+    def commit(self, state: RunState) -> tuple[bool, str]:
+        """Commit the task's work under its id."""
+        task = _task(state)
+        title = str((self.file.record(task) or {}).get("title") or "")
+        since = Checkpoint.of(state.task_checkpoint)
+        assert since is not None, "a turn of a task begins with a checkpoint"
+        self.file.compact()
+        subject = f"{task}: {title}" if title else task
+        _, refusal = self.work.commit(subject, task, since)
+        if refusal:
+            return False, refusal
+        left_out = self.work.left_out()
+        if left_out:
+            self.tell(f"Not committed, since you had changed it before: {listed(left_out)}")
+        return True, subject
+
+    def sync(self, state: RunState) -> None:
+        """There is no tracker yet."""
+
+    def close(self, *, over: bool) -> None:
+        """Leave one line a task; a run that is over needs nothing of its beginnings any more."""
+        if os.path.lexists(self.file.path):
+            self.file.compact()
+        if over:
+            self.work.end()
+
+
+def _task(state: RunState) -> str:
+    assert state.assignment is not None, "no turn has begun"
+    return state.assignment.task
+
+
+def _status(turn: Turn, verdict: Verdict) -> str:
+    match verdict:
+        case Accept():
+            return "complete"
+        case Park():
+            return "blocked"
+        case _ if turn.failed or said_failed(turn):
+            return "failed"
+        case _:
+            return "continue"
+
+
+def _reason(state: RunState, turn: Turn, verdict: Verdict) -> str:
+    match verdict:
+        case Accept(evidence=evidence):
+            return "; ".join(evidence)
+        case Park(why=why) | Stop(why=why):
+            return why
+        case _ if turn.failed:
+            return describe_failure(turn)
+        case _:
+            return "; ".join(found.text.split("\n", 1)[0] for found in state.findings)

@@ -155,10 +155,19 @@ def _briefing(plan: Plan, run_dir: str) -> Briefing:
         return Briefing(
             plan.limits.iterations, journal=journal, permission_hint=hint, attempts=True
         )
+    guardrails = frozenset(g.command for g in plan.settings.guardrails)
+    if plan.tasks is not None:
+        return Briefing(
+            iterations=plan.tasks.bounds.task.iterations,
+            guardrails=guardrails,
+            journal=journal,
+            permission_hint=plan.module.PERMISSION_HINT,
+            tasks=True,
+        )
     settings, marker = plan.settings, wording_of(plan.settings).contract.marker
     return Briefing(
         iterations=settings.maximum_iterations,
-        guardrails=frozenset(g.command for g in settings.guardrails),
+        guardrails=guardrails,
         journal=journal,
         permission_hint=plan.module.PERMISSION_HINT,
         marker=marker,

@@ -31,7 +31,7 @@ from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
 from ralph.cli.wiring import AgentReaders, build_agent, patience_of, wiring_of, wording_of
 from ralph.core.facts import Fact, Resumed, Started
 from ralph.core.state import NEW, RunState, replay
-from ralph.core.turn import Order
+from ralph.core.turn import Allowance, Order
 from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
 from ralph.engine import run
@@ -115,7 +115,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
             ledger = Ledger(plan.project, display.console.note, history.facts)
             recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers))
             attention = Attention(counter, SignalFiles(run_dir), display.console, wiring.signals)
-            display.introduce(plan, wiring.notes())
+            display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
             ports = Ports(
                 agent=wiring.agent(
                     AgentReaders(recorder.on_events, display.on_launch, recorder.record), start
@@ -211,7 +211,12 @@ def show_plan(invocation: Invocation, plan: Plan) -> int:
     state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
     case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
     allow = allowance(plan.limits, patience_of(plan.settings))
-    order = Order(Compose(wording_of(plan.settings))(case), 1, allowance=allow(case))
+    return show_order(invocation, plan, Compose(wording_of(plan.settings))(case), allow(case))
+
+
+def show_order(invocation: Invocation, plan: Plan, prompt: str, allowed: Allowance) -> int:
+    """Print a turn as it would be ordered."""
+    order = Order(prompt, 1, allowance=allowed)
     launch = build_agent(plan, plan.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}

@@ -30,11 +30,14 @@ from ralph.core.task import Backlog
 from ralph.core.value import replace, value
 from ralph.errors import ConfigError, StateError
 from ralph.settings.load import Loaded, combine, load
+from ralph.settings.paths import dotted, leaves
 from ralph.settings.schema import Settings
 from ralph.settings.source import Layer
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
+    from ralph.adapters.task_hooks import Hooks
+    from ralph.cli.backlog import TaskWork
     from ralph.cli.sandboxing import Sandboxing
     from ralph.cli.supervised import Supervision
 
@@ -68,6 +71,7 @@ class Invocation:
     out: TextIO | None
     err: TextIO | None
     keeper: "Launched | None" = None  # one that was launched before
+    hooks: "tuple[Hooks, ...]" = ()  # of a program that uses the library
 
 
 @value
@@ -87,6 +91,8 @@ class Plan:
     price_words: str = ""  # where they come from, if not from the settings
     supervision: "Supervision | None" = None  # of a task, by `ralph supervise`
     sandbox: "Sandboxing | None" = None  # None: in place
+    tasks: "TaskWork | None" = None  # of a backlog, by `ralph tasks run`
+    hooks: "tuple[Hooks, ...]" = ()
 
     @property
     def model(self) -> str:
@@ -101,6 +107,8 @@ class Plan:
     @property
     def limits(self) -> Limits:
         """What the run may use up."""
+        if self.tasks is not None:
+            return self.tasks.bounds.within
         limits = limits_of(self.settings)
         if self.supervision is None:
             return limits
@@ -122,10 +130,11 @@ def plan_run(invocation: Invocation) -> Plan:
     backlog = _backlog(invocation)
     loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
     plan = planned(invocation, loaded, backlog, "Give a prompt with -p TEXT or -f FILE.")
-    return _sandboxed(plan)
+    return sandboxed(plan)
 
 
-def _sandboxed(plan: Plan) -> Plan:
+def sandboxed(plan: Plan) -> Plan:
+    """The plan with the sandbox that the settings ask for, tried for real."""
     if plan.settings.sandbox is None:
         if plan.loaded.origins.get("network", "").startswith("--"):
             raise ConfigError("--network is for a sandbox, and there is none", "Add --sandbox.")
@@ -142,6 +151,8 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
         loaded = combine([Layer(f"run {os.path.basename(run_dir)}", kept["settings"])])
+        if kept.get("tasks") is not None:
+            return _tasks_again(invocation, loaded, kept["tasks"])
         text, file_name = kept["prompt"], kept["prompt_file"]
         supervision = _restored(kept.get("supervision"))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -150,8 +161,14 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
     backlog = _kept_prompt(text, file_name)
     plan = planned(invocation, loaded, backlog, "Put it back, then: ralph resume")
     if supervision is None:
-        return _sandboxed(plan)
+        return sandboxed(plan)
     return replace(plan, supervision=supervision)
+
+
+def _tasks_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
+    from ralph.cli.backlog import plan_again
+
+    return plan_again(invocation, loaded, kept)
 
 
 def _kept_prompt(text: str | None, file: str | None) -> Callable[[], Backlog]:
@@ -174,17 +191,23 @@ def _restored(kept: "Mapping[str, Any] | None") -> "Supervision | None":
 
 def keep_plan(plan: Plan, run_dir: str) -> None:
     """Write down what the run is to do, for this user only: it may hold secrets."""
-    file = plan.backlog.path if isinstance(plan.backlog, PromptFile) else None
     kept = {
         "settings": plan.loaded.merged,
-        "prompt": None if file else plan.backlog().tasks[0].text,
-        "prompt_file": file,
+        **_kept_backlog(plan),
         "supervision": plan.supervision.kept() if plan.supervision else None,
     }
     try:
         write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
     except OSError as error:
         raise unwritable_state(run_dir, error) from error
+
+
+def _kept_backlog(plan: Plan) -> dict[str, Any]:
+    """What is to be done, or where that stands."""
+    if plan.tasks is not None:
+        return {"tasks": plan.tasks.kept()}
+    file = plan.backlog.path if isinstance(plan.backlog, PromptFile) else None
+    return {"prompt": None if file else plan.backlog().tasks[0].text, "prompt_file": file}
 
 
 def flag_overrides(
@@ -203,19 +226,27 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def planned(
-    invocation: Invocation, loaded: Loaded, backlog: Callable[[], Backlog], remedy: str
+    invocation: Invocation,
+    loaded: Loaded,
+    backlog: Callable[[], Backlog],
+    remedy: str,
+    money: tuple[str, ...] = ("maxCost",),
 ) -> Plan:
-    """The plan; `remedy` is what to do about a prompt that cannot be read."""
+    """The plan; `remedy` is what to do about a prompt that cannot be read, and `money` are the
+    settings that limit what may be spent."""
     tasks = backlog()
     if tasks.problem:
         raise ConfigError(tasks.problem, remedy)
+    sample = tasks.tasks[0].text if tasks.tasks else ""
     agent = loaded.settings.agent
     command = find_command(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     prices, price_words = prices_of(loaded.settings, module, command)
-    _refuse_uncounted_money(loaded, module, command[0], kind, priced=prices is not None)
-    _refuse_what_cannot_work(loaded.settings, module, command, tasks.tasks[0].text)
+    limit = _limit_of_money(loaded, money)
+    if limit is not None:
+        _refuse_uncounted(limit, loaded, module, command[0], kind, priced=prices is not None)
+    _refuse_what_cannot_work(loaded.settings, module, command, sample)
     environment = agent_environment(
         invocation.environ,
         agent.kind or os.path.basename(command[0]).lower(),
@@ -236,6 +267,7 @@ def planned(
         root,
         prices,
         price_words,
+        hooks=invocation.hooks,
     )
 
 
@@ -276,23 +308,28 @@ def prices_of(
     return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
 
 
-def _refuse_uncounted_money(
-    loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
+def _refuse_uncounted(
+    limit: str, loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
 ) -> None:
     """A limit that nobody counts against would be a lie (ADR 15)."""
-    settings = loaded.settings
-    if settings.max_cost is None:
-        return
-    origin = loaded.origins["maxCost"]
-    limit = origin if origin.startswith("--") else f"{origin}: maxCost"
     if module.REPORTS == "":
         raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
     if module.REPORTS == "tokens" and not priced:
         raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
-    if not settings.stream_agent_output:
+    if not loaded.settings.stream_agent_output:
         raise ConfigError(
             f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
         )
+
+
+def _limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
+    """The first limit of money that someone has set, as they would find it."""
+    said = {dotted(path): amount for path, amount in leaves(dict(loaded.merged))}
+    for name in names:
+        if said.get(name) is not None:
+            origin = loaded.origins[name]
+            return origin if origin.startswith("--") else f"{origin}: {name}"
+    return None
 
 
 def _price_remedy(kind: str) -> str:

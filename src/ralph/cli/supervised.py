@@ -204,6 +204,10 @@ class SuperviseWiring:
         mine = [name for name in directories(self._folder.runs) if name.startswith(f"{self._run}-")]
         return job_pids(self._folder, lambda: descendants(keeper), mine, keeper=keeper)
 
+    def prepare(self) -> list[str]:
+        """A task's folder is as it is."""
+        return []
+
     def notes(self) -> list[str]:
         """What people want to know before the first attempt."""
         notes = [f"Task: {self._folder.project}/{self._folder.task} in {self._folder.path}"]

@@ -27,7 +27,7 @@ from ralph.core.state import RunState
 from ralph.core.turn import Order
 from ralph.core.value import replace, value
 from ralph.core.world import Signals
-from ralph.ports import Agent, Policy
+from ralph.ports import Agent, Gate, Policy
 from ralph.profiles.harness import Wording, harness
 from ralph.profiles.shared import Patience
 from ralph.settings.schema import Settings
@@ -62,6 +62,9 @@ class Wiring(Protocol):
     def jobs(self, keeper: int) -> tuple[int, ...]:
         """Processes below the keeper that outlive a turn."""
 
+    def prepare(self) -> list[str]:
+        """Put in order what a killed run has left; what was done, in words."""
+
     def notes(self) -> list[str]:
         """What people want to know before the first turn."""
 
@@ -82,20 +85,24 @@ class Wiring(Protocol):
 
 def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
     """The wiring of the plan's profile; `state` is where a run goes on."""
-    if plan.supervision is None:
-        return HarnessWiring(plan, run_dir)
-    from ralph.cli.supervised import SuperviseWiring
+    if plan.supervision is not None:
+        from ralph.cli.supervised import SuperviseWiring
 
-    return SuperviseWiring(plan, run_dir, state)
+        return SuperviseWiring(plan, run_dir, state)
+    if plan.tasks is not None:
+        from ralph.cli.backlog import TasksWiring
+
+        return TasksWiring(plan, run_dir, state)
+    return HarnessWiring(plan, run_dir)
 
 
 class HarnessWiring:
-    """The prompt loop in its workspace."""
+    """The prompt loop in its workspace; every profile that works there has it in common."""
 
-    def __init__(self, plan: Plan, run_dir: str) -> None:
+    def __init__(self, plan: Plan, run_dir: str, *, protect: tuple[str, ...] = ()) -> None:
         self._plan = plan
         self._run_dir = run_dir
-        self._protector = _protector(plan, run_dir)
+        self._protector = _protector(plan, run_dir, protect)
         self._layers = _layers(plan, run_dir)
         self.readers: tuple[Reader, ...] = (self._layers,) if self._layers else ()
 
@@ -107,12 +114,17 @@ class HarnessWiring:
         """Nothing outlives a turn."""
         return ()
 
-    def notes(self) -> list[str]:
-        """Where turns run, who checks, and where that is told."""
-        notes = [self._plan.sandbox.words()] if self._plan.sandbox else []
+    def prepare(self) -> list[str]:
+        """Finish what a killed run had left half in the project."""
+        notes = []
         for kept in self._recovered():
             notes.append("A run was killed while its changes landed; that is finished now.")
             notes += [f"What was not applied is in {kept.saved}"] if kept.saved else []
+        return notes
+
+    def notes(self) -> list[str]:
+        """Where turns run, who checks, and where that is told."""
+        notes = [self._plan.sandbox.words()] if self._plan.sandbox else []
         return [*notes, *self._checks()]
 
     def _recovered(self) -> "tuple[Kept, ...]":
@@ -134,24 +146,33 @@ class HarnessWiring:
     def policy(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
-        """The harness profile as the settings want it."""
-        plan, settings = self._plan, self._plan.settings
-        protect: tuple[ProtectGate, ...] = ()
-        if settings.protect:
-            protect = (ProtectGate(self._protector, plan.workspace, self._run_dir),)
-        policy = harness(
-            plan.limits,
-            patience_of(settings),
-            wording_of(settings),
-            (*protect, *self._guardrails(attention, start)),
-            _scm(plan, attention, start),
-        )
+        """The profile as the settings want it."""
+        policy = self._profile(attention, start, tell)
         if self._layers is None:
             return policy
         from ralph.profiles.sandboxed import sandboxed
 
         self._layers.tell = tell
         return sandboxed(policy, self._layers)
+
+    def _profile(
+        self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
+    ) -> Policy:
+        plan, settings = self._plan, self._plan.settings
+        return harness(
+            plan.limits,
+            patience_of(settings),
+            wording_of(settings),
+            self._gates(attention, start),
+            _scm(plan, attention, start),
+        )
+
+    def _gates(self, attention: SignalSource, start: Starter) -> tuple[Gate, ...]:
+        """Those that the settings want."""
+        guardrails = self._guardrails(attention, start)
+        if not self._protector.patterns:
+            return guardrails
+        return (ProtectGate(self._protector, self._plan.workspace, self._run_dir), *guardrails)
 
     def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """The agent that takes the turns."""
@@ -186,21 +207,30 @@ class HarnessWiring:
         digest = TreeDigest(plan.workspace, plan.environ)
         return Workspace(attention, plan.backlog, self._protector, digest)
 
-    def _guardrails(self, attention: SignalSource, start: Starter) -> tuple[Guardrail, ...]:
-        settings, sandbox = self._plan.settings, self._plan.sandbox
-        place = Place(
+    def _place(self, attention: SignalSource, start: Starter) -> Place:
+        """Where guardrails run that want no sandbox."""
+        settings = self._plan.settings
+        return Place(
             self._plan.workspace,
             self._run_dir,
             self._plan.environ,
             settings.output_truncate_chars,
             attention,
             settings.stop_grace,
-            settings.max_time,
+            self._plan.limits.seconds,
             start,
         )
-        inside = place
-        if self._layers is not None and sandbox is not None and sandbox.can.contain:
-            inside = replace(place, start=self._layers.check)
+
+    def _inside(self, place: Place) -> Place:
+        """The same in a sandbox, where the agent has one that contains it."""
+        sandbox = self._plan.sandbox
+        if self._layers is None or sandbox is None or not sandbox.can.contain:
+            return place
+        return replace(place, start=self._layers.check)
+
+    def _guardrails(self, attention: SignalSource, start: Starter) -> tuple[Guardrail, ...]:
+        settings, place = self._plan.settings, self._place(attention, start)
+        inside = self._inside(place)
         names = slugs(tuple(g.command for g in settings.guardrails))
         return tuple(
             Guardrail(
@@ -288,10 +318,11 @@ def _flags(plan: Plan) -> tuple[str, ...]:
     return (*flags, *guard_flags(plan))
 
 
-def _protector(plan: Plan, run_dir: str) -> Protector:
+def _protector(plan: Plan, run_dir: str, more: tuple[str, ...]) -> Protector:
     """Who knows the protected paths."""
     store = os.path.join(run_dir, "protected")
-    return Protector(plan.workspace, (*plan.settings.protect, *_hooks_elsewhere(plan)), store)
+    paths = (*plan.settings.protect, *_hooks_elsewhere(plan), *more)
+    return Protector(plan.workspace, paths, store)
 
 
 def _hooks_elsewhere(plan: Plan) -> tuple[str, ...]:

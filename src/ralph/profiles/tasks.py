@@ -130,7 +130,7 @@ def tasks(
         retaking=(cancelled, RunLimit(within)),
         closing=closing(bounds, patience, contract),
         gates={Boundary.CLOSING: gates},
-        allowance=_allowance(bounds.task, within, patience),
+        allowance=task_allowance(bounds, patience),
         prepare=Prepare(workbench),
         land=Land(workbench),
         settle=Settle(workbench, TaskLimit(bounds.task)),
@@ -176,11 +176,13 @@ def closing(bounds: Bounds, patience: Patience, contract: CompleteClaim) -> Ladd
     )
 
 
-def _allowance(task: Limits, run: Limits, patience: Patience) -> Callable[[Case], Allowance]:
-    of_run = allowance(run, patience)
+def task_allowance(bounds: Bounds, patience: Patience) -> Callable[[Case], Allowance]:
+    """What a turn may use: the least of the turn's, the task's, the run's and the day's limits."""
+    of_run = allowance(bounds.within, patience)
 
     def allow(case: Case) -> Allowance:
-        whole, limits, spent = of_run(case), limits_of_task(case, task), spent_on_task(case)
+        whole, limits = of_run(case), limits_of_task(case, bounds.task)
+        spent = spent_on_task(case)
         return Allowance(
             least(whole.seconds, left(limits.seconds, spent.seconds)),
             whole.idle,

@@ -22,26 +22,42 @@ _REMEDIES = {
     Reason.BUG: "This is a fault of Ralph, not of your work.",
     Reason.INTERRUPTED: "What was finished is kept. Go on: ralph resume",
 }
+_TASK_REMEDIES = {
+    Reason.BLOCKED: 'Look: ralph tasks list. Answer: ralph tasks answer ID "...". '
+    "Bring one back: ralph tasks edit ID --status pending. Then run it again.",
+    Reason.LIMIT: "Go on with the rest: ralph tasks run",
+    Reason.STALLED: "Look: ralph tasks list",
+}
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 
 def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
     """How the run ended, for each reason there is."""
-    if stop.reason is Reason.COMPLETED:
+    if briefing.tasks:
+        yield from _tasks(state)
+    elif stop.reason is Reason.COMPLETED:
         yield from (Line(f"Evidence: {e}") for e in stop.evidence)
     if stop.reason in _WORTH_READING and state.turn is not None and state.turn.stream:
         yield Line(f"Agent's output: {state.turn.stream}")
     if briefing.journal:
         yield Line(f"Journal: {briefing.journal}")
     yield Line(_ending(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
-    if stop.reason in _REMEDIES:
-        yield Line(_REMEDIES[stop.reason])
+    remedies = {**_REMEDIES, **_TASK_REMEDIES} if briefing.tasks else _REMEDIES
+    if stop.reason in remedies:
+        yield Line(remedies[stop.reason])
     if _nobody_was_told(stop, state, briefing):
         yield Line(
             f"Nothing said {briefing.marker}. Add to the prompt: "
             f'"{briefing.completion_sentence}"; --tell-completion adds it for you.',
             Tone.NOTICE,
         )
+
+
+def _tasks(state: RunState) -> Iterator[Line]:
+    done, parked = len(state.done), len(state.parked)
+    left = f", {parked} left to you" if parked else ""
+    if done or parked:
+        yield Line(f"Tasks: {done} done{left}", Tone.NOTICE if parked else Tone.GOOD)
 
 
 def _ending(stop: Stop, state: RunState, turn: str) -> str:

@@ -23,6 +23,7 @@ class Briefing:
     permission_hint: str = ""  # which flag to add when the agent was denied a tool
     marker: str = ""  # what completes the run: `<response>DONE</response>`
     attempts: bool = False  # turns are attempts at one task, which are restarted (S)
+    tasks: bool = False  # turns are iterations of the tasks of a backlog, each counted anew (B)
     completion_sentence: str = ""  # what to add to the prompt; empty if it is there already
 
     @property

@@ -43,6 +43,12 @@ from ralph.ui.words import coming_time, money
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80
 _SCM = "scm:"
+_OF_A_TASK = {
+    "commit": "Committed",
+    "restore": "The task's changes are undone",
+    "discard": "The iteration's changes are undone",
+    "cut off": "What the cut-off iteration had changed is undone",
+}
 _FAIL_ACTIONS = {
     Placement.APPEND: "APPEND to the next prompt",
     Placement.PREPEND: "PREPEND to the next prompt",
@@ -58,7 +64,7 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
         case Resumed():
             yield _resumed(before, briefing)
         case Began() | Launching():
-            yield from _starting(fact, before, briefing)
+            yield from _starting(fact, before, after, briefing)
         case Ended():
             yield from _ended(fact.turn, briefing)
         case Landed():
@@ -69,7 +75,7 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             decided = _attempted if briefing.attempts else _decided
             yield from decided(fact, before, briefing)
         case Step():
-            yield from _step(fact)
+            yield from _step(fact, briefing)
         case Settled():
             yield from _settled(fact.verdict, after, briefing)
 
@@ -87,21 +93,28 @@ def heard(before: Signals, now: Signals) -> Iterator[Line]:
         yield Line("Found DONE: the task is done", Tone.GOOD)
 
 
-def _starting(fact: Began | Launching, before: RunState, briefing: Briefing) -> Iterator[Line]:
+def _starting(
+    fact: Began | Launching, before: RunState, after: RunState, briefing: Briefing
+) -> Iterator[Line]:
     """A turn that was cut off by a crash is not begun again, only launched."""
     if isinstance(fact, Began):
-        iteration, again = fact.iteration, before.again
+        again = before.again
     elif before.cut_off and fact.role is not Role.MESSAGE:
-        iteration, again = before.iteration, True
+        again = True
     else:
         return
+    iteration = after.task_iteration if briefing.tasks else after.iteration
+    if briefing.tasks and isinstance(fact, Began) and iteration == 1 and not again:
+        title = f": {one_line(fact.assignment.title)}" if fact.assignment.title else ""
+        yield Line(f"Task {fact.assignment.task}{title}", Tone.HEAD)
     turn = f"{briefing.turn.capitalize()} {briefing.which(iteration)}"
     yield Line(f"{turn} starting{' again' if again else ''}", Tone.HEAD)
 
 
 def _resumed(before: RunState, briefing: Briefing) -> Line:
     if before.phase is Phase.TURN:
-        which = briefing.which(before.iteration)
+        number = before.task_iteration if briefing.tasks else before.iteration
+        which = briefing.which(number)
         return Line(f"Resumed: {briefing.turn} {which} was cut off", Tone.HEAD)
     return Line(f"Resumed after {counted(before.iteration, briefing.turn)}", Tone.HEAD)
 
@@ -258,9 +271,11 @@ def _was_limited(turn: Turn | None) -> bool:
 # ------------------------------------------------------------------ settling
 
 
-def _step(fact: Step) -> Iterator[Line]:
+def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
     if fact.key.startswith(_SCM):
         yield from _scm_step(fact, fact.key.removeprefix(_SCM))
+    elif briefing.tasks and fact.ok and fact.key in _OF_A_TASK:
+        yield from _task_step(fact)
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
@@ -287,6 +302,15 @@ def _scm_step(fact: Step, task: str) -> Iterator[Line]:
         yield Line(f"SCM task {task} done", Tone.GOOD)
 
 
+def _task_step(fact: Step) -> Iterator[Line]:
+    """What became of a task's work (B §Rollback)."""
+    done = _OF_A_TASK[fact.key]
+    if fact.key == "commit":
+        yield Line(f"{done}: {first_line(fact.detail)}", Tone.GOOD)
+    elif fact.detail:
+        yield Line(f"{done}; what there was is kept in {fact.detail}", Tone.NOTICE)
+
+
 def _failed_step(name: str, detail: str) -> Iterator[Line]:
     first, *more = _last_lines(detail) or ["no reason given"]
     yield Line(f"{name} failed: {first}", Tone.BAD)
@@ -297,8 +321,10 @@ def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[
     match verdict:
         case Stop():
             yield from closing_lines(verdict, after, briefing)
-        case Park(why=why):
-            yield Line(f"Parked: {why}", Tone.NOTICE)
+        case Park(why=why, asks=asks):
+            task = after.assignment.task if after.assignment else "The task"
+            how = "waits for you" if asks else "is blocked"
+            yield Line(f"{task} {how}: {one_line(why)}", Tone.NOTICE)
         case _:
             return
 

@@ -1,0 +1,52 @@
+"""The backlog of a run: what the task file says, for the tasks it is for."""
+
+import os
+
+from ralph.adapters.safe_open import open_regular
+from ralph.adapters.task_file import TaskFile
+from ralph.adapters.task_records import Records
+from ralph.core.backlog import chosen
+from ralph.core.backlog_prompt import Material
+from ralph.core.completion import Completion, parse
+from ralph.core.learning import relevant
+from ralph.core.task import Backlog, Task
+from ralph.core.value import replace, value
+
+_PAPERS = ("AGENTS.md", "implementation-plan.md")  # B §The Loop: "Read Index"
+_MOST = 65_536  # bytes of a paper
+
+
+@value
+class TaskBacklog:
+    """Reads the file anew whenever it is asked, which costs nothing while nobody changes it."""
+
+    file: TaskFile
+    task: str | None = None  # only this one
+    tags: tuple[str, ...] = ()  # only those with one of these
+
+    def __call__(self) -> Backlog:
+        """The tasks as they stand now. A circle of them is a problem, for none could begin."""
+        listing = self.file.read()
+        backlog = chosen(listing.backlog, self.task, self.tags)
+        if not listing.cycle:
+            return backlog
+        circle = " -> ".join((*listing.cycle, listing.cycle[0]))
+        remedy = "break it: ralph tasks edit ID --unblock OTHER"
+        return replace(backlog, problem=f"tasks wait for each other: {circle}; {remedy}")
+
+    def rule_of(self, task: str) -> Completion:
+        """What completes the task."""
+        return parse((self.file.record(task) or {}).get("completion"), task)
+
+    def material(self, records: Records, task: Task) -> Material:
+        """The project's papers as they are now, and what was learned."""
+        papers = ((name, self._paper(name)) for name in _PAPERS)
+        lessons = relevant(records.lessons(), records.progress_of(task.id), task)
+        return Material(tuple((name, text) for name, text in papers if text), lessons)
+
+    def _paper(self, name: str) -> str:
+        try:
+            with open_regular(os.path.join(self.file.workspace, name)) as file:
+                return file.read(_MOST).decode("utf-8", "replace").replace("\0", "\ufffd")
+        except OSError:
+            return ""
