@@ -77,12 +77,16 @@ def _is_still_there(file: int, path: str) -> bool:
 def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[dict[str, Any]]:
     """The objects in the last `most_bytes` of the file, from its end backwards; only those with
     the word in them. Lines that make no sense are left out; a file that cannot be read is empty."""
-    spelled = {word.encode("utf-8", "replace"), json.dumps(word)[1:-1].encode()}
+    spelled = {_spelled(word, ascii_only=True), _spelled(word, ascii_only=False)}
     for line in _lines_backwards(path, most_bytes):
         if any(spelling in line for spelling in spelled):
             found = _object(line)
             if found is not None:
                 yield found
+
+
+def _spelled(word: str, *, ascii_only: bool) -> bytes:
+    return json.dumps(word, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "replace")
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
