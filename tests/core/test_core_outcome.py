@@ -15,7 +15,11 @@ SAID_SO = said('<result>{"status": "failed"}</result>')
 CARRIED_ON = said('<result>{"status": "continue", "reason": "half done"}</result>')
 
 OUTCOMES: list[tuple[Turn, Verdict, Outcome]] = [
-    (COMPLETE, Accept(("passed: x", "claim")), Outcome("complete", "passed: x; claim", ("a.ts", "b.ts"))),
+    (
+        COMPLETE,
+        Accept(("passed: x", "claim")),
+        Outcome("complete", "passed: x; claim", ("a.ts", "b.ts")),
+    ),
     (Turn(), Stop(Reason.COMPLETED, "done"), Outcome("complete", "done")),
     (Turn(), Park("DECIDE: which?"), Outcome("blocked", "DECIDE: which?")),
     (Turn(), Stop(Reason.BLOCKED, "BLOCKED: key"), Outcome("blocked", "BLOCKED: key")),
