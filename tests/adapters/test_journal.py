@@ -284,3 +284,36 @@ def test_without_a_thread_the_loop_itself_waits_for_the_disk(
     monkeypatch.setattr(threading.Thread, "start", refuse)
     path = written(tmp_path / "journal.jsonl")
     assert tuple(read_journal(str(path))[0]) == FACTS
+
+
+def shorten(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def lengthen(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("{}\n")
+
+
+def replace_it(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    other.rename(path)
+
+
+@pytest.mark.parametrize("edit", [shorten, lengthen, replace_it, Path.unlink])
+def test_an_edit_by_somebody_else_is_seen_while_the_run_goes_on(
+    tmp_path: Path, edit: Callable[[Path], None]
+) -> None:
+    """B §Hooks, onAnomaly: the journal was edited. Also in a run that was resumed."""
+    path = tmp_path / "journal.jsonl"
+    for _ in range(2):
+        journal = FileJournal(str(path))
+        assert journal.intact()
+        journal.record(Resumed(1.0, 7))
+        assert journal.intact()
+        journal.close()
+    journal = FileJournal(str(path))
+    edit(path)
+    assert not journal.intact()
+    journal.close()

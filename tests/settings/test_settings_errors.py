@@ -73,7 +73,20 @@ VALUES = [
         '{"agent": {"model": "\\ud800"}}',
         'agent.model: found "\\ud800"; allowed: text without NUL and broken Unicode.',
     ),
+    ('{"loop": {"maxTasksPerRun": 0}}', f"loop.maxTasksPerRun: found 0; {WHOLE}"),
+    ('{"loop": {"maxTimePerTask": -1}}', f"loop.maxTimePerTask: found -1; {SECONDS}"),
+    ('{"loop": {"parallelism": 0}}', f"loop.parallelism: found 0; {WHOLE}"),
+    (
+        '{"loop": {"onFailure": "panic"}}',
+        'loop.onFailure: found "panic"; allowed: "continue", "stop" or "retry".',
+    ),
+    ('{"hooks": {"onAction": " "}}', 'hooks.onAction: found " "; allowed: text that is not blank.'),
+    ('{"notify": {"urls": "json://x"}}', "notify.urls: found text; allowed: a list."),
     # Secrets are never printed, long values are cut.
+    (
+        '{"notify": {"urls": ["json://x", 7]}}',
+        "notify.urls[1]: found a number; allowed: text that is not blank.",
+    ),
     (
         '{"agent": {"env": {"set": {"TOKEN": 12345}}}}',
         "agent.env.set.TOKEN: found a number; allowed: text.",
@@ -101,6 +114,11 @@ UNKNOWN = [
         '{"guardrails": [{"command": "x", "fail_action": "APPEND"}]}',
         "guardrails[0].fail_action: unknown key; did you mean guardrails[0].failAction?",
     ),
+    (
+        '{"loop": {"maxIterations": 3}}',
+        "loop.maxIterations: unknown key; did you mean loop.maxIterationsPerTask?",
+    ),
+    ('{"hooks": {"on_action": "x"}}', "hooks.on_action: unknown key; did you mean hooks.onAction?"),
     (
         '{"scm": {"zzz": 1}}',
         "scm.zzz: unknown key; scm has command, tasks.",

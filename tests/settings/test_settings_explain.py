@@ -18,7 +18,8 @@ SECRETS: Json = {
     "agent": {
         "env": {"set": {"API_KEY": "hunter22hunter22"}},
         "flags": ["--key", "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"],
-    }
+    },
+    "notify": {"urls": ["mailto://me:hunter22@mail.invalid"]},
 }
 
 
@@ -102,6 +103,13 @@ DOCUMENTS: list[tuple[Json, bool]] = [
     ({"agent": {"env": {"set": {"A": 1}}}}, False),
     ({"guardrails": [{"command": "x", "failAction": "SKIP"}]}, False),
     ({"guardrails": [{}]}, False),
+    ({"loop": {"maxCostPerDay": 0.5, "onFailure": "retry", "parallelism": 4}}, True),
+    ({"hooks": {"onTaskEnd": "notify-send done", "onAction": None}}, True),
+    ({"notify": {"command": "cat", "urls": ["json://127.0.0.1"]}}, True),
+    ({"loop": {"onFailure": "panic"}}, False),
+    ({"loop": {"maxCostPerRun": 0}}, False),
+    ({"hooks": {"onTask": "x"}}, False),
+    ({"notify": {"urls": [""]}}, False),
     ({"unknown": 1}, False),
 ]
 

@@ -27,6 +27,30 @@ def test_no_files_give_the_defaults_of_h(tmp_path: Path) -> None:
     assert (loaded.files, loaded.origins, loaded.merged) == ((), {}, {})
 
 
+# B §Configuration, the example, word for word.
+B_EXAMPLE = """{
+  "loop": {
+    "maxIterationsPerTask": 10,
+    "maxTimePerTask": 1800,
+    "maxCostPerTask": 5,
+    "maxTasksPerRun": 50,
+    "maxTimePerRun": 14400,
+    "maxCostPerRun": 50,
+    "onFailure": "continue",
+    "parallelism": 1
+  }
+}
+"""
+
+
+def test_the_example_of_b_is_the_default(tmp_path: Path) -> None:
+    """B §Configuration, §Per-Task Limits, §Global Limits."""
+    loaded = load(lay(tmp_path, B_EXAMPLE))
+    assert loaded.settings == Settings()
+    assert loaded.origins["loop.maxTimePerRun"] == BASE
+    assert loaded.settings.loop.max_cost_per_day is None
+
+
 def test_the_example_of_h_loads(tmp_path: Path) -> None:
     """H §Settings File, the example."""
     loaded = load(lay(tmp_path, H_EXAMPLE))

@@ -14,7 +14,7 @@ from ralph.settings.paths import Json, Path, dotted
 from ralph.settings.schema import Settings
 
 DEFAULT = "default"
-_HIDDEN = ("agent", "env", "set")
+_HIDDEN = (("agent", "env", "set"), ("notify", "urls"))  # apprise has passwords in URLs
 _WIDEST = 44  # a longer value pushes its origin out of the column instead of all others
 
 
@@ -44,12 +44,13 @@ def effective(settings: Settings) -> Json:
 
 
 def redacted(value: object, path: Path = ()) -> object:
-    """The JSON value without secrets: no value of `agent.env.set`, nothing shaped like a key."""
+    """The JSON value without secrets: nothing shaped like a key, and no value of
+    `agent.env.set` and `notify.urls`."""
     if isinstance(value, dict):
         return {key: redacted(inner, (*path, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(inner, path) for inner in value]
-    if path[:3] == _HIDDEN:
+    if any(path[: len(hidden)] == hidden for hidden in _HIDDEN):
         return "[redacted]"
     return redact(value) if isinstance(value, str) else value
 

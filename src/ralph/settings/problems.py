@@ -18,7 +18,7 @@ from ralph.settings.schema import Group, Settings
 from ralph.settings.source import kind_of
 
 _LONGEST_SHOWN = 60
-_SECRET = ("agent", "env")
+_SECRET = (("agent", "env"), ("notify", "urls"))
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -115,10 +115,10 @@ def _not_allowed(value: object, allowed: str, path: Path) -> Problem:
 
 
 def _shown(value: object, path: Path) -> str:
-    """The value, short and without secrets; of the environment and of containers only the kind."""
+    """The value, short and without secrets; of these and of containers only the kind."""
     from ralph.core.redact import redact
 
-    if path[:2] == _SECRET or isinstance(value, dict | list | tuple):
+    if path[:2] in _SECRET or isinstance(value, dict | list | tuple):
         return kind_of(value)
     text = redact(json.dumps(value, ensure_ascii=False))
     text = text if text.isprintable() else redact(json.dumps(value))

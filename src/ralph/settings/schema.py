@@ -35,8 +35,9 @@ FailAction = Annotated[Placement, Meta(extra={"allowed": "APPEND, PREPEND or REP
 PromptVia = Annotated[
     Literal["arg", "stdin", "file"], Meta(extra={"allowed": '"arg", "stdin" or "file"'})
 ]
-
-
+OnFailure = Annotated[
+    Literal["continue", "stop", "retry"], Meta(extra={"allowed": '"continue", "stop" or "retry"'})
+]
 SandboxName = Annotated[
     Literal["auto", "overlay", "srt", "sbx", "docker", "worktree", "direct"],
     Meta(extra={"allowed": "auto, overlay, srt, sbx, docker, worktree or direct"}),
@@ -169,6 +170,80 @@ class GuardSettings(Group, frozen=True):
     ] = ()
 
 
+class LoopSettings(Group, frozen=True):
+    """How a backlog is worked through (B §Configuration)."""
+
+    max_iterations_per_task: Annotated[
+        PositiveCount, Meta(description="Iterations after which a task is blocked.")
+    ] = 10
+    max_time_per_task: Annotated[
+        PositiveSeconds, Meta(description="Seconds of work after which a task is blocked.")
+    ] = 1800
+    max_cost_per_task: Annotated[
+        PositiveDollars, Meta(description="Dollars after which a task is blocked.")
+    ] = 5
+    max_tasks_per_run: Annotated[
+        PositiveCount, Meta(description="Tasks after which the run ends.")
+    ] = 50
+    max_time_per_run: Annotated[
+        PositiveSeconds, Meta(description="Seconds of work after which the run ends.")
+    ] = 14_400
+    max_cost_per_run: Annotated[
+        PositiveDollars, Meta(description="Dollars after which the run ends.")
+    ] = 50
+    max_cost_per_day: Annotated[
+        PositiveDollars | None,
+        Meta(description="Dollars of all runs here since midnight after which no run goes on."),
+    ] = None
+    on_failure: Annotated[
+        OnFailure,
+        Meta(
+            description="After a task that failed: continue with the next one, stop the run, "
+            "or retry that task."
+        ),
+    ] = "continue"
+    parallelism: Annotated[
+        PositiveCount, Meta(description="Tasks worked on at the same time; for now always one.")
+    ] = 1
+    check_timeout: Annotated[
+        PositiveSeconds, Meta(description="Seconds after which a completion check has failed.")
+    ] = 600
+    test_command: Annotated[
+        Word, Meta(description="The command before the text of a test_passing check with grep.")
+    ] = "npm test -- --grep"
+
+
+class HookSettings(Group, frozen=True):
+    """Commands that are told what happens, as JSON on standard input (B §Hooks)."""
+
+    on_task_start: Annotated[Word | None, Meta(description="Before a task's first iteration.")] = (
+        None
+    )
+    on_iteration_start: Annotated[Word | None, Meta(description="Before each iteration.")] = None
+    on_action: Annotated[
+        Word | None, Meta(description="For each action: read, write, bash, git or eval.")
+    ] = None
+    on_iteration_end: Annotated[
+        Word | None, Meta(description="When an iteration has been judged.")
+    ] = None
+    on_task_end: Annotated[Word | None, Meta(description="When a task is done or blocked.")] = None
+    on_anomaly: Annotated[
+        Word | None, Meta(description="When something happens that a person should look at.")
+    ] = None
+
+
+class NotifySettings(Group, frozen=True):
+    """Who is told when a task needs a person."""
+
+    command: Annotated[
+        Word | None, Meta(description="A shell command that gets what happened on standard input.")
+    ] = None
+    urls: Annotated[
+        tuple[Word, ...],
+        Meta(description="URLs of apprise (the extra notify). They are never printed."),
+    ] = ()
+
+
 class Settings(Group, frozen=True):
     """The settings of `ralph run`, from .ralph/settings.json and .ralph/settings.local.json."""
 
@@ -253,3 +328,12 @@ class Settings(Group, frozen=True):
     max_cost: Annotated[
         PositiveDollars | None, Meta(description="Dollars after which the run ends.")
     ] = None
+    loop: Annotated[
+        LoopSettings, Meta(description="How `ralph tasks run` works through a backlog.")
+    ] = LoopSettings()
+    hooks: Annotated[
+        HookSettings, Meta(description="Commands that `ralph tasks run` tells what happens.")
+    ] = HookSettings()
+    notify: Annotated[
+        NotifySettings, Meta(description="Who is told when a task needs a person.")
+    ] = NotifySettings()

@@ -1,0 +1,57 @@
+"""Which lines of the task file were written by `ralph tasks`: the host of a run undoes what an
+agent writes there by itself, and must not undo what a person asked for."""
+
+import errno
+import hashlib
+import json
+import os
+
+from ralph.adapters.files import ensure_state_root, unwritable_state, write_atomically
+from ralph.adapters.safe_open import open_regular, regular
+
+FILE = "edits.jsonl"
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def note(project: str, task_id: str, line: bytes) -> None:
+    """Remember a line, given without its end, in the project's state directory."""
+    entry = {"id": task_id, "sha256": hashlib.sha256(line).hexdigest()}
+    ensure_state_root(os.path.dirname(project))
+    try:
+        os.makedirs(project, mode=0o700, exist_ok=True)
+        ignore = os.path.join(project, ".gitignore")  # the state directory may lie in a workspace
+        if not os.path.exists(ignore):
+            write_atomically(ignore, "*\n")
+        path = os.path.join(project, FILE)
+        _append(regular(os.open(path, _OPEN, 0o600), path), json.dumps(entry).encode() + b"\n")
+    except OSError as error:
+        raise unwritable_state(project, error) from error
+
+
+def _append(file: int, line: bytes) -> None:
+    """In one write, on a line of its own even after one that was torn off."""
+    try:
+        size = os.fstat(file).st_size
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        data = b"\n" * torn + line
+        if os.write(file, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(file)
+
+
+def known(project: str) -> set[tuple[str, str]]:
+    """The id and the hash of each line that is remembered; what cannot be read is not."""
+    try:
+        with open_regular(os.path.join(project, FILE)) as file:
+            return {entry for line in file if (entry := _entry(line)) is not None}
+    except OSError:
+        return set()
+
+
+def _entry(line: bytes) -> tuple[str, str] | None:
+    try:
+        data = json.loads(line)
+        return str(data["id"]), str(data["sha256"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,342 @@
+"""`.ralph/tasks.jsonl`: the backlog in the workspace, which people and git keep (ADR 21).
+
+Many processes may write it at the same time. An update appends a line; nothing is ever rewritten
+but by `compact`, which takes the place of the file at once.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from ralph.adapters.files import ensure_ralph_dir
+from ralph.adapters.safe_open import create, open_regular, refuse_irregular, regular
+from ralph.adapters.task_ids import next_id, unknown
+from ralph.adapters.task_lines import Lines, Problem, decoded, encoded, iso, read_line
+from ralph.core.backlog import ENDED, cycle
+from ralph.core.task import Backlog, Task
+from ralph.core.value import value
+from ralph.errors import ConfigError
+
+NAME = ".ralph/tasks.jsonl"
+_LARGEST = 1 << 30  # bytes
+_OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PATIENCE = 30.0  # seconds for others to finish writing
+_MOMENT = 1.0  # seconds for a line that may be written just now
+_LOOK_EVERY = 0.01
+_TICK = 0.05  # seconds within which two changes may leave a file with the same time
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+Change = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+Witness = Callable[[dict[str, Any], dict[str, Any], bytes], None]
+
+
+@value
+class Listing:
+    """What the file says: the tasks in the order in which they first appear, what cannot be used,
+    and one circle of tasks that wait for each other."""
+
+    backlog: Backlog = Backlog()
+    problems: tuple[Problem, ...] = ()
+    cycle: tuple[str, ...] = ()
+
+
+class TaskFile:
+    """The task file of a workspace, kept in memory as long as nobody changes it.
+
+    `witness` hears of every line before it is written: the task as it was ({} for a new one), as it
+    will be, and the line without its end. If it raises, nothing is written.
+    """
+
+    def __init__(
+        self,
+        workspace: str,
+        now: Callable[[], float] = time.time,
+        witness: Witness = lambda _, __, ___: None,
+    ) -> None:
+        self.workspace = workspace
+        self.path = os.path.join(workspace, NAME)
+        self._now = now
+        self._witness = witness
+        self._held = False  # whether the lock is ours
+        self._lines = Lines()
+        self._seen: tuple[int, ...] | None = None  # the file as we know it
+        self._listing: Listing | None = None
+
+    def read(self) -> Listing:
+        """What the file says; what keeps us from reading it is the backlog's `problem`."""
+        try:
+            return self.load()
+        except ConfigError as error:
+            return Listing(Backlog(problem=f"{error.message}. {error.remedy}".strip()))
+
+    def load(self) -> Listing:
+        """What the file says; an error if it cannot be read. Without a file there are no tasks."""
+        with self._told("read"):
+            try:
+                self._look()
+            except FileNotFoundError:
+                self._lines, self._seen, self._listing = Lines(), None, None
+        if self._listing is None:
+            tasks = tuple(self._lines.tasks.values())
+            self._listing = Listing(Backlog(tasks), tuple(self._lines.problems), cycle(tasks))
+        return self._listing
+
+    def record(self, task_id: str) -> dict[str, Any] | None:
+        """All that the file says of a task, as a copy."""
+        self.load()
+        return decoded(self._lines.raw(task_id)) if task_id in self._lines.places else None
+
+    def records(self) -> list[dict[str, Any]]:
+        """All that the file says of each task."""
+        self.load()
+        return [decoded(self._lines.raw(task_id)) for task_id in self._lines.tasks]
+
+    def refusal(self, task_id: str) -> ConfigError:
+        """What to say of an id that is not there."""
+        self.load()
+        broken = self._lines.broken.get(task_id)
+        if broken is None:
+            return unknown(task_id, self._lines.tasks)
+        return ConfigError(f"{NAME} {broken}", "Mend that line, then try again.")
+
+    def add(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Append a new, pending task, with an id of its own where none is given."""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            self.load()
+            task_id = fields.get("id") or next_id((*self._lines.tasks, *self._lines.broken))
+            if task_id in self._lines.tasks or task_id in self._lines.broken:
+                remedy = f"Take another, or change it: ralph tasks edit {task_id}"
+                raise ConfigError(f"there is a task {task_id} already", remedy)
+            now = self._stamp()
+            first = {"id": task_id, "title": "", "status": "pending"}
+            new = {**first, **fields, **first, "createdAt": now, "updatedAt": now}
+            new["title"] = fields.get("title", "")
+            self._write(file, {}, new)
+        return new
+
+    def update(self, task_id: str, change: Change) -> dict[str, Any]:
+        """Append what becomes of a task. `change` gets it as the file says now, with nobody else
+        writing, and gives the fields that change; a field that becomes None goes, and None instead
+        of fields is no change at all. Returns the task as it is then."""
+        self._refuse_missing(task_id)
+        with self._told("write"), self._locked() as file:
+            old = self.record(task_id)
+            if old is None:
+                raise self.refusal(task_id)
+            changes = change(dict(old))
+            if changes is None:
+                return old
+            new = {**_changed(old, changes), "updatedAt": self._stamp()}
+            self._write(file, old, new)
+        return new
+
+    def compact(self) -> None:
+        """Leave out the lines that an update has taken the place of. Broken lines and ids that
+        were used twice stay as they are."""
+        if not os.path.lexists(self.path):
+            return
+        with self._told("write"), self._locked() as file:
+            self.load()
+            if self._lines.superseded:
+                self._replace(file, self._lines.compacted())
+
+    # -------------------------------------------------------------- reading
+
+    def _look(self) -> None:
+        """Read what has changed, if anything has."""
+        found = os.lstat(self.path)
+        _refuse_odd(found, self.path)
+        if self._seen == _identity(found):
+            return
+        with open_regular(self.path) as file:
+            data = file.read(_LARGEST + 1)
+            if data[-1:] not in (b"", b"\n") and self._may_be_torn(file.fileno()):
+                file.seek(0)
+                data = file.read(_LARGEST + 1)
+            found = os.fstat(file.fileno())
+        if len(data) > _LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 30} GB", self.path)
+        self._take(data)
+        settled = found.st_size == len(data) and self._now() - found.st_mtime > _TICK
+        self._seen = _identity(found) if settled else None
+
+    def _may_be_torn(self, file: int) -> bool:
+        """Whether someone may have been writing the last line just now; then he has finished."""
+        return not self._held and _lock(file, fcntl.LOCK_SH, _MOMENT)
+
+    def _take(self, data: bytes) -> None:
+        if data == self._lines.data:
+            return
+        if not self._lines.goes_on_in(data):
+            self._lines = Lines()
+        self._lines.feed(data)
+        self._listing = None
+
+    # -------------------------------------------------------------- writing
+
+    def _stamp(self) -> str:
+        return iso(datetime.fromtimestamp(self._now(), UTC))
+
+    def _refuse_missing(self, task_id: str) -> None:
+        if not os.path.lexists(self.path):
+            raise self.refusal(task_id)
+
+    @contextmanager
+    def _locked(self, more: int = 0) -> Iterator[int]:
+        """The file, open to append, with nobody else writing. The lock is on the file itself, which
+        `compact` replaces: then it is another one that we must hold."""
+        if more:
+            with suppress(FileExistsError, FileNotFoundError):  # several may make it at once
+                os.mkdir(os.path.dirname(self.path))
+            ensure_ralph_dir(self.workspace)
+        while True:
+            with suppress(FileNotFoundError):
+                _refuse_odd(os.lstat(self.path), self.path)
+            file = regular(os.open(self.path, _OPEN | more, 0o644), self.path)
+            try:
+                if not _lock(file, fcntl.LOCK_EX, _PATIENCE):
+                    raise OSError(errno.EWOULDBLOCK, "another process holds its lock", self.path)
+                if _is_at(file, self.path):
+                    self._held = True
+                    yield file
+                    return
+            finally:
+                self._held = False
+                os.close(file)
+
+    def _write(self, file: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+        line = encoded(new)
+        try:
+            _, task = read_line(line)
+        except ValueError as error:
+            remedy = "Nothing was written. Mend it, then try again."
+            raise ConfigError(f"this would be no task: {error}", remedy) from None
+        self._refuse_strangers(old, task)
+        self._witness(old, new, line)
+        _append(file, line)
+
+    def _refuse_strangers(self, old: dict[str, Any], task: Task) -> None:
+        """A new blocker must be there, and must not wait for this very task."""
+        tasks = self._lines.tasks
+        for blocker in set(task.blocked_by) - {task.id, *(old.get("blockedBy") or ())}:
+            if blocker not in tasks:
+                raise self.refusal(blocker)
+        waited = tasks.get(task.id)
+        if waited and waited.blocked_by == task.blocked_by and waited.status not in ENDED:
+            return
+        circle = cycle((task, *(t for t in tasks.values() if t.id != task.id)))
+        if task.id in circle:
+            shown = " → ".join((*circle, circle[0]))
+            raise ConfigError(f"{task.id} would wait for itself: {shown}", "Nothing was written.")
+
+    def _replace(self, file: int, data: bytes) -> None:
+        """Another file in its place, at once; what someone without a lock appends meanwhile goes
+        into it."""
+        temporary = f"{self.path}.{os.getpid()}.tmp"
+        found = os.fstat(file)
+        try:
+            with os.fdopen(create(temporary), "wb") as new:
+                with suppress(PermissionError):  # someone else's file, which we may only write
+                    os.fchown(new.fileno(), found.st_uid, found.st_gid)
+                os.fchmod(new.fileno(), stat.S_IMODE(found.st_mode))
+                new.write(data)
+                new.flush()
+                os.fsync(new.fileno())
+                os.replace(temporary, self.path)
+                late = os.pread(file, _LARGEST, len(self._lines.data))
+                new.write(late)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    @contextmanager
+    def _told(self, verb: str) -> Iterator[None]:
+        """What went wrong with the file, in words."""
+        try:
+            yield
+        except OSError as error:
+            raise _trouble(verb, error) from error
+
+
+# ------------------------------------------------------------------ the file
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _refuse_odd(found: os.stat_result, path: str) -> None:
+    """A link would lead what we write to somewhere else, a pipe would keep us waiting."""
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "it is a link", path)
+    refuse_irregular(found, path)
+
+
+def _is_at(file: int, path: str) -> bool:
+    """Whether that is still the file with this name."""
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _lock(file: int, kind: int, patience: float) -> bool:
+    """Wait for a lock; whoever keeps it for ever does not keep us. True where there are none."""
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(_LOOK_EVERY)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            return True
+        else:
+            return True
+
+
+def _append(file: int, line: bytes) -> None:
+    """In one write, on a line of its own also after one that was torn off; all of it or nothing."""
+    size = os.fstat(file).st_size
+    torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+    data = b"\n" * torn + line + b"\n"
+    written = os.write(file, data)
+    if written < len(data):
+        if os.fstat(file).st_size == size + written:
+            os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _changed(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The task with other fields. Its id and its beginning stay: by them an update is known."""
+    kept = {name: old[name] for name in ("id", "createdAt") if name in old}
+    new = {**old, **changes, **kept}
+    gone = [n for n, v in new.items() if v is None and old.get(n, "") is not None]
+    return {name: new[name] for name in new if name not in gone}
+
+
+def _trouble(verb: str, error: OSError) -> ConfigError:
+    match error.errno:
+        case errno.ELOOP:
+            remedy = f'Put the file itself there: mv "$(readlink -f {NAME})" {NAME}'
+        case errno.EWOULDBLOCK:
+            remedy = f"See who: fuser -v {NAME}"
+        case errno.EFBIG if verb == "read":
+            remedy = f"Look at it: ls -l {NAME}"
+        case code if code in _FULL:
+            remedy = "Free some space (df -h .), then try again. Nothing was written."
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            remedy = f"See who may do that: ls -ld .ralph {NAME}"
+        case _:
+            remedy = f"Look at it: ls -ld {NAME}"
+    return ConfigError(f"cannot {verb} {NAME}: {error.strerror}", remedy)

@@ -1,0 +1,91 @@
+"""What came of an iteration, in the words of B's IterationResult (B §Iteration Result)."""
+
+import json
+from typing import Any
+
+from ralph.core.claims import Claim, said_failed
+from ralph.core.gates import Finding
+from ralph.core.rules import describe_failure
+from ralph.core.turn import Turn
+from ralph.core.value import value
+from ralph.core.verdict import Accept, Continue, Park, Reason, Stop, Verdict, Wait
+
+_MOST_ARTIFACTS = 100
+_DETAILS = {"continue": "reason", "blocked": "blocker", "failed": "error", "waiting": "reason"}
+
+
+@value
+class Outcome:
+    """How an iteration ended: continue, complete, blocked, failed, or waiting to be taken again."""
+
+    status: str
+    reason: str = ""
+    artifacts: tuple[str, ...] = ()
+
+    def result(self) -> dict[str, Any]:
+        """B's object: every status has its own second key."""
+        if self.status == "complete":
+            return {"status": "complete", "artifacts": list(self.artifacts)}
+        return {"status": self.status, _DETAILS[self.status]: self.reason}
+
+
+def outcome(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...] = ()) -> Outcome:
+    """What a judged turn came to. A stop of the run leaves the task as the turn left it."""
+    match verdict:
+        case Accept(evidence=evidence):
+            return Outcome("complete", "; ".join(evidence), artifacts_of(turn))
+        case Stop(reason=Reason.COMPLETED, why=why):
+            return Outcome("complete", why, artifacts_of(turn))
+        case Park(why=why) | Stop(reason=Reason.BLOCKED, why=why):
+            return Outcome("blocked", why)
+        case Wait(why=why):
+            return Outcome("waiting", why)
+        case _:
+            return _unfinished(turn, verdict, findings)
+
+
+def _unfinished(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...]) -> Outcome:
+    if turn.failed:
+        return Outcome("failed", describe_failure(turn))
+    if said_failed(turn):
+        return Outcome("failed", _said(turn, "error") or "the agent says that it failed")
+    reasons = [
+        *(f"{finding.gate}: {_first_line(finding.text)}" for finding in findings),
+        *([verdict.why] if isinstance(verdict, Stop) and verdict.why else []),
+        *(_first_line(told.text) for told in _told(verdict)),
+        _said(turn, "reason"),
+    ]
+    return Outcome("continue", next(filter(None, reasons), "not complete yet"))
+
+
+def _told(verdict: Verdict) -> tuple[Any, ...]:
+    return verdict.feedback if isinstance(verdict, Continue) else ()
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def artifacts_of(turn: Turn) -> tuple[str, ...]:
+    """The paths that the agent names in its last result (B §Explicit Completion)."""
+    named = _last_result(turn).get("artifacts")
+    texts = [path for path in named if isinstance(path, str)] if isinstance(named, list) else []
+    return tuple(texts[:_MOST_ARTIFACTS])
+
+
+def _said(turn: Turn, key: str) -> str:
+    word = _last_result(turn).get(key)
+    return _first_line(word) if isinstance(word, str) else ""
+
+
+def _last_result(turn: Turn) -> dict[str, Any]:
+    objects = [_object(claim) for claim in turn.claims if claim.tag == "result"]
+    return next((found for found in reversed(objects) if found), {})
+
+
+def _object(claim: Claim) -> dict[str, Any]:
+    try:
+        found = json.loads(claim.content)
+    except (ValueError, RecursionError):  # the agent wrote it
+        return {}
+    return found if isinstance(found, dict) else {}
