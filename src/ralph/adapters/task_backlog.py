@@ -8,7 +8,7 @@ from ralph.adapters.task_records import Records
 from ralph.core.backlog import chosen
 from ralph.core.backlog_prompt import Material
 from ralph.core.completion import Completion, parse
-from ralph.core.learning import relevant
+from ralph.core.learning import lessons_of, relevant
 from ralph.core.task import Backlog, Task
 from ralph.core.value import replace, value
 
@@ -41,7 +41,8 @@ class TaskBacklog:
     def material(self, records: Records, task: Task) -> Material:
         """The project's papers as they are now, and what was learned."""
         papers = ((name, self._paper(name)) for name in _PAPERS)
-        lessons = relevant(records.lessons(), records.progress_of(task.id), task)
+        past = lessons_of(records.lessons())
+        lessons = relevant(past, records.progress_of(task.id), task)
         return Material(tuple((name, text) for name, text in papers if text), lessons)
 
     def _paper(self, name: str) -> str:

@@ -84,7 +84,8 @@ class TaskFile:
                 self._lines, self._seen, self._listing = Lines(), None, None
         if self._listing is None:
             tasks = tuple(self._lines.tasks.values())
-            self._listing = Listing(Backlog(tasks), tuple(self._lines.problems), cycle(tasks))
+            backlog = Backlog(tasks, known=dict(self._lines.tasks))
+            self._listing = Listing(backlog, tuple(self._lines.problems), cycle(tasks))
         return self._listing
 
     def record(self, task_id: str) -> dict[str, Any] | None:
@@ -96,6 +97,16 @@ class TaskFile:
         """All that the file says of each task."""
         self.load()
         return [decoded(self._lines.raw(task_id)) for task_id in self._lines.tasks]
+
+    def lines(self) -> dict[str, bytes]:
+        """The line that counts for each task."""
+        self.load()
+        return {task_id: self._lines.raw(task_id) for task_id in self._lines.tasks}
+
+    def put(self, line: bytes) -> None:
+        """Append a line that the file had before: it counts again."""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            _append(file, line)
 
     def refusal(self, task_id: str) -> ConfigError:
         """What to say of an id that is not there."""

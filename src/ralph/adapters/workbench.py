@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from ralph.adapters.checkpoint import Checkpoint, Work
+from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
 from ralph.adapters.notify import Notify
 from ralph.adapters.stamps import timestamp
@@ -34,7 +34,7 @@ class Bench:
 
     file: TaskFile
     watch: TaskWatch
-    work: Work
+    work: WorkTree
     records: Records
     notify: Notify
     run_dir: str
@@ -111,12 +111,9 @@ class Bench:
 
         def change(record: dict[str, Any]) -> dict[str, Any] | None:
             before[:] = [str(record.get("status") or Status.PENDING.value)]
-            kept = {name: held for name, held in record.items() if name not in _OF_A_TRY}
-            changed = {**kept, **fields}
-            same = {"completedAt", "updatedAt"}
-            if all(record.get(k) == changed.get(k) for k in {*record, *changed} - same):
-                return None
-            return changed
+            changed = {**dict.fromkeys(_OF_A_TRY), **fields}
+            same = (record.get(k) == held for k, held in changed.items() if k != "completedAt")
+            return None if all(same) else changed
 
         try:
             self.file.update(_task(state), change)
@@ -124,20 +121,20 @@ class Bench:
             self.tell(f"{error.message}. {error.remedy}")
             return
         if before != [fields["status"]]:
-            self.records.status(
-                {
-                    "taskId": _task(state),
-                    "iteration": state.task_iteration,
-                    "from": before[0],
-                    "to": fields["status"],
-                    "reason": reason,
-                }
-            )
+            key = self._key(state, f"{before[0]}-{fields['status']}")
+            number = state.task_iteration
+            self.records.status(_task(state), number, before[0], fields["status"], reason, key=key)
+
+    def _key(self, state: RunState, what: str) -> str:
+        """A task may be tried twice in a run: its own count of iterations says too little."""
+        run = os.path.basename(self.run_dir)
+        return f"{run}/{_task(state)}/{state.iteration}/{what}"
 
     def _entry(self, state: RunState, verdict: Verdict) -> dict[str, Any]:
         turn = state.turn or Turn()
         since = Checkpoint.of(state.checkpoint)
         entry = {
+            "key": self._key(state, "iteration"),
             "taskId": _task(state),
             "iteration": state.task_iteration,
             "status": _status(turn, verdict),
@@ -170,6 +167,7 @@ class Bench:
         spent, before = state.spent_at(self.now()), state.spent_before_task
         self.records.lesson(
             {
+                "key": self._key(state, status),
                 "taskId": task,
                 "title": record.get("title", ""),
                 "taskType": record.get("type") or "",

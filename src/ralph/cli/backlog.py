@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ralph.adapters.checkpoint import Work
+from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import CompletionCheck, Terms
 from ralph.adapters.files import project_dir
 from ralph.adapters.ledger import read_ledger
@@ -152,11 +152,11 @@ def _refuse_unusable(plan: Plan) -> None:
     if not listing.backlog.tasks:
         where = os.path.relpath(backlog.file.path, plan.workspace)
         if listing.problems:
-            raise ConfigError(f"{where}: {listing.problems[0].told}", "Mend it, then run again.")
+            raise ConfigError(f"{where}: {listing.problems[0]}", "Mend it, then run again.")
         if not os.path.exists(backlog.file.path):
             raise ConfigError(f"there are no tasks here: {where} is not there", _NO_TASKS)
     if backlog.task is not None and listing.backlog.get(backlog.task) is None:
-        raise backlog.file.unknown(backlog.task)
+        raise backlog.file.refusal(backlog.task)
     notify = plan.settings.notify
     problem = notify_problem(notify.urls)
     if problem is not None:
@@ -165,7 +165,7 @@ def _refuse_unusable(plan: Plan) -> None:
 
 def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
     """A person's work that is not committed could not be told from a task's."""
-    work = Work(plan.workspace, plan.environ, "")
+    work = WorkTree(plan.workspace, plan.environ, "")
     work.check()
     dirty = work.dirty()
     if dirty and not allowed:
@@ -209,7 +209,7 @@ class TasksWiring(HarnessWiring):
         self._tasks, self._backlog = plan.tasks, plan.backlog
         super().__init__(plan, run_dir, protect=_scripts(self._backlog))
         self._state = state
-        self._work = Work(plan.workspace, plan.environ, run_dir)
+        self._work = WorkTree(plan.workspace, plan.environ, run_dir)
         self._said: Callable[[str], None] = lambda _: None
         tell = self._tell
         self._records = Records(plan.workspace, os.path.basename(run_dir), tell)
@@ -240,7 +240,7 @@ class TasksWiring(HarnessWiring):
     def notes(self) -> list[str]:
         """What is to be done, where, and what is wrong with the list."""
         listing = self._backlog.file.read()
-        problems = [f"tasks.jsonl: {problem.told}" for problem in listing.problems[:_MOST_SHOWN]]
+        problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
         chosen = [t for t in self._backlog().tasks if not t.aside]
         ready = sum(task.open for task in chosen)
         sandbox = [self._plan.sandbox.words()] if self._plan.sandbox else []

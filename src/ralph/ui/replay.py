@@ -208,6 +208,7 @@ def briefing_of(started: Started, journal: str) -> Briefing:
         guardrails=frozenset(_guardrails(started.settings)),
         journal=journal,
         attempts=started.profile == "supervise",
+        tasks=started.profile == "tasks",
     )
 
 
