@@ -8,6 +8,8 @@ from ralph.errors import ConfigError
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 _FIRST = ("T-", "001")
+_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
+_CLOSE_ENOUGH = 0.4  # ids are short
 _MOST_COMPARED = 5000  # to compare more takes longer than a person waits for an error
 
 
@@ -26,11 +28,16 @@ def nearest(wanted: str, ids: Collection[str]) -> list[str]:
     """At most three ids that look like it, the best first."""
     import difflib
 
-    same = [i for i in ids if i.casefold() == wanted.casefold()]
+    same = [i for i in ids if _bare(i) == _bare(wanted)]
     if same:
         return same[:3]
     near = ids if len(ids) <= _MOST_COMPARED else [i for i in ids if _alike(wanted, i)]
-    return difflib.get_close_matches(wanted, list(near)[:_MOST_COMPARED], 3)
+    return difflib.get_close_matches(wanted, list(near)[:_MOST_COMPARED], 3, _CLOSE_ENOUGH)
+
+
+def _bare(task_id: str) -> str:
+    """Without capitals and the zeros in front of a number."""
+    return _ZEROS.sub("", task_id.casefold())
 
 
 def _alike(one: str, other: str) -> bool:

@@ -1,0 +1,139 @@
+"""What the commands of `ralph tasks` have in common: the file, its problems, ids and output."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TextIO, TypeVar
+
+import click
+
+from ralph.adapters.files import project_dir, state_root
+from ralph.adapters.safe_open import open_regular
+from ralph.adapters.task_edits import note
+from ralph.adapters.task_file import NAME, Listing, TaskFile
+from ralph.cli.params import current_directory
+from ralph.core.redact import redact
+from ralph.errors import ConfigError, StateError
+from ralph.ui.channel import Channel
+from ralph.ui.clean import clean, one_line
+
+_MOST_PROBLEMS = 20
+_MOST_IDS = 200
+_LARGEST = 2 << 20  # bytes of a text from a file: half a line of the task file
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+in_json = click.option("--json", "in_json", is_flag=True, help="Print JSON.")
+
+
+def _task_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """For a shell that completes: the ids there are."""
+    ids = (task.id for task in TaskFile(os.getcwd()).read().backlog.tasks)
+    return [i for i in ids if i.startswith(incomplete)][:_MOST_IDS]
+
+
+def task_argument(function: _Function) -> _Function:
+    """The argument ID."""
+    return click.argument("task_id", metavar="ID", shell_complete=_task_ids)(function)
+
+
+def task_option(flag: str, help_text: str, *, multiple: bool = False) -> Callable[..., Any]:
+    """An option that names a task."""
+    return click.option(
+        flag, metavar="ID", multiple=multiple, shell_complete=_task_ids, help=help_text
+    )
+
+
+# ------------------------------------------------------------------ the file
+
+
+def is_agents(environ: Mapping[str, str]) -> bool:
+    """Whether an agent calls us, within its turn."""
+    return bool(environ.get("RALPH_RUN"))
+
+
+def refuse_agents(environ: Mapping[str, str], what: str) -> None:
+    """Only people and the run itself say what is done: an agent's word is a claim."""
+    if is_agents(environ):
+        raise ConfigError(
+            f"an agent may not {what}: RALPH_RUN is set",
+            "Within a turn say <promise>COMPLETE</promise>; the run checks it.",
+        )
+
+
+def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFile:
+    """The task file of this directory. What a person writes is remembered, so that a run which is
+    under way does not take it for its agent's; of an agent's only a change of status."""
+    workspace = current_directory()
+
+    def witness(old: dict[str, Any], new: dict[str, Any], line: bytes) -> None:
+        if is_agents(environ) and old.get("status") == new.get("status"):
+            return
+        try:
+            note(project_dir(state_root(environ), workspace), str(new["id"]), line)
+        except StateError:
+            if needs_note:
+                raise
+
+    return TaskFile(workspace, witness=witness)
+
+
+def loaded(file: TaskFile) -> Listing:
+    """What the file says; what is wrong with it is told on stderr."""
+    listing = file.load()
+    told = [f"[ralph] {NAME} {problem}" for problem in listing.problems[:_MOST_PROBLEMS]]
+    if len(listing.problems) > len(told):
+        told.append(f"[ralph] {NAME}: {len(listing.problems) - len(told)} more such lines")
+    Channel(sys.stderr, lambda _: None).write([shown(line) for line in told])
+    return listing
+
+
+def needed(file: TaskFile, task_id: str) -> dict[str, Any]:
+    """The task with this id, or an error that names those like it."""
+    record = file.record(task_id)
+    if record is None:
+        raise file.refusal(task_id)
+    return record
+
+
+# ------------------------------------------------------------------ texts
+
+
+def proper(text: str, what: str) -> str:
+    """A text from the command line, if it is one."""
+    with suppress(UnicodeEncodeError):
+        text.encode()
+        return text
+    raise ConfigError(f"{what} is not UTF-8 text", "Convert it: iconv -f latin1 -t utf-8")
+
+
+def read_text(path: str, what: str, stdin: TextIO | None) -> str:
+    """The text of a file, or of standard input for `-`."""
+    try:
+        if path == "-":
+            data = stdin.buffer.read(_LARGEST + 1) if stdin is not None else b""
+        else:
+            with open_regular(path) as file:
+                data = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read {what} {path}: {error.strerror}", "") from error
+    if len(data) > _LARGEST:
+        raise ConfigError(f"{what} is larger than {_LARGEST >> 20} MB", "Name a file in it.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        remedy = "Convert it: iconv -f latin1 -t utf-8"
+        raise ConfigError(f"{what} is not UTF-8 text (byte {error.start})", remedy) from error
+    if "\0" in text:
+        raise ConfigError(f"{what} contains a NUL byte: it is not text", "")
+    return text
+
+
+def shown(text: str) -> str:
+    """What someone wrote, safe on one line of a terminal."""
+    return one_line(redact(clean(text)))
+
+
+def tell(words: str, record: object, *, json_wanted: bool) -> None:
+    """One line for people, or an object for programs."""
+    click.echo(json.dumps(record) if json_wanted else shown(words))
