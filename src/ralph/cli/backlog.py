@@ -118,10 +118,11 @@ def _defaults(loaded: Loaded) -> Loaded:
 def _with_work(plan: Plan, task: str | None, tags: tuple[str, ...], spent: float) -> Plan:
     said = plan.loaded.origins.get("stallAfter") is not None
     stall_after = plan.settings.stall_after if said else _STALL_AFTER
-    return replace(plan, tasks=TaskWork(task, tags, _bounds(plan.settings, spent), stall_after))
+    return replace(plan, tasks=TaskWork(task, tags, bounds_of(plan.settings, spent), stall_after))
 
 
-def _bounds(settings: Settings, spent: float) -> Bounds:
+def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
+    """How much one task, the run and the day may use, by the settings."""
     loop = settings.loop
     day = None if loop.max_cost_per_day is None else DayLimit(loop.max_cost_per_day, spent)
     return Bounds(

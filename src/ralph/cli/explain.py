@@ -50,7 +50,8 @@ def explain(*, schema: bool, in_json: bool) -> None:
 
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
-    """All profiles; the harness with the settings in force, the others with their defaults."""
+    """All profiles, as far as they have any with the settings in force."""
+    from ralph.cli.backlog import bounds_of
     from ralph.cli.planning import limits_of
     from ralph.cli.wiring import patience_of, wording_of
     from ralph.profiles.harness import harness
@@ -62,7 +63,8 @@ def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     settings = loaded.settings
     return (
         harness(limits_of(settings), patience_of(settings), wording_of(settings)),
-        tasks(cast("Workbench", None)),  # only its ladders are shown, nothing is settled
+        # Only its ladders are shown, nothing is settled.
+        tasks(cast("Workbench", None), bounds_of(settings)),
         supervise(),
         reviewed(),
         session(),
