@@ -1,0 +1,243 @@
+"""Checkpoints of the work by git, for a run without a sandbox that can roll back (B §Rollback).
+
+Nothing of a person's is lost: what a restore removes is kept in `refs/ralph/<run>/`, and what git
+cannot keep is left alone or put aside in the run's directory.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters.files import unwritable_state, write_atomically
+from ralph.adapters.git_look import Seen
+from ralph.adapters.git_work import Place, Repository
+from ralph.adapters.process import Starter, start
+from ralph.adapters.task_commit import TaskCommit, patient
+from ralph.core.value import value
+from ralph.core.verdict import Cut
+from ralph.errors import StateError
+
+_RECORD = "apart.json"
+
+
+@value
+class Checkpoint:
+    """The work as it stands: where HEAD is, every file, and the index."""
+
+    head: str  # a commit; "" in a repository without commits
+    branch: str  # refs/heads/x; "" where HEAD is detached
+    tree: str  # untracked files too; ignored ones and `.ralph` not
+    index: str  # a file in the run's directory that holds the index; none if there was none
+
+    def text(self) -> str:
+        """One line of JSON, for the journal."""
+        fields = {"head": self.head, "branch": self.branch, "tree": self.tree}
+        return json.dumps({**fields, "index": self.index})
+
+    @staticmethod
+    def of(text: str) -> "Checkpoint | None":
+        """What `text` wrote; None for ""."""
+        if not text:
+            return None
+        said = json.loads(text)
+        return Checkpoint(said["head"], said["branch"], said["tree"], said["index"])
+
+
+@value
+class Apart:
+    """What a checkpoint knows and git does not keep."""
+
+    apart: frozenset[str]  # other repositories, unreadable files: never touched
+    ignored: frozenset[str]  # never touched, whatever is ignored later
+    modes: Mapping[str, int]  # of changed files
+    exclude: str | None  # the repository's own list of ignored files; None if there was none
+
+
+class WorkTree:
+    """The work tree of a run. Without `begin` it can be looked at only."""
+
+    def __init__(
+        self,
+        workspace: str,
+        environ: Mapping[str, str],
+        run_dir: str,
+        *,
+        starter: Starter = start,
+        watch: Callable[[float], Cut | None] = patient,
+    ) -> None:
+        """`starter` and `watch` are for the user's own commit, whose hooks may take long."""
+        self.workspace = os.path.realpath(workspace)
+        self.environ = environ
+        self.run_dir = os.path.abspath(run_dir)
+        self._starter, self._watch = starter, watch
+        self._left_out: tuple[str, ...] = ()
+        self.refs = f"refs/ralph/{os.path.basename(self.run_dir)}"
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository as it was when the run began, also for a run that goes on."""
+        try:
+            with open(self._pinned, encoding="utf-8") as file:
+                place = Place.of(file.read())
+        except FileNotFoundError:
+            place = git_work.find(self.workspace, self.environ)
+        return Repository(place, self.environ)
+
+    @property
+    def _pinned(self) -> str:
+        return os.path.join(self.run_dir, "git.json")
+
+    @property
+    def start_ref(self) -> str:
+        """What keeps a person's work of before the run; not there if there was none."""
+        return f"{self.refs}/start"
+
+    def check(self) -> None:
+        """A ConfigError, with what to type, if no run can begin here."""
+        git_state.check(self.repository)
+
+    def dirty(self) -> tuple[str, ...]:
+        """What a person has not committed, relative to the workspace; `.ralph` is left out."""
+        place = self.repository.place
+        changed = git_look.look(self.repository).changed
+        return tuple(os.path.relpath(place.path(path), self.workspace) for path in changed)
+
+    def begin(self) -> None:
+        """Keep what was not committed when the run began; a run that goes on finds it kept."""
+        if os.path.exists(self._pinned):
+            return
+        seen = git_look.look(self.repository)
+        if (seen.there or seen.gone or seen.staged) and not self.repository.resolve(self.start_ref):
+            self._keep_start(seen)
+        try:
+            write_atomically(self._pinned, self.repository.place.text(), 0o600)
+        except OSError as error:
+            raise unwritable_state(self.run_dir, error) from error
+
+    def _keep_start(self, seen: Seen) -> None:
+        """As a stash does it: the work tree, on top of HEAD and, where it differs, the index."""
+        tree = git_look.tree_of(self.repository, seen, self.run_dir)
+        parents = [seen.head or self.save(self.empty_tree(), [], "nothing")]
+        if seen.staged:
+            parents.append(self.save(self.repository.identifier("write-tree"), parents, "index"))
+        commit = self.save(tree, parents, "what was not committed when the run began")
+        self.repository.ask("update-ref", self.start_ref, commit)
+
+    def save(self, tree: str, parents: list[str], what: str) -> str:
+        """A commit of a tree, on no branch."""
+        words = [word for parent in parents for word in ("-p", parent)]
+        message = f"ralph: {what}\n".encode("utf-8", "replace")
+        return self.repository.identifier("commit-tree", tree, *words, stdin=message)
+
+    @cached_property
+    def persons_paths(self) -> frozenset[str]:
+        """What a person had changed when the run began, in the work tree or in the index."""
+        said = self.repository.run("rev-parse", "--verify", "--quiet", f"{self.start_ref}^@")
+        base, *index = said.output.decode().split() or [""]
+        trees = (self.start_ref, *index) if base else ()
+        paths = (path for tree in trees for path in self.names(base, tree))
+        return frozenset(path for path in paths if not self.repository.place.is_ours(path))
+
+    def empty_tree(self) -> str:
+        """The tree of nothing."""
+        return self.repository.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
+
+    def names(self, one: str, other: str) -> list[str]:
+        """The paths in which two trees differ."""
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+        return os.fsdecode(self.repository.ask(*words)).split("\0")[:-1]
+
+    def tree(self) -> str:
+        """The work tree now, as a tree in git."""
+        seen = git_look.look(self.repository)
+        return git_look.tree_of(self.repository, seen, self.run_dir)
+
+    def changed(self, since: Checkpoint) -> tuple[str, ...]:
+        """The paths that differ now, sorted, relative to the top of the repository."""
+        tree = self.tree()
+        return tuple(sorted(self.names(since.tree, tree))) if tree != since.tree else ()
+
+    def checkpoint(self) -> Checkpoint:
+        """The work as it stands now. It can be restored until `end`."""
+        seen = git_look.look(self.repository)
+        try:
+            number, directory = self._next()
+            index = os.path.join(directory, "index")
+            git_work.copy_index(self.repository.index, index)
+            tree = git_look.tree_of(self.repository, seen, self.run_dir)
+            if seen.changed or not seen.head:  # otherwise a commit keeps it
+                self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
+            write_atomically(os.path.join(directory, _RECORD), self._record(seen), 0o600)
+        except OSError as error:
+            raise unwritable_state(self.run_dir, error) from error
+        return Checkpoint(seen.head, seen.branch, tree, index)
+
+    def _next(self) -> tuple[int, str]:
+        above = os.path.join(self.run_dir, "checkpoints")
+        os.makedirs(above, mode=0o700, exist_ok=True)
+        number = 1 + max((int(name) for name in os.listdir(above) if name.isdecimal()), default=0)
+        directory = os.path.join(above, str(number))
+        os.mkdir(directory, mode=0o700)
+        return number, directory
+
+    def _record(self, seen: Seen) -> str:
+        blind = git_look.unreadable(self.repository) if seen.blind else []
+        return json.dumps(
+            {
+                "apart": [*seen.apart, *blind],
+                "ignored": seen.ignored,
+                "modes": git_look.modes_of(self.repository, {*seen.there, *seen.staged}),
+                "exclude": self.exclude(),
+            }
+        )
+
+    def exclude(self) -> str | None:
+        """The repository's own list of ignored files, as it is now."""
+        try:
+            with open(self.repository.place.exclude, "rb") as file:
+                return os.fsdecode(file.read())
+        except OSError:
+            return None
+
+    def apart(self, checkpoint: Checkpoint) -> Apart:
+        """What a checkpoint knows and git does not keep."""
+        path = os.path.join(os.path.dirname(checkpoint.index), _RECORD)
+        try:
+            with open(path, encoding="utf-8") as file:
+                said = json.load(file)
+        except (OSError, ValueError) as error:
+            message = f"the checkpoint cannot be read: {path}: {error}"
+            raise StateError(message, f"Git still has it: git log {self.refs}/start") from error
+        kept = frozenset(said["apart"]), frozenset(said["ignored"])
+        return Apart(*kept, said["modes"], said["exclude"])
+
+    def restore(self, to: Checkpoint, label: str) -> str:
+        """Put everything back as it was; the ref that keeps what stood there, "" if nothing
+        differed. Whoever is killed in it calls it again."""
+        from ralph.adapters.checkpoint_restore import Restore
+
+        return Restore(self, to, label)()
+
+    def commit(self, subject: str, task: str, since: Checkpoint) -> tuple[str, str]:
+        """Commit the task: the commit and "", or "" and what git or a hook said against it. With
+        nothing to commit it is the commit that is there."""
+        commit = TaskCommit(self, self._starter, self._watch)
+        made = commit(subject, task, since)
+        self._left_out = commit.left_out(since)
+        return made
+
+    def left_out(self) -> tuple[str, ...]:
+        """A person's files that the agent changed, and repositories that it made: the last commit
+        left them out, relative to the top of the repository."""
+        return self._left_out
+
+    def end(self) -> None:
+        """The run is over: only what restores have saved is kept."""
+        pattern = (f"{self.refs}/start", f"{self.refs}/checkpoint-*")
+        refs = self.repository.ask("for-each-ref", "--format=delete %(refname)", *pattern)
+        if refs:
+            self.repository.ask("update-ref", "--stdin", stdin=refs)
+        shutil.rmtree(os.path.join(self.run_dir, "checkpoints"), ignore_errors=True)

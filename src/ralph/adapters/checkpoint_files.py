@@ -1,0 +1,227 @@
+"""Files on their way back to a checkpoint, as git would check them out. What git does not keep and
+is in the way is put aside, never deleted."""
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+
+from ralph.adapters import git_work
+from ralph.adapters.git_look import is_among
+from ralph.adapters.git_work import Repository
+from ralph.core.value import value
+from ralph.errors import StateError
+
+_RULES = frozenset({".gitignore", ".gitattributes"})
+_LINK = "160000"  # the mode of a repository in a tree
+NOTHING = "000000"
+_LOCKED_FOR = 5.0
+
+
+@value
+class Entry:
+    """A path in which two trees differ: what it is now, and what it was."""
+
+    path: str
+    mode: str
+    identifier: str
+    old_mode: str
+    old_identifier: str
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it says what git ignores, or what it does to files."""
+        return os.path.basename(self.path) in _RULES
+
+
+@value
+class Files:
+    """Where files come from and go to; `spared` is never removed."""
+
+    repository: Repository
+    workspace: str
+    run_dir: str
+    aside: str
+    spared: Collection[str]
+    modes: Mapping[str, int]
+
+    def put_aside(self, paths: Iterable[str]) -> None:
+        """Move what git cannot keep into the run's directory."""
+        for path in paths:
+            source = self.repository.place.path(path.rstrip("/"))
+            if not os.path.lexists(source):
+                continue
+            target = os.path.join(self.aside, path.rstrip("/"))
+            while os.path.lexists(target):
+                target += "~"
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            make_usable(os.path.dirname(source))
+            shutil.move(source, target)
+            self._remove_empty(os.path.dirname(source))
+
+    def put_back(self, differing: list[Entry]) -> None:
+        """Remove what was not there, write what was."""
+        written = [entry for entry in differing if entry.old_mode != NOTHING]
+        for entry in differing:
+            if entry.old_mode == NOTHING and not is_among(entry.path, self.spared):
+                self._remove(entry)
+        for entry in written:
+            self._make_way(entry)
+        moved = [entry for entry in written if entry.mode == entry.old_mode == _LINK]
+        self._write([entry for entry in written if entry not in moved])
+        for entry in moved:
+            self._put_link_back(entry)
+
+    def put_modes_back(self) -> None:
+        """Those that git does not keep."""
+        for name, mode in self.modes.items():
+            path = self.repository.place.path(name)
+            found = os.lstat(path).st_mode if os.path.lexists(path) else 0
+            if stat.S_ISREG(found) and stat.S_IMODE(found) != mode:
+                os.chmod(path, mode)
+
+    def _remove(self, entry: Entry) -> None:
+        if entry.mode == _LINK:
+            self.put_aside([entry.path])
+            return
+        path = self.repository.place.path(entry.path)
+        self._make_usable_above(path)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(path)
+        self._remove_empty(os.path.dirname(path))
+
+    def _remove_empty(self, directory: str) -> None:
+        """Directories that became empty go, up to the workspace."""
+        while len(directory) > len(self.repository.place.top):
+            if os.path.join(self.workspace, "").startswith(os.path.join(directory, "")):
+                return
+            try:
+                os.rmdir(directory)
+            except OSError:
+                return  # not empty, or gone
+            directory = os.path.dirname(directory)
+
+    def _make_way(self, entry: Entry) -> None:
+        """Put aside what git does not see and would delete, a directory with all that is in it."""
+        path = self.repository.place.path(entry.path)
+        self._make_usable_above(path)
+        parts = entry.path.split("/")
+        for depth in range(1, len(parts)):
+            above = self.repository.place.path("/".join(parts[:depth]))
+            if os.path.lexists(above) and not _is_directory(above):
+                self.put_aside(["/".join(parts[:depth])])
+        unseen = entry.mode == NOTHING and os.path.lexists(path)
+        if entry.old_mode != _LINK and (unseen or _is_directory(path)):
+            self.put_aside([entry.path])
+
+    def _make_usable_above(self, path: str) -> None:
+        above = os.path.dirname(path)
+        while len(above) >= len(self.repository.place.top):
+            if _is_directory(above) and not os.access(above, os.W_OK | os.X_OK):
+                make_usable(above)
+            above = os.path.dirname(above)
+
+    def _write(self, entries: list[Entry]) -> None:
+        """Let git write the files, as it would check them out."""
+        if not entries:
+            return
+        with git_work.scratch(self.run_dir) as directory:
+            index = os.path.join(directory, "index")
+            lines = index_lines(entries)
+            self.repository.ask("update-index", "-z", "--index-info", stdin=lines, index=index)
+            words = ("checkout-index", "--all", "--force", "--quiet")
+            done = self.repository.run(*words, index=index)
+        if done.code != 0:
+            raise StateError(done.said)
+
+    def _put_link_back(self, entry: Entry) -> None:
+        """A submodule goes back to its commit; what is changed in it stays."""
+        path = self.repository.place.path(entry.path)
+        if os.path.lexists(os.path.join(path, ".git")):
+            words = ("reset", "--quiet", "--keep", entry.old_identifier)
+            done = git_work.call(words, path, self.repository.environ)
+            if done.code != 0:
+                raise StateError(f"{entry.path}: {done.said}")
+
+
+def put_index_back(saved: str, index: str) -> None:
+    """As git does it: the lock is made, then takes the place of the index."""
+    new = f"{index}.ralph"
+    if content(index) == content(saved):
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        return
+    lock = f"{index}.lock"
+    if not _is_same(new, lock):  # otherwise we were killed while we had it
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        if os.path.exists(saved):
+            git_work.copy_index(saved, new)
+        else:
+            open(new, "xb").close()
+        _lock(new, lock)
+    if os.path.exists(saved):
+        os.rename(lock, index)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(index)
+        os.unlink(lock)
+    os.unlink(new)
+
+
+def _lock(new: str, lock: str) -> None:
+    deadline = time.monotonic() + _LOCKED_FOR
+    while True:
+        try:
+            os.link(new, lock)
+        except FileExistsError:
+            if time.monotonic() >= deadline:
+                os.unlink(new)
+                why = f"another git is at work; if there is none: rm {lock}"
+                raise StateError(why) from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def index_lines(entries: Iterable[Entry]) -> bytes:
+    """What they were, as `git update-index --index-info` reads it."""
+    return b"".join(
+        f"{each.old_mode} {each.old_identifier}\t".encode() + os.fsencode(each.path) + b"\0"
+        for each in entries
+    )
+
+
+def content(path: str) -> bytes | None:
+    """All of a file; None if there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _is_directory(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False
+
+
+def make_usable(path: str) -> bool:
+    """Let the owner read a file, and change a directory; whether that was needed."""
+    try:
+        found = os.lstat(path).st_mode
+        needed = 0o700 if stat.S_ISDIR(found) else 0o400 if stat.S_ISREG(found) else 0
+        if found & needed == needed:
+            return False
+        os.chmod(path, found | needed)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,254 @@
+"""The way back to a checkpoint. First what stands there is saved, then HEAD, the rules of what is
+ignored, the files and last the index are put back: whoever is killed begins again."""
+
+import os
+from typing import TYPE_CHECKING
+
+from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters.checkpoint_files import (
+    NOTHING,
+    Entry,
+    Files,
+    content,
+    index_lines,
+    make_usable,
+    put_index_back,
+)
+from ralph.adapters.git_look import Seen, is_among
+from ralph.core.value import value
+from ralph.errors import StateError
+
+if TYPE_CHECKING:
+    from ralph.adapters.checkpoint import Checkpoint, WorkTree
+
+
+@value
+class Kept:
+    """A commit that a restore made before it began."""
+
+    ref: str
+    tree: str
+    parents: tuple[str, ...]
+
+
+class Restore:
+    """One way back. Nothing that was ignored at the checkpoint is touched, nor `.ralph`."""
+
+    def __init__(self, work: "WorkTree", to: "Checkpoint", label: str) -> None:
+        self._work, self._to, self._label = work, to, label
+        self._repository, self._place = work.repository, work.repository.place
+        self._apart = work.apart(to)
+        self._files = Files(
+            work.repository,
+            work.workspace,
+            work.run_dir,
+            os.path.join(work.run_dir, "aside", label),
+            self._apart.ignored | self._apart.apart,
+            self._apart.modes,
+        )
+        self._ref = ""
+
+    def __call__(self) -> str:
+        try:
+            return self._all()
+        except OSError as error:
+            where = error.filename or self._place.top
+            raise self._failure(f"{os.fsdecode(where)}: {error.strerror}") from error
+        except StateError as error:
+            raise self._failure(error.message) from error
+
+    def _failure(self, why: str) -> StateError:
+        kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
+        remedy = f"Mend it, then go on; or put it back yourself: git read-tree {self._to.tree}"
+        return StateError(f"cannot go back to the checkpoint: {why}{kept}", remedy)
+
+    def _all(self) -> str:
+        seen = self._look()
+        tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
+        kept = self._kept()
+        if self._is_there(seen, tree):
+            return kept[-1].ref if kept else ""
+        differing = self._differing(tree)
+        self._ref = self._save(seen, tree, differing, kept)
+        git_state.forget(self._repository)
+        self._put_head_back(seen)
+        if self._put_rules_back(seen, differing):
+            old, seen = tree, self._look()
+            tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
+            self._save_also(old, tree)
+            differing = self._differing(tree)
+        self._files.put_aside(path for path in seen.apart if not is_among(path, self._apart.apart))
+        self._files.put_back(differing)
+        self._files.put_modes_back()
+        put_index_back(self._to.index, self._repository.index)
+        return self._ref
+
+    # What is there
+
+    def _look(self) -> Seen:
+        """What is there; what an agent made unreadable is readable first."""
+        seen = git_look.look(self._repository)
+        while seen.blind and self._make_readable():
+            seen = git_look.look(self._repository)
+        return seen
+
+    def _make_readable(self) -> bool:
+        found = git_look.unreadable(self._repository)
+        spared = self._apart.ignored | self._apart.apart
+        mended = [
+            make_usable(self._place.path(path)) for path in found if not is_among(path, spared)
+        ]
+        return any(mended)
+
+    def _is_there(self, seen: Seen, tree: str) -> bool:
+        to = self._to
+        return (
+            (seen.head, seen.branch, tree) == (to.head, to.branch, to.tree)
+            and not git_state.under_way(self._place.git_dir)
+            and self._work.exclude() == self._apart.exclude
+            and all(is_among(path, self._apart.apart) for path in seen.apart)
+            and not self._new_rules(seen)
+            and not self._inner_repositories()
+            and self._has_same_index()
+        )
+
+    def _has_same_index(self) -> bool:
+        """Whether the index says the same, whatever times it holds."""
+        now, then = (content(path) for path in (self._repository.index, self._to.index))
+        if now == then:
+            return True
+        if now is None or then is None:
+            return False
+        words = ("ls-files", "--stage", "-v", "-z")
+        old = self._repository.ask(*words, index=self._to.index)
+        return self._repository.ask(*words) == old
+
+    def _differing(self, tree: str, to: str = "") -> list[Entry]:
+        if tree == (to or self._to.tree):
+            return []
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to or self._to.tree)
+        parts = os.fsdecode(self._repository.ask(*words)).split("\0")[:-1]
+        return [_entry(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+
+    def _new_rules(self, seen: Seen) -> list[str]:
+        """Rules that hide themselves, new in a directory of the work: they would hide more."""
+        found = [
+            path
+            for path in seen.ignored
+            if os.path.basename(path) == ".gitignore" and not is_among(path, self._apart.ignored)
+        ]
+        above = {path: os.path.dirname(path) for path in found}
+        known = self._directories({directory for directory in above.values() if directory})
+        return [path for path, directory in above.items() if not directory or directory in known]
+
+    def _directories(self, names: set[str]) -> set[str]:
+        """Those of them that were in the work at the checkpoint."""
+        if not names:
+            return set()
+        words = ("ls-tree", "-d", "-z", "--name-only", self._to.tree, *sorted(names))
+        return set(os.fsdecode(self._repository.ask(*words)).split("\0"))
+
+    def _inner_repositories(self) -> list[str]:
+        """`.git` between the workspace and the top: an agent made it, or git had found it first."""
+        found, path = [], self._work.workspace
+        while path != self._place.top and len(path) > len(self._place.top):
+            if os.path.lexists(os.path.join(path, ".git")):
+                found.append(os.path.relpath(os.path.join(path, ".git"), self._place.top))
+            path = os.path.dirname(path)
+        return found
+
+    # Saving it
+
+    def _kept(self) -> list[Kept]:
+        """What this restore has saved before it was killed, in order."""
+        name = f"{self._work.refs}/{self._label}"
+        form = "--format=%(refname) %(tree) %(parent)"
+        said = self._repository.ask("for-each-ref", form, "--sort=version:refname", f"{name}*")
+        found = [line.split(" ") for line in said.decode().splitlines()]
+        return [
+            Kept(ref, tree, tuple(parents))
+            for ref, tree, *parents in found
+            if ref == name or ref.startswith(f"{name}.")
+        ]
+
+    def _save(self, seen: Seen, tree: str, differing: list[Entry], kept: list[Kept]) -> str:
+        """The ref that keeps what stands there: a new one, unless nothing is new to an older."""
+        tips = [seen.head]
+        if self._to.branch and seen.branch != self._to.branch:
+            tips.append(self._repository.resolve(self._to.branch))
+        parents = list(dict.fromkeys(tip for tip in tips if tip))
+        for old in reversed(kept):
+            if self._knows(old, tree, differing, parents):
+                return old.ref
+        ref = f"{self._work.refs}/{self._label}" + (f".{len(kept)}" if kept else "")
+        what = f"what stood there before {self._label} was undone"
+        self._repository.ask("update-ref", ref, self._work.save(tree, parents, what))
+        return ref
+
+    def _knows(self, old: Kept, tree: str, differing: list[Entry], parents: list[str]) -> bool:
+        """Whether all that is there is of the checkpoint or of what was saved."""
+        if not {*parents} <= {*old.parents, self._to.head}:
+            return False
+        others = {entry.path for entry in self._differing(tree, old.tree)}
+        return not any(each.path in others and each.mode != NOTHING for each in differing)
+
+    def _save_also(self, old: str, tree: str) -> None:
+        """Add what came to light when the rules were put back to what was saved."""
+        saved = self._repository.identifier("rev-parse", f"{self._ref}^{{tree}}")
+        come = [each for each in self._differing(saved, tree) if each.mode == NOTHING]
+        if not come or tree == old:
+            return
+        with git_work.scratch(self._work.run_dir) as directory:
+            index = os.path.join(directory, "index")
+            self._repository.ask("read-tree", saved, index=index)
+            self._repository.ask(
+                "update-index", "-z", "--index-info", stdin=index_lines(come), index=index
+            )
+            whole = self._repository.identifier("write-tree", index=index)
+        parents = self._repository.identifier("rev-parse", f"{self._ref}^@").split()
+        what = f"what stood there before {self._label} was undone"
+        self._repository.ask("update-ref", self._ref, self._work.save(whole, parents, what))
+
+    # Putting it back
+
+    def _put_head_back(self, seen: Seen) -> None:
+        to, reflog = self._to, ("-m", "ralph: restore")
+        if not to.branch:
+            if seen.branch or seen.head != to.head:
+                self._repository.ask("update-ref", "--no-deref", *reflog, "HEAD", to.head)
+            return
+        if to.head:
+            if self._repository.resolve(to.branch) != to.head:
+                self._repository.ask("update-ref", *reflog, to.branch, to.head)
+        elif self._repository.resolve(to.branch):
+            self._repository.ask("update-ref", "-d", *reflog, to.branch)
+        if seen.branch != to.branch:
+            self._repository.ask("symbolic-ref", *reflog, "HEAD", to.branch)
+
+    def _put_rules_back(self, seen: Seen, differing: list[Entry]) -> bool:
+        """The old rules say what is ignored; whether they were others."""
+        rules = [entry for entry in differing if entry.is_rule]
+        hidden = self._new_rules(seen)
+        inner = self._inner_repositories()
+        changed = self._work.exclude() != self._apart.exclude
+        if changed:
+            self._put_exclude_back()
+        self._files.put_aside((*hidden, *inner))
+        self._files.put_back(rules)
+        return bool(rules or hidden or inner or changed)
+
+    def _put_exclude_back(self) -> None:
+        path, text = self._place.exclude, self._apart.exclude
+        if text is None:
+            os.unlink(path)
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        temporary = f"{path}.ralph"
+        with open(temporary, "wb") as file:
+            file.write(os.fsencode(text))
+        os.replace(temporary, path)
+
+
+def _entry(fields: str, path: str) -> Entry:
+    mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
+    return Entry(path, mode, identifier, old_mode, old_identifier)

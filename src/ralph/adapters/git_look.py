@@ -1,0 +1,182 @@
+"""One look at the work tree: where HEAD is, what differs from the index, what git leaves alone."""
+
+import os
+import stat
+from collections.abc import Collection, Iterable
+
+from ralph.adapters.git_work import Repository, copy_index, scratch
+from ralph.core.value import value
+from ralph.errors import StateError
+
+_STATUS = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
+_STATUS += ("--ignored=matching", "--no-renames", "--no-ahead-behind", "--ignore-submodules=dirty")
+_FIELDS = {"1": 8, "u": 10, "?": 1, "!": 1}  # before the path
+_ORDINARY = (0o644, 0o755)
+
+
+@value
+class Seen:
+    """The work tree now; every path is relative to the top."""
+
+    head: str
+    branch: str
+    there: tuple[str, ...] = ()  # new or changed since it was staged
+    gone: tuple[str, ...] = ()  # in the index only
+    staged: tuple[str, ...] = ()  # another in the index than in the commit
+    apart: tuple[str, ...] = ()  # what git cannot keep: other repositories, unreadable files
+    ignored: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()  # of `.ralph`, whatever was changed there
+    blind: bool = False  # something could not be read
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Everything that is not as in the commit."""
+        return tuple(sorted({*self.there, *self.gone, *self.staged, *self.apart}))
+
+
+def look(repository: Repository) -> Seen:
+    """Ask git once."""
+    done = repository.run(*_STATUS)
+    if done.code != 0:
+        raise StateError(f"git status: {done.said}", "Try: git status")
+    found = _Entries(repository)
+    for entry in os.fsdecode(done.output).split("\0"):
+        found.take(entry)
+    blind = found.blind or "Permission denied" in done.said
+    lists = (found.there, found.gone, found.staged, found.apart, found.ignored, found.records)
+    return Seen(found.head, found.branch, *(tuple(paths) for paths in lists), blind)
+
+
+class _Entries:
+    """The entries of a status, by what is to be done about them."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._place = repository.place
+        self.head = self.branch = ""
+        self.there: list[str] = []
+        self.gone: list[str] = []
+        self.staged: list[str] = []
+        self.apart: list[str] = []
+        self.ignored: list[str] = []
+        self.records: list[str] = []
+        self.blind = False
+
+    def take(self, entry: str) -> None:
+        kind = entry[:1]
+        if kind == "#":
+            self._header(entry)
+        elif kind in _FIELDS:
+            fields = entry.split(" ", _FIELDS[kind])
+            self._path(kind, fields[1], fields[-1])
+
+    def _header(self, entry: str) -> None:
+        _, name, *rest = entry.split(" ", 2)
+        if name == "branch.oid" and rest != ["(initial)"]:
+            self.head = rest[0]
+        elif name == "branch.head" and rest != ["(detached)"]:
+            self.branch = f"refs/heads/{rest[0]}"
+
+    def _path(self, kind: str, how: str, path: str) -> None:
+        if self._place.is_ours(path):
+            self.records += [path] if kind != "!" else []
+        elif kind == "!":
+            self.ignored.append(path)
+        elif kind == "?":
+            self._untracked(path)
+        else:
+            self.staged += [path] if how[0] != "." or kind == "u" else []
+            self._tracked(path, how[1] if kind == "1" else "u")
+
+    def _tracked(self, path: str, how: str) -> None:
+        if how == ".":
+            return
+        found = _readable(self._place.path(path))
+        if found is None or how == "D":
+            self.gone.append(path)
+        elif found:
+            self.there.append(path)
+        else:
+            self.blind = True
+
+    def _untracked(self, path: str) -> None:
+        if path.endswith("/"):
+            self.apart.append(path)
+        elif _readable(self._place.path(path)):
+            self.there.append(path)
+        else:
+            self.blind = True
+            self.apart.append(path)
+
+
+def _readable(path: str) -> bool | None:
+    """Whether git can read what is there; None for nothing, or a pipe, which it cannot keep."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return None if isinstance(error, NotADirectoryError) else False
+    if stat.S_ISREG(mode):
+        return os.access(path, os.R_OK)
+    return True if stat.S_ISLNK(mode) or stat.S_ISDIR(mode) else None
+
+
+def tree_of(repository: Repository, seen: Seen, run_dir: str) -> str:
+    """The work tree as a tree in git; the real index is only read."""
+    with scratch(run_dir) as directory:
+        index = os.path.join(directory, "index")
+        copy_index(repository.index, index)
+        _forget_records(repository, index)
+        done = repository.stage(index, seen.gone, seen.there)
+        if done.code != 0:
+            raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
+        return repository.identifier("write-tree", index=index)
+
+
+def _forget_records(repository: Repository, index: str) -> None:
+    """What git keeps of `.ralph` is no part of the work. Seldom there: so look before asking."""
+    name = os.fsencode(repository.place.records)
+    try:
+        with open(index, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return
+    if name in data or data[4:8] == b"\0\0\0\4":  # version 4 does not spell names out
+        words = ("rm", "-r", "--cached", "--quiet", "--force", "--ignore-unmatch", "--")
+        repository.ask(*words, f":(top,literal){repository.place.records}", index=index)
+
+
+def modes_of(repository: Repository, paths: Iterable[str]) -> dict[str, int]:
+    """The modes of those files whose mode git does not keep."""
+    modes: dict[str, int] = {}
+    for path in paths:
+        try:
+            found = os.lstat(repository.place.path(path)).st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(found) and stat.S_IMODE(found) not in _ORDINARY:
+            modes[path] = stat.S_IMODE(found)
+    return modes
+
+
+def unreadable(repository: Repository) -> list[str]:
+    """What nobody can look into; directories end in a slash."""
+    place, found = repository.place, []
+    for folder, folders, names in os.walk(place.top):
+        inner = os.path.relpath(folder, place.top)
+        paths = {name: os.path.normpath(os.path.join(inner, name)) for name in (*folders, *names)}
+        folders[:] = [name for name in folders if name != ".git" and not place.is_ours(paths[name])]
+        found += [f"{paths[each]}/" for each in folders if not _is_open(place.path(paths[each]))]
+        found += [paths[each] for each in names if _readable(place.path(paths[each])) is False]
+    return found
+
+
+def _is_open(directory: str) -> bool:
+    return os.path.islink(directory) or os.access(directory, os.R_OK | os.X_OK)
+
+
+def is_among(path: str, kept: Collection[str]) -> bool:
+    """Whether a path is one of these, or in a directory of these (which end in a slash)."""
+    parts = path.rstrip("/").split("/")
+    above = ("/".join(parts[:depth]) + "/" for depth in range(1, len(parts) + 1))
+    return path in kept or any(directory in kept for directory in above)

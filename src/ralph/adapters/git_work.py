@@ -1,0 +1,220 @@
+"""Git as the host asks it about the work: by argument vectors, without prompts or hooks, and deaf
+to what an agent may have put into the repository's settings since the run began."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from ralph.core.value import value
+from ralph.errors import ConfigError, StateError
+
+# They would lead git elsewhere, or change what a path means.
+_ELSEWHERE = frozenset(
+    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"}
+    | {"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_IMPLICIT_WORK_TREE"}
+    | {"GIT_GRAFT_FILE", "GIT_SHALLOW_FILE", "GIT_REPLACE_REF_BASE", "GIT_QUARANTINE_PATH"}
+    | {"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS"}
+    | {"GIT_ICASE_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_REFLOG_ACTION", "GIT_INDEX_VERSION"}
+    | {"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GPG_TTY"}
+)
+_QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":"}
+# Who saves what stood there; a task's own commit is the user's.
+_RALPH = {
+    f"GIT_{who}_{what}": text
+    for who in ("AUTHOR", "COMMITTER")
+    for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
+}
+_DEAF = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false")
+_DEAF += ("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
+# What decides which files there are and what is in them, and its value where nobody set it.
+_SHAPING = {
+    "core.autocrlf": "false",
+    "core.eol": "native",
+    "core.filemode": "true",
+    "core.symlinks": "true",
+    "core.ignorecase": "false",
+    "core.excludesfile": "",
+    "core.attributesfile": "",
+}
+
+
+@value
+class Done:
+    """How a git command ended."""
+
+    code: int
+    output: bytes
+    said: str
+
+
+@value
+class Place:
+    """Where a repository is, as it was when the run began."""
+
+    top: str
+    git_dir: str
+    exclude: str  # its own list of ignored files
+    records: str  # `.ralph` of the workspace, relative to the top
+    zeros: str  # the id of nothing
+    settings: tuple[str, ...]
+
+    def path(self, name: str) -> str:
+        """A file of the work tree, absolute."""
+        return os.path.join(self.top, name)
+
+    def is_ours(self, name: str) -> bool:
+        """Whether it is of `.ralph`, which is no part of the work."""
+        return name == self.records or name.startswith(f"{self.records}/")
+
+    def text(self) -> str:
+        """As JSON, for a run that goes on later."""
+        fields = (self.top, self.git_dir, self.exclude, self.records, self.zeros, self.settings)
+        return json.dumps(fields)
+
+    @staticmethod
+    def of(text: str) -> "Place":
+        """What `text` wrote."""
+        *fields, settings = json.loads(text)
+        return Place(*fields, tuple(settings))
+
+
+def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what leads git elsewhere, prompts or opens an editor."""
+    kept = {name: text for name, text in environ.items() if name not in _ELSEWHERE}
+    return {**kept, **_QUIET}
+
+
+def call(
+    arguments: Iterable[str], cwd: str, environ: Mapping[str, str], stdin: bytes | None = None
+) -> Done:
+    """Run git to its end. A Ctrl+C in the terminal does not reach it: nothing is left half done."""
+    try:
+        done = subprocess.run(
+            ("git", *arguments),
+            cwd=cwd,
+            env=environ,
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+            check=False,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Done(127, b"", f"cannot run git in {cwd}: {error.strerror}")
+    return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
+
+
+def find(workspace: str, environ: Mapping[str, str]) -> Place:
+    """The repository that the workspace is in; a ConfigError where there is none to work in."""
+    environ = {**clean_environ(environ), "LC_ALL": "C"}
+    words = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir")
+    words += ("--git-path", "info/exclude", "--show-object-format")
+    done = call(words, workspace, environ)
+    if done.code == 127:
+        raise ConfigError(f"git is needed to roll back: {done.said}", "Install git.")
+    if done.code != 0:
+        raise _no_work_tree(workspace, done.said)
+    top, git_dir, exclude, kind = os.fsdecode(done.output).splitlines()
+    records = os.path.relpath(os.path.join(os.path.realpath(workspace), ".ralph"), top)
+    zeros = "0" * (64 if kind == "sha256" else 40)
+    return Place(top, git_dir, exclude, records, zeros, _settings(workspace, environ))
+
+
+def _no_work_tree(workspace: str, said: str) -> ConfigError:
+    if "not a git repository" in said:
+        message = f"{workspace} is in no git repository: there would be no way back"
+        return ConfigError(message, 'Try: git init && git add -A && git commit -m "Begin"')
+    if "must be run in a work tree" in said:
+        return ConfigError(
+            f"{workspace} is in a repository without files (bare, or its .git directory)",
+            "Work in a clone of it: git clone REPOSITORY",
+        )
+    return ConfigError(f"git cannot work in {workspace}: {said}", "Try: git status")
+
+
+def _settings(workspace: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What shapes the work tree, said on the command line so that nobody can change it later."""
+    pattern = f"^({'|'.join(_SHAPING)})$".replace(".", r"\.")
+    said = call(("config", "-z", "--get-regexp", pattern), workspace, environ).output
+    found = dict(_SHAPING)
+    home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", ""), ".config")
+    if os.path.isabs(home):
+        found["core.excludesfile"] = os.path.join(home, "git", "ignore")
+        found["core.attributesfile"] = os.path.join(home, "git", "attributes")
+    for entry in os.fsdecode(said).split("\0")[:-1]:
+        name, has_value, text = entry.partition("\n")
+        found[name] = text if has_value else "true"
+    return tuple(f"{name}={text}" for name, text in found.items())
+
+
+class Repository:
+    """A repository to ask and to change; what fails is a StateError with git's own words."""
+
+    def __init__(self, place: Place, environ: Mapping[str, str]) -> None:
+        self.place = place
+        self.environ = clean_environ(environ)
+        kept = {"GIT_DIR": place.git_dir, "GIT_WORK_TREE": place.top, "LC_ALL": "C"}
+        self._environ = {**self.environ, **kept, **_RALPH, "GIT_OPTIONAL_LOCKS": "0"}
+        pairs = (("-c", setting) for setting in (*_DEAF, *place.settings))
+        self._options = tuple(word for pair in pairs for word in pair)
+
+    @property
+    def index(self) -> str:
+        """The real index."""
+        return os.path.join(self.place.git_dir, "index")
+
+    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> Done:
+        """Run a command, with another index if one is named."""
+        environ = {**self._environ, "GIT_INDEX_FILE": index} if index else self._environ
+        return call((*self._options, *words), self.place.top, environ, stdin)
+
+    def ask(self, *words: str, stdin: bytes | None = None, index: str = "") -> bytes:
+        """What a command prints; a StateError if it fails."""
+        done = self.run(*words, stdin=stdin, index=index)
+        if done.code != 0:
+            said = done.said or f"it exited with code {done.code}"
+            raise StateError(f"git {words[0]}: {said}", f"Try: git -C {self.place.top} status")
+        return done.output
+
+    def identifier(self, *words: str, stdin: bytes | None = None, index: str = "") -> str:
+        """The one word that a command prints."""
+        return self.ask(*words, stdin=stdin, index=index).decode().strip()
+
+    def resolve(self, name: str) -> str:
+        """The object of that name; "" if there is none."""
+        return self.run("rev-parse", "--verify", "--quiet", name).output.decode().strip()
+
+    def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> Done:
+        """Make an index agree with the work tree about these paths."""
+        removed = b"".join(f"0 {self.place.zeros}\t".encode() + name for name in _ended(gone))
+        added = b"".join(_ended(there))
+        if removed:
+            done = self.run("update-index", "-z", "--index-info", stdin=removed, index=index)
+            if done.code != 0 or not added:
+                return done
+        words = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        return self.run(*words, stdin=added, index=index) if added else Done(0, b"", "")
+
+
+def _ended(names: Iterable[str]) -> Iterator[bytes]:
+    return (os.fsencode(name) + b"\0" for name in names)
+
+
+@contextmanager
+def scratch(directory: str) -> Iterator[str]:
+    """A directory for an index of our own, gone afterwards."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="git-", dir=directory) as path:
+        yield path
+
+
+def copy_index(source: str, target: str) -> None:
+    """Copy an index, if there is one. Its time goes with it: git takes a file that is younger than
+    the index for one that may have changed since."""
+    try:
+        shutil.copy2(source, target)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,132 @@
+"""A task's commit: everything that changed and the records, without what a person had changed
+before the run. The user's own hooks run, and may refuse it (ADR 8, ADR 21)."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ralph.adapters import git_look
+from ralph.adapters.git_look import Seen
+from ralph.adapters.git_work import Done
+from ralph.adapters.process import Command, Starter, start
+from ralph.core.value import value
+from ralph.core.verdict import Cut
+
+if TYPE_CHECKING:
+    from ralph.adapters.checkpoint import Checkpoint, WorkTree
+
+_RECORDS = ("tasks.jsonl", "progress.jsonl", "learning.jsonl")
+_LONGEST = 200
+_MOST_SAID = 64 << 10  # bytes of a refusal
+# Git tidies up after some commits; in the background it would be ended with the commit.
+_OPTIONS = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
+_COMMIT = (*_OPTIONS, "commit", "--quiet", "--no-status", "--cleanup=whitespace")
+
+
+def in_one_line(text: str) -> str:
+    """A text as the subject of a commit."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(plain.split())[:_LONGEST].rstrip()
+
+
+def patient(seconds: float) -> Cut | None:
+    """Hooks of users may run all their tests; one that waits for somebody waits in vain."""
+    return Cut("the commit's hooks took an hour", grace=5.0) if seconds >= 3600 else None
+
+
+@value
+class TaskCommit:
+    """How a task is committed. `watch` is asked every 250 ms with the seconds since the start."""
+
+    work: "WorkTree"
+    start: Starter = start
+    watch: Callable[[float], Cut | None] = patient
+
+    def __call__(self, subject: str, task: str, since: "Checkpoint") -> tuple[str, str]:
+        """The commit and "", or "" and what was said against it; what a killed run committed is
+        found again."""
+        seen = git_look.look(self.work.repository)
+        trailers = self._trailers(task)
+        made = self._made(trailers, since, seen)
+        if made:
+            return made, ""
+        taken = self._taken(seen)
+        done = self._stage(seen, taken)
+        if done.code != 0:
+            return "", done.said
+        staged = self._staged(seen)
+        if not staged & taken:
+            return seen.head, ""  # nothing is left to commit
+        message = ("-m", in_one_line(subject) or in_one_line(task), "-m", trailers)
+        refusal = self._commit(message, only=staged & taken if staged - taken else frozenset())
+        return ("", refusal) if refusal else (self.work.repository.resolve("HEAD"), "")
+
+    def _trailers(self, task: str) -> str:
+        run = os.path.basename(self.work.run_dir)
+        return f"Ralph-Run: {run}\nRalph-Task: {in_one_line(task)}"
+
+    def _made(self, trailers: str, since: "Checkpoint", seen: Seen) -> str:
+        """The commit that this task has already; "" if none."""
+        if seen.head in ("", since.head):
+            return ""
+        words = ("-z", "--no-show-signature", "--format=%H%n%(trailers:only,unfold)")
+        range_ = f"{since.head}..{seen.head}" if since.head else seen.head
+        said = self.work.repository.ask("log", *words, range_).decode("utf-8", "replace")
+        for entry in said.split("\0"):
+            commit, *lines = entry.split("\n")
+            if {*trailers.split("\n")} <= {*lines}:
+                return commit
+        return ""
+
+    def _taken(self, seen: Seen) -> frozenset[str]:
+        """What goes into the commit."""
+        above = self.work.repository.place.records
+        records = {f"{above}/{name}" for name in _RECORDS} & {*seen.records}
+        work = {*seen.there, *seen.gone, *seen.staged} - self.work.persons_paths
+        return frozenset(work | records)
+
+    def _stage(self, seen: Seen, taken: frozenset[str]) -> Done:
+        repository = self.work.repository
+        here = [path for path in seen.records if os.path.lexists(repository.place.path(path))]
+        there = taken & {*seen.there, *here}
+        gone = taken & {*seen.gone, *seen.records} - there
+        return repository.stage(repository.index, sorted(gone), sorted(there))
+
+    def _staged(self, seen: Seen) -> frozenset[str]:
+        """What would be committed now, whoever staged it."""
+        words = ("diff-index", "--cached", "--name-only", "--no-renames", "-z")
+        base = seen.head or self.work.empty_tree()
+        said = os.fsdecode(self.work.repository.ask(*words, base))
+        return frozenset(said.split("\0")[:-1])
+
+    def _commit(self, message: tuple[str, ...], only: frozenset[str]) -> str:
+        """What was said against it; "" if it is made. With `only`, what else is staged stays so."""
+        repository = self.work.repository
+        words = ("--only", "--pathspec-from-file=-", "--pathspec-file-nul") if only else ()
+        paths = b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in sorted(only))
+        argv = ("git", *_COMMIT, *message, *words)
+        command = Command(argv, repository.place.top, repository.environ, paths or None)
+        try:
+            with tempfile.TemporaryFile() as output:
+                child = self.start(command, log=output)
+                ended = child.wait(lambda: self.watch(child.seconds()))
+                output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_SAID))
+                said = output.read().decode("utf-8", "replace").strip()
+        except (OSError, ValueError) as error:
+            return f"git: {getattr(error, 'strerror', error)}"
+        if ended.code == 0:
+            return ""
+        cut = f"{ended.cut.why}\n" if ended.cut else ""
+        return cut + (said or f"git commit exited with code {ended.code}")
+
+    def left_out(self, since: "Checkpoint") -> tuple[str, ...]:
+        """A person's files that the agent changed, and repositories that it made: they are in no
+        commit of ours."""
+        seen = git_look.look(self.work.repository)
+        made = {*seen.apart} - self.work.apart(since).apart
+        persons = self.work.persons_paths
+        if persons:
+            tree = git_look.tree_of(self.work.repository, seen, self.work.run_dir)
+            made |= persons & {*self.work.names(self.work.start_ref, tree)}
+        return tuple(sorted(made))

@@ -1,0 +1,121 @@
+"""Whatever is done after a checkpoint, a restore gives back exactly what was there (B §Rollback)."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from checkpoint_support import files, git, new_repository, saved, state, work_of
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+Step = tuple[str, str, str]
+NAMES = ("a", "b", "a/one", "a/two", "b/x", "c", "c/d/e", "tool", "link", "x.log", "build/new")
+NAMES += (".gitignore", "a/.gitignore", "-n", "new\nline", "two words", "\udcff")
+HOWS = ("write", "write", "remove", "move", "chmod", "symlink", "mkdir", "add", "add", "force")
+HOWS += ("unstage", "commit", "branch", "detach", "back", "reset", "ignore", "exclude", "init")
+STEPS = st.lists(
+    st.tuples(st.sampled_from(HOWS), st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=8
+)
+KEPT = ("a/.gitignore", ".gitignore")
+
+
+def run(top: Path, *words: str) -> None:
+    """Git, as an agent uses it: what fails, fails."""
+    subprocess.run(["git", "-C", str(top), *words], capture_output=True, check=False)
+
+
+def remove(path: str) -> None:
+    whole = os.path.isdir(path) and not os.path.islink(path)
+    shutil.rmtree(path) if whole else os.unlink(path)
+
+
+def write(path: str, text: str, how: str = "w") -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, how, encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def take(top: Path, number: int, how: str, one: str, other: str) -> None:
+    """Do one step, if it can be done."""
+    path, second = os.path.join(top, one), os.path.join(top, other)
+    rules = {"ignore": os.path.join(top, ".gitignore"), "exclude": f"{top}/.git/info/exclude"}
+    try:
+        match how:
+            case "write":
+                write(path, f"{number} {other}\n")
+            case "remove":
+                remove(path)
+            case "move":
+                os.rename(path, second)
+            case "chmod":
+                os.chmod(path, 0o755 if number % 2 else 0o644)
+            case "symlink":
+                os.symlink(other, path)
+            case "mkdir":
+                os.makedirs(path)
+            case "ignore" | "exclude":
+                write(rules[how], f"{other}\n" if number % 2 else "", "a" if number % 3 else "w")
+            case "init":
+                run(top, "init", "--quiet", "--", path)
+            case _:
+                in_git(top, number, how, one)
+    except (OSError, shutil.Error):
+        pass
+
+
+def in_git(top: Path, number: int, how: str, name: str) -> None:
+    words = {
+        "add": ("add", "--", name),
+        "force": ("add", "--force", "--", name),
+        "unstage": ("rm", "-r", "--cached", "--quiet", "--force", "--", name),
+        "commit": ("commit", "--quiet", "--all", "--message", f"{number}"),
+        "branch": ("checkout", "--quiet", "-b", f"branch-{number}"),
+        "detach": ("checkout", "--quiet", "--detach"),
+        "back": ("checkout", "--quiet", "main"),
+        "reset": ("reset", "--quiet", "--soft", "HEAD~1"),
+    }
+    run(top, *words[how])
+
+
+@given(STEPS, STEPS)
+@example([], [("ignore", "a", "c"), ("write", "c", "a")])
+@example([("write", "c", "a")], [("write", "a/.gitignore", "a"), ("exclude", "a", "c")])
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: list[Step]) -> None:
+    """B §Rollback: "Discard filesystem changes"; the issue: "a person's uncommitted work at the
+    start is never touched", "restores it exactly"."""
+    with tempfile.TemporaryDirectory() as place:
+        top = new_repository(Path(place, "top"))
+        for number, step in enumerate(before):
+            take(top, number, *step)
+        work = work_of(top)
+        was = state(top)
+        there = work.checkpoint()
+        for number, step in enumerate(after, 100):
+            take(top, number, *step)
+        stood = work.checkpoint()
+        ref = work.restore(there, "cut-1")
+        assert visible(was, state(top)) == was
+        assert bool(ref) or stood.tree == there.tree
+        if ref:
+            kept = saved(top, ref)
+            assert saved(top, stood.tree).items() <= kept.items()
+            git(top, "merge-base", "--is-ancestor", stood.head, ref)
+        assert work.restore(there, "cut-2") == ""
+
+
+def visible(was: dict[str, object], now: dict[str, object]) -> dict[str, object]:
+    """What is there now, without what git ignores and was not there."""
+    before, after = was["files"], now["files"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    return {**now, "files": {path: text for path, text in after.items() if path in before}}
+
+
+def test_files_see_everything(tmp_path: Path) -> None:
+    """The tests above would otherwise prove nothing."""
+    assert set(files(new_repository(tmp_path / "top"))) == {
+        *(".gitignore", "a/one", "b", "tool", "link", ".env", "build/out")
+    }
