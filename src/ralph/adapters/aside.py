@@ -1,0 +1,74 @@
+"""Commands of a person's that are told something beside the run: hooks and notifications."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.core.learning import plain
+from ralph.core.redact import redacted_json
+from ralph.core.value import value
+from ralph.core.verdict import Cut
+from ralph.core.words import duration
+
+PATIENCE = 30.0  # seconds
+_KEPT = 4096  # bytes of what it says
+
+
+@value
+class Trouble:
+    """What went wrong with a command, in words; `late`: it did not end in time."""
+
+    words: str
+    late: bool = False
+
+
+@value
+class Aside:
+    """Where such commands run. Whatever becomes of one is words, never an exception."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    start: Starter = start
+    patience: float = PATIENCE
+
+    def run(
+        self, command: str, told: Mapping[str, Any], also: Mapping[str, str] | None = None
+    ) -> Trouble | None:
+        """Run a shell command with JSON on its standard input; why it failed, if it did.
+
+        It and what it started are ended when the time is over.
+        """
+        said = bytearray()
+
+        def hear(chunk: bytes) -> None:
+            said.extend(chunk)
+            del said[:-_KEPT]
+
+        stdin = redacted_json(dict(told)).encode() + b"\n"
+        env = {**self.environ, **(also or {})}
+        try:
+            argv = ("sh", "-c", command)
+            child = self.start(Command(argv, self.workspace, env, stdin), hear, hear)
+            ended = child.wait(lambda: self._watch(child.seconds()))
+        except (OSError, ValueError) as error:
+            return Trouble(f"it could not be run: {_words(error)}")
+        return _trouble(ended, bytes(said))
+
+    def _watch(self, seconds: float) -> Cut | None:
+        over = seconds >= self.patience
+        return Cut(f"it took longer than {duration(self.patience)}", grace=1.0) if over else None
+
+
+def _trouble(ended: Exit, said: bytes) -> Trouble | None:
+    if ended.cut is not None:
+        return Trouble(ended.cut.why, late=True)
+    if not ended.code:
+        return None
+    last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return Trouble(": ".join((f"exit code {ended.code}", *map(plain, last))))
+
+
+def _words(error: OSError | ValueError) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    return str(error) if number is None else os.strerror(number)
