@@ -103,7 +103,14 @@ class Bench:
         self._change(state, {"status": Status.BLOCKED.value, **told, **saved}, why)
         self._learn(state, Status.BLOCKED, why, entry)
         event = "question" if park.asks else "blocked"
-        self.notify.send({"event": event, "task": self.file.record(_task(state)), "reason": why})
+        self.notify.send(
+            {
+                "event": event,
+                "taskId": _task(state),
+                "task": self.file.record(_task(state)),
+                "reason": why,
+            }
+        )
 
     def _change(self, state: RunState, fields: dict[str, Any], reason: str) -> None:
         """Write the task's fields, if they are not so already; what a try left goes with it."""

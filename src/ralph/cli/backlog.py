@@ -4,19 +4,20 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import CompletionCheck, Terms
 from ralph.adapters.files import project_dir
+from ralph.adapters.journal import FileJournal
 from ralph.adapters.ledger import read_ledger
 from ralph.adapters.notify import Notify, notify_problem
-from ralph.adapters.process import Starter
+from ralph.adapters.process import Child, Command, Starter, start
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_hooks import HookReader, Hooks, commands
+from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
@@ -211,26 +212,44 @@ class TasksWiring(HarnessWiring):
         super().__init__(plan, run_dir, protect=_scripts(self._backlog))
         self._state = state
         self._work = WorkTree(plan.workspace, plan.environ, run_dir)
-        self._said: Callable[[str], None] = lambda _: None
-        tell = self._tell
-        self._records = Records(plan.workspace, os.path.basename(run_dir), tell)
+        self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
         self._end = _End()
         self._bench: Bench | None = None
-        settings = msgspec.to_builtins(plan.settings.hooks)
-        hooks = commands(settings, plan.workspace, plan.environ, tell)
-        self.readers: tuple[Reader, ...] = (*self.readers, self._hooks(hooks), self._end)
+        # Both are known when the run begins, and nobody needs them before.
+        self._told: Callable[[str], None] = lambda _: None
+        self._starter: Starter = start
 
-    def _hooks(self, own: Hooks) -> HookReader:
-        return HookReader(
-            (own, *self._plan.hooks),
+    def _tell(self, text: str) -> None:
+        self._told(text)
+
+    def _start(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        return self._starter(command, on_output, on_error, log)
+
+    def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
+        """Who reads along: hooks, and whoever must know that the run is over."""
+        plan = self._plan
+        own = commands(
+            msgspec.to_builtins(plan.settings.hooks),
+            plan.workspace,
+            plan.environ,
+            self._tell,
+            start=self._start,
+        )
+        hooks = HookReader(
+            (own, *plan.hooks),
             lambda task: self._backlog.file.record(task) or {"id": task},
             self._records,
             self._tell,
-            self._state,
+            state=self._state,
+            journal_intact=journal.intact,
         )
-
-    def _tell(self, text: str) -> None:
-        self._said(text)
+        return (*super().readers(journal), hooks, self._end)
 
     def prepare(self) -> list[str]:
         """Know what a person has not committed, before anything changes."""
@@ -260,7 +279,7 @@ class TasksWiring(HarnessWiring):
     def _profile(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
-        self._said = tell
+        self._told, self._starter = tell, start
         bench = self._bench = self._made_bench(tell)
         check = CompletionCheck(
             self._inside(self._place(attention, start)),
@@ -293,7 +312,12 @@ class TasksWiring(HarnessWiring):
             self._work,
             self._records,
             Notify(
-                settings.notify.command, settings.notify.urls, plan.workspace, plan.environ, tell
+                settings.notify.command,
+                settings.notify.urls,
+                plan.workspace,
+                plan.environ,
+                tell,
+                start=self._start,
             ),
             self._run_dir,
             plan.kind,

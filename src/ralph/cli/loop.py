@@ -113,7 +113,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
             keeping(invocation.keeper, plan.settings.end_grace, wiring.jobs) as start,
         ):
             ledger = Ledger(plan.project, display.console.note, history.facts)
-            recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers))
+            recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
             attention = Attention(counter, SignalFiles(run_dir), display.console, wiring.signals)
             display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
             ports = Ports(

@@ -10,6 +10,7 @@ from ralph.adapters.attempts import Attempts, Origin, attempt_env
 from ralph.adapters.children import job_pids
 from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
 from ralph.adapters.files import PromptFile, PromptInput, PromptText
+from ralph.adapters.journal import FileJournal
 from ralph.adapters.process import Starter
 from ralph.adapters.protect import Protector
 from ralph.adapters.runs import directories
@@ -188,8 +189,7 @@ class SuperviseWiring:
         self._marks = TaskSignals(self._folder, plan.supervision.seen)
         self._bus = BusReader(self._folder, self._run, self._supervision.max_restarts, state)
 
-    @property
-    def readers(self) -> tuple[Reader, ...]:
+    def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
         """Who reads along beside the display."""
         return (self._attempts, self._bus)
 

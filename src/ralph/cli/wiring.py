@@ -12,6 +12,7 @@ from ralph.adapters.agents import (
 )
 from ralph.adapters.files import ralph_dir_problem
 from ralph.adapters.guardrail import Guardrail, Place, slugs
+from ralph.adapters.journal import FileJournal
 from ralph.adapters.probe import Probe
 from ralph.adapters.process import Starter, start
 from ralph.adapters.protect import ProtectGate, Protector
@@ -52,8 +53,7 @@ class AgentReaders:
 class Wiring(Protocol):
     """A profile and what it needs of the world."""
 
-    @property
-    def readers(self) -> tuple[Reader, ...]:
+    def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
         """Who reads along beside the display."""
 
     def signals(self) -> Signals:
@@ -104,7 +104,10 @@ class HarnessWiring:
         self._run_dir = run_dir
         self._protector = _protector(plan, run_dir, protect)
         self._layers = _layers(plan, run_dir)
-        self.readers: tuple[Reader, ...] = (self._layers,) if self._layers else ()
+
+    def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
+        """Who reads along beside the display."""
+        return (self._layers,) if self._layers else ()
 
     def signals(self) -> Signals:
         """Nothing else is looked at."""
