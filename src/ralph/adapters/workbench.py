@@ -172,6 +172,8 @@ class Bench:
         past = self.records.progress_of(task, 100)
         gates = Counter(found["gate"] for item in past for found in item.get("findings") or ())
         spent, before = state.spent_at(self.now()), state.spent_before_task
+        cost = round(spent.dollars - before.dollars, 6)
+        told = cost or spent.uncounted == before.uncounted
         self.records.lesson(
             {
                 "key": self._key(state, status),
@@ -183,7 +185,7 @@ class Bench:
                 "iteration": state.task_iteration,
                 "iterations": state.task_iteration,
                 "seconds": round(spent.seconds - before.seconds, 3),
-                "cost": round(spent.dollars - before.dollars, 6),
+                "cost": cost if told else None,
                 "estimate": record.get("estimate"),
                 "reason": why or entry["reason"],
                 "blockers": [why] if why else [],

@@ -263,6 +263,8 @@ class TasksWiring(HarnessWiring):
         problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
         chosen = [t for t in self._backlog().tasks if not t.aside]
         ready = sum(task.open for task in chosen)
+        if not chosen and self._tasks.tags:
+            problems.append(f"No task has the tag {' or '.join(self._tasks.tags)}.")
         sandbox = [self._plan.sandbox.words()] if self._plan.sandbox else []
         return [f"Tasks: {ready} open of {len(chosen)}", *sandbox, *problems]
 

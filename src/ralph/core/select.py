@@ -17,7 +17,9 @@ def next_task(case: Case) -> Assignment | None:
     current = case.state.assignment.task if case.state.assignment else ""
     ready = [t for t in case.open_tasks if not blockers(t, case)]
     best = min(ready, key=lambda t: (t.id != current, *_urgency(t)), default=None)
-    return None if best is None else Assignment(best.id, best.title)
+    if best is None:
+        return None
+    return Assignment(best.id, best.title, most=best.limits.iterations)
 
 
 def next_story(case: Case) -> Assignment | None:

@@ -86,3 +86,4 @@ class Assignment:
     task: str
     title: str = ""
     mode: Mode = Mode.IMPLEMENT
+    most: int | None = None  # iterations, where the task has a limit of its own

@@ -37,7 +37,8 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         yield from _tasks(state)
     elif stop.reason is Reason.COMPLETED:
         yield from (Line(f"Evidence: {e}") for e in stop.evidence)
-    if stop.reason in _WORTH_READING and state.turn is not None and state.turn.stream:
+    quiet = briefing.tasks and stop.reason is Reason.BLOCKED  # it was another task's turn
+    if stop.reason in _WORTH_READING and not quiet and state.turn and state.turn.stream:
         yield Line(f"Agent's output: {state.turn.stream}")
     if briefing.journal:
         yield Line(f"Journal: {briefing.journal}")

@@ -35,6 +35,7 @@ class Briefing:
         """Whether this gate is a command people wait for, and want to see start and end."""
         return gate in self.guardrails
 
-    def which(self, iteration: int) -> str:
-        """H §Verbose Output: `1/10`."""
-        return str(iteration) if self.iterations is None else f"{iteration}/{self.iterations}"
+    def which(self, iteration: int, most: int | None = None) -> str:
+        """H §Verbose Output: `1/10`; a task may have a limit of its own."""
+        limit = self.iterations if most is None else most
+        return str(iteration) if limit is None else f"{iteration}/{limit}"

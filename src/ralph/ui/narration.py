@@ -107,7 +107,8 @@ def _starting(
     if briefing.tasks and isinstance(fact, Began) and iteration == 1 and not again:
         title = f": {one_line(fact.assignment.title)}" if fact.assignment.title else ""
         yield Line(f"Task {fact.assignment.task}{title}", Tone.HEAD)
-    turn = f"{briefing.turn.capitalize()} {briefing.which(iteration)}"
+    most = after.assignment.most if after.assignment else None
+    turn = f"{briefing.turn.capitalize()} {briefing.which(iteration, most)}"
     yield Line(f"{turn} starting{' again' if again else ''}", Tone.HEAD)
 
 
@@ -199,17 +200,18 @@ def _gate(fact: Checking | Checked, briefing: Briefing) -> Iterator[Line]:
         return
     took = f"({duration(fact.seconds)})"
     if fact.findings:
-        yield from (Line(_objection(finding, took), Tone.BAD) for finding in fact.findings)
+        for finding in fact.findings:
+            yield Line(_objection(finding, took, briefing), Tone.BAD)
     elif briefing.announces(fact.gate):
         yield Line(f"Guardrail exited with code 0 {took}", Tone.GOOD)
     else:
         yield Line(f"{fact.gate}: nothing found {took}", verbose=True)
 
 
-def _objection(finding: Finding, took: str) -> str:
-    if finding.code is None:
-        return f"{finding.gate}: {first_line(finding.text)}"
+def _objection(finding: Finding, took: str, briefing: Briefing) -> str:
     log = f", output in {finding.log}" if finding.log else ""
+    if finding.code is None or not briefing.announces(finding.gate):
+        return f"{finding.gate}: {first_line(finding.text)}{log}"
     action = _FAIL_ACTIONS[finding.placement]
     return f"Guardrail exited with code {finding.code} {took}: {action}{log}"
 
