@@ -16,7 +16,7 @@ from ralph.core.events import Text, ToolStart
 from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Settled, Step
 from ralph.core.gates import Finding
 from ralph.core.state import NEW, RunState, replay
-from ralph.core.task import Assignment
+from ralph.core.task import Assignment, Backlog, Task
 from ralph.core.turn import Turn
 from ralph.core.verdict import (
     Accept,
@@ -28,7 +28,11 @@ from ralph.core.verdict import (
     Verdict,
     Wait,
 )
+from ralph.engine import run
+from ralph.profiles.shared import Patience
+from ralph.profiles.tasks import tasks
 from ralph.settings.schema import HookSettings
+from ralph.testing.fakes import FakeAgent, FakeWorkbench, FakeWorld, MemoryJournal, fake_ports
 
 Json = dict[str, Any]
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
@@ -155,6 +159,38 @@ def test_a_resumed_run_calls_only_what_is_new(
 def test_a_turn_that_was_not_judged_has_not_ended(stage: Stage) -> None:
     stage.play(*turn(1, INTERRUPTED))
     assert stage.names == ["onTaskStart", "onIterationStart"]
+
+
+class Told(MemoryJournal):
+    """A journal that is read along, as in a run."""
+
+    reader: HookReader
+
+    def record(self, fact: Fact) -> None:
+        super().record(fact)
+        self.reader.on_fact(fact)
+
+
+def test_a_whole_run_of_the_engine(stage: Stage) -> None:
+    """Two tasks: one is complete at its second iteration, one stalls and is parked."""
+    world = FakeWorld(Backlog((Task("T-1"), Task("T-2"))))
+    done = Turn(claims=find_claims("<promise>COMPLETE</promise>"))
+    near = Turn(text="COMPLETE")
+    journal = Told()
+    journal.reader = stage.read_by(stage.hooks)
+    policy = tasks(FakeWorkbench(world), patience=Patience(stall_after=3))
+    run(policy, fake_ports(FakeAgent((near, done, Turn())), world, journal))
+    assert stage.names == [
+        *("onTaskStart", "onIterationStart", "onAnomaly", "onIterationEnd"),
+        *("onIterationStart", "onIterationEnd", "onTaskEnd"),
+        *("onTaskStart", "onIterationStart", "onIterationEnd"),
+        *("onIterationStart", "onIterationEnd"),
+        *("onIterationStart", "onAnomaly", "onIterationEnd", "onTaskEnd"),
+    ]
+    assert [(a["kind"], a["taskId"], a["iteration"]) for a in stage.anomalies] == [
+        ("near_miss", "T-1", 1),
+        ("stalled", "T-2", 3),
+    ]
 
 
 # ------------------------------------------------------------------ anomalies
