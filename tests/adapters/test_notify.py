@@ -12,6 +12,7 @@ from adapter_support import has_ended
 
 from ralph.adapters import aside
 from ralph.adapters.notify import Notify, notify_problem
+from ralph.core.verdict import Cut
 
 EVENT: dict[str, Any] = {
     "event": "blocked",
@@ -102,6 +103,20 @@ def test_a_command_that_hangs_is_ended_with_what_it_started(person: Person) -> N
     trouble = slow.run("sleep 99 & echo $! > pid; trap '' INT TERM; sleep 99", EVENT)
     assert trouble == aside.Trouble("it took longer than 0.3s", late=True)
     assert has_ended(int((person.workspace / "pid").read_text()))
+
+
+def test_whoever_asks_twice_to_stop_does_not_wait_for_a_command(person: Person) -> None:
+    """ADR 7: the second signal ends everything at once."""
+    hurried = Notify(
+        "sleep 99",
+        (),
+        str(person.workspace),
+        os.environ,
+        person.told.append,
+        hurry=lambda: Cut("asked to stop at once", grace=0.1),
+    )
+    hurried.send(EVENT)
+    assert person.told == ["notify.command failed: asked to stop at once. The run goes on."]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Commands of a person's that are told something beside the run: hooks and notifications."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ralph.adapters.process import Command, Exit, Starter, start
@@ -15,6 +15,10 @@ PATIENCE = 30.0  # seconds
 _KEPT = 4096  # bytes of what it says
 
 
+def _no_hurry() -> Cut | None:
+    """Nobody asked the run to stop."""
+
+
 @value
 class Trouble:
     """What went wrong with a command, in words; `late`: it did not end in time."""
@@ -25,12 +29,16 @@ class Trouble:
 
 @value
 class Aside:
-    """Where such commands run. Whatever becomes of one is words, never an exception."""
+    """Where such commands run. Whatever becomes of one is words, never an exception.
+
+    `hurry` is asked four times a second, and may end one before its time is over.
+    """
 
     workspace: str
     environ: Mapping[str, str]
     start: Starter = start
     patience: float = PATIENCE
+    hurry: Callable[[], Cut | None] = _no_hurry
 
     def run(
         self, command: str, told: Mapping[str, Any], also: Mapping[str, str] | None = None
@@ -56,8 +64,10 @@ class Aside:
         return _trouble(ended, bytes(said))
 
     def _watch(self, seconds: float) -> Cut | None:
-        over = seconds >= self.patience
-        return Cut(f"it took longer than {duration(self.patience)}", grace=1.0) if over else None
+        hurry = self.hurry()
+        if hurry is None and seconds >= self.patience:
+            return Cut(f"it took longer than {duration(self.patience)}", grace=1.0)
+        return hurry
 
 
 def _trouble(ended: Exit, said: bytes) -> Trouble | None:

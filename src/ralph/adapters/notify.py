@@ -8,6 +8,7 @@ from typing import Any
 from ralph.adapters.aside import Aside
 from ralph.adapters.process import Starter, start
 from ralph.core.learning import plain
+from ralph.core.verdict import Cut
 from ralph.errors import ConfigError
 
 _LONGEST = 4000  # characters of a variable
@@ -26,10 +27,11 @@ class Notify:
         tell: Callable[[str], None],
         *,
         start: Starter = start,
+        hurry: Callable[[], Cut | None] = lambda: None,
     ) -> None:
         self._command = command
         self._urls = tuple(urls)
-        self._aside = Aside(workspace, environ, start)
+        self._aside = Aside(workspace, environ, start, hurry=hurry)
         self._tell = tell
         self._told: set[str] = set()
 

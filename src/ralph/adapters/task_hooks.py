@@ -17,7 +17,7 @@ from ralph.core.learning import plain
 from ralph.core.outcome import outcome
 from ralph.core.state import NEW, Phase, RunState, fold
 from ralph.core.value import value
-from ralph.core.verdict import Accept, Boundary, Park, Verdict, Wait
+from ralph.core.verdict import Accept, Boundary, Cut, Park, Verdict, Wait
 
 Json = dict[str, Any]
 
@@ -56,13 +56,14 @@ def commands(
     *,
     start: Starter = start,
     patience: float = PATIENCE,
+    hurry: Callable[[], Cut | None] = lambda: None,
 ) -> Hooks:
     """Hooks that run the commands of the settings (`{"onTaskStart": "command"}`), each with a
     JSON object on its standard input."""
     chosen = {name: command for name, command in settings.items() if command}
     if not chosen:
         return Hooks()
-    run = _Commands(chosen, Aside(workspace, environ, start, patience), tell)
+    run = _Commands(chosen, Aside(workspace, environ, start, patience, hurry), tell)
     return Hooks(
         on_task_start=lambda task: run.begin("onTaskStart", task),
         on_iteration_start=lambda task, number: run.begin("onIterationStart", task, number),
