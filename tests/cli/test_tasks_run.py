@@ -1,0 +1,407 @@
+"""`ralph tasks run` (B): select, complete, limit, roll back, commit."""
+
+import json
+import subprocess
+
+import pytest
+from backlog_support import COMPLETE, Project, project
+from run_support import Running, assert_clear, ralph
+
+__all__ = ["project"]
+
+A = {"id": "A", "title": "The first"}
+B = {"id": "B", "title": "The second", "blockedBy": ["A"]}
+C = {"id": "C", "title": "The third", "priority": 9}
+
+
+def test_every_task_is_worked_on_committed_and_recorded(project: Project) -> None:
+    """B §The Loop: pick, iterate, commit with the task's id, learn, next."""
+    project.tasks(A, B, C)
+    done = project.run(f"echo $id > $id.txt; {COMPLETE}")
+    assert_clear(done, 0, "Task C: The third", "Committed: A: The first", "Tasks: 3 done")
+    assert project.subjects() == ["B: The second", "A: The first", "C: The third", "begin"]
+    assert project.statuses() == {"A": "done", "B": "done", "C": "done"}
+    assert project.git("show", "--name-only", "--format=", "HEAD").split() == [
+        ".ralph/learning.jsonl",
+        ".ralph/progress.jsonl",
+        ".ralph/tasks.jsonl",
+        "B.txt",
+    ]
+    assert project.git("status", "--porcelain") == ""
+    assert "Ralph-Task: B" in project.git("log", "-1", "--format=%B")
+    assert len(project.lines("tasks")) == 3  # compacted
+    entries = [e for e in project.lines("progress") if e["type"] == "iteration"]
+    assert [(e["taskId"], e["iteration"], e["status"]) for e in entries] == [
+        ("C", 1, "complete"),
+        ("A", 1, "complete"),
+        ("B", 1, "complete"),
+    ]
+    assert entries[0]["files"] == ["C.txt"]
+    assert set(entries[0]) >= {"taskId", "iteration", "cost", "status", "reason"}
+
+
+def test_a_run_goes_on_from_any_earlier_commit(project: Project) -> None:
+    """ "On a checkout of any earlier commit `ralph tasks run` goes on from what the file says"."""
+    project.tasks(A, B)
+    work = f"echo $id > $id.txt; {COMPLETE}"
+    assert project.run(work).code == 0
+    project.git("checkout", "-q", "HEAD~1")
+    assert project.statuses() == {"A": "done", "B": "pending"}
+    done = project.run(work)
+    assert done.code == 0
+    assert (project.turns("A"), project.turns("B")) == (1, 2)
+    assert project.subjects()[0] == "B: The second"
+
+
+CHECKED = {"id": "A", "title": "x", "completion": {"type": "test_passing", "command": "test -f a"}}
+
+
+@pytest.mark.parametrize("words", [COMPLETE, "true"], ids=["claims", "says nothing"])
+def test_a_task_with_a_check_is_done_when_the_check_passes(project: Project, words: str) -> None:
+    """ "complete only when the check passes, whatever the agent says, and also when it says
+    nothing"."""
+    project.tasks(CHECKED)
+    done = project.run(f"[ $n -lt 3 ] && echo $n > note || touch a; {words}")
+    assert_clear(done, 0)
+    assert project.turns("A") == 3
+    assert "`test -f a` exited with code 1" in project.prompt("A", 2)
+    evidence = project.task("A")["evidence"]
+    assert (evidence["kind"], evidence["command"]) == ("test_passing", "test -f a")
+    assert evidence["exitCode"] == 0
+    assert project.git("cat-file", "-t", evidence["tree"]).strip() == "tree"
+
+
+def test_a_task_without_a_check_needs_the_claim(project: Project) -> None:
+    project.tasks({**A, "limits": {"maxIterations": 2}})
+    done = project.run("echo COMPLETE; touch done")
+    assert_clear(done, 3, "The bare word COMPLETE does not count")
+    assert project.task("A")["status"] == "blocked"
+
+
+def test_a_task_over_its_limit_is_undone_blocked_and_the_next_one_starts(project: Project) -> None:
+    """ "restored to its checkpoint, marked `blocked` with the reason ... and the next one starts"."""
+    project.tasks(A, {"id": "B", "title": "other"})
+    script = f"""
+    if [ $id = A ]; then echo $n >> junk; echo x >> README; git add -A; git commit -qm mine; fi
+    [ $id = B ] && {{ ls > seen; {COMPLETE}; }}"""
+    done = project.run(script, "--max-iterations", "2")
+    assert_clear(done, 3, "A is blocked: task limit: 2 iterations used up")
+    task = project.task("A")
+    assert (task["status"], task["reason"]) == ("blocked", "task limit: 2 iterations used up")
+    assert project.subjects() == ["B: other", "begin"]
+    assert (project.path / "seen").read_text() == "README\nseen\n"
+    assert (project.path / "README").read_text() == "hello\n"
+    saved = project.kept()["cut-2"]
+    assert project.git("show", f"{saved}:junk") == "1\n2\n"
+    assert "mine" in project.git("log", "--format=%s", saved)
+    assert project.dirt() == []
+
+
+def test_a_failed_iteration_is_undone_and_an_unmet_check_is_not(project: Project) -> None:
+    """B §Rollback; ADR 21."""
+    project.tasks(CHECKED)
+    script = """
+    case $n in 1) echo kept > kept;; 2) echo bad > bad; exit 7;; 3) ls > seen; touch a;; esac"""
+    assert project.run(script).code == 0
+    assert (project.path / "seen").read_text() == "README\nkept\nseen\n"
+    assert "exit code 7" in project.prompt("A", 3)
+    assert "were discarded" in project.prompt("A", 3)
+    entries = [e["status"] for e in project.lines("progress") if e["type"] == "iteration"]
+    assert entries == ["continue", "failed", "complete"]
+
+
+def test_who_says_failed_has_failed(project: Project) -> None:
+    project.tasks(CHECKED)
+    failed = """echo '<result>{"status": "failed", "error": "wrong way"}</result>'"""
+    assert project.run(f"touch a; [ $n = 1 ] && {{ touch bad; {failed}; }}").code == 0
+    assert project.turns("A") == 2
+    assert not (project.path / "bad").exists()
+
+
+def test_a_question_parks_only_its_task_until_it_is_answered(project: Project) -> None:
+    """ "`ralph tasks answer ID` puts the answer into its next prompt"; "the run ends 3"."""
+    project.tasks(A, {"id": "C", "title": "other"})
+    ask = 'echo "<promise>DECIDE: red or blue?</promise>"'
+    script = f"[ $id$n = A1 ] && {{ echo half > half; {ask}; }} || {{ touch $id; {COMPLETE}; }}"
+    done = project.run(script)
+    assert_clear(done, 3, "A asks: red or blue?", "ralph tasks answer")
+    task = project.task("A")
+    assert (task["status"], task["question"]) == ("blocked", "red or blue?")
+    assert project.subjects() == ["C: other", "begin"]
+    assert ralph("tasks", "answer", "A", "blue").code == 0
+    assert project.task("A")["status"] == "pending"
+    assert project.run(script).code == 0
+    assert "A person has answered:\n- blue" in project.prompt("A", 2)
+    assert f"git show {task['saved']}" in project.prompt("A", 2)
+    assert "question" not in project.task("A")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "worked"),
+    [
+        (["--task", "B"], 3, {}),
+        (["--task", "C"], 0, {"C": 1}),
+        (["--tag", "ui"], 0, {"A": 1}),
+        (["--tag", "ui", "--tag", "db"], 0, {"A": 1, "C": 1}),
+        (["--tag", "none"], 0, {}),
+        (["--max-tasks", "2"], 1, {"A": 1, "C": 1}),
+        (["--max-tasks", "3"], 0, {"A": 1, "B": 1, "C": 1}),
+    ],
+)
+def test_which_tasks_and_how_many(
+    project: Project, arguments: list[str], code: int, worked: dict[str, int]
+) -> None:
+    project.tasks({**A, "tags": ["ui"]}, B, {**C, "tags": ["db"]})
+    done = project.run(f"touch $id; {COMPLETE}", *arguments)
+    assert_clear(done, code)
+    assert {name: n for name in "ABC" if (n := project.turns(name))} == worked
+
+
+@pytest.mark.parametrize("how", ["continue", "stop", "retry"])
+def test_what_follows_a_failed_task(project: Project, how: str) -> None:
+    """B §Configuration: `onFailure`."""
+    project.tasks(A, {"id": "C", "title": "other"})
+    script = f"echo $n > $id; [ $id = C ] && {COMPLETE}"
+    done = project.run(script, "--on-failure", how, "--max-iterations", "1")
+    assert done.code == 3
+    turns = (project.turns("A"), project.turns("C"))
+    assert turns == {"continue": (1, 1), "stop": (1, 0), "retry": (2, 1)}[how]
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_a_dirty_tree_is_refused_with_a_list(project: Project) -> None:
+    project.tasks(A)
+    (project.path / "README").write_text("mine\n")
+    (project.path / "new file").touch()
+    done = project.run(COMPLETE)
+    assert_clear(done, 2, "README", "new file", "--allow-dirty", "git stash")
+    assert project.turns("A") == 0
+
+
+def test_what_was_dirty_stays_exactly_so(project: Project) -> None:
+    """ "`--allow-dirty`, which restores it exactly"; "not part of a task's commit"."""
+    (project.path / "staged").write_text("one\n")
+    project.git("add", "staged")
+    (project.path / "staged").write_text("two\n")
+    (project.path / "README").write_text("mine\n")
+    (project.path / "new").write_text("new\n")
+    before = project.git("status", "--porcelain=v2")
+    project.tasks(A, {"id": "C", "title": "other"})
+    script = f"""
+    if [ $id = A ]; then rm new; echo broken > README; git add -A; git commit -qm x; fi
+    [ $id = C ] && {{ echo work > work; {COMPLETE}; }}"""
+    done = project.run(script, "--allow-dirty", "--max-iterations", "1")
+    assert_clear(done, 3)
+    after = project.git("status", "--porcelain=v2")
+    ours = [line for line in after.splitlines() if ".ralph" not in line]
+    assert ours == [line for line in before.splitlines() if ".ralph" not in line]
+    assert (project.path / "staged").read_text() == "two\n"
+    assert "work" in project.git("show", "--name-only", "--format=", "HEAD").split()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "arguments", "words"),
+    [
+        ([{**A, "blockedBy": ["B"]}, B], [], ["A -> B -> A"]),
+        ([A], ["--task", "Z"], ["there is no task Z"]),
+        ([], ["--task", "Z"], ["there is no task Z"]),
+        ([A], ["--max-iterations", "0"], ["maxIterationsPerTask"]),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_first_turn(
+    project: Project, tasks: list[dict[str, object]], arguments: list[str], words: list[str]
+) -> None:
+    project.tasks(*tasks)
+    assert_clear(project.run(COMPLETE, *arguments), 2, *words)
+    assert project.turns("A") == 0
+
+
+def test_no_tasks_at_all(project: Project) -> None:
+    assert_clear(project.run(COMPLETE), 2, "there are no tasks here", "ralph tasks add")
+    project.tasks()
+    assert_clear(project.run(COMPLETE), 0)
+
+
+def test_a_broken_line_is_named_and_the_rest_works(project: Project) -> None:
+    """ "named by line; the rest still works; nothing is deleted"."""
+    project.tasks(A)
+    path = project.path / ".ralph" / "tasks.jsonl"
+    path.write_text("{not json\n" + path.read_text() + '{"id": "C", "status": "odd"}\n')
+    done = project.run(f"touch $id; {COMPLETE}")
+    assert_clear(done, 0, "line 1", "line 3")
+    assert project.turns("A") == 1
+    assert "{not json" in path.read_text()
+    assert '"odd"' in path.read_text()
+
+
+def test_a_directory_that_is_no_repository(project: Project) -> None:
+    project.tasks(A)
+    subprocess.run(("rm", "-rf", ".git"), check=True)
+    assert_clear(project.run(COMPLETE), 2, "git init")
+
+
+def test_a_repository_without_commits(project: Project) -> None:
+    subprocess.run(("rm", "-rf", ".git", "README"), check=True)
+    project.git("init", "-q", "-b", "main")
+    project.git("config", "user.name", "A Person")
+    project.git("config", "user.email", "person@example.com")
+    project.tasks(A, {"id": "C", "title": "other"})
+    script = f"echo $id > $id; [ $id = C ] && {COMPLETE}"
+    assert project.run(script, "--max-iterations", "1").code == 3
+    assert project.subjects() == ["C: other"]
+    assert not (project.path / "A").exists()
+
+
+def test_a_detached_head(project: Project) -> None:
+    project.git("checkout", "-q", "--detach")
+    project.tasks(A)
+    assert_clear(project.run(f"touch $id; {COMPLETE}"), 0)
+    assert project.subjects() == ["A: The first", "begin"]
+
+
+def test_a_check_that_hangs_ends_with_the_tasks_time(project: Project) -> None:
+    """ "Completion checks run under what is left of the task's time"."""
+    hangs = {"type": "test_passing", "command": "sleep 600"}
+    project.tasks({**A, "completion": hangs, "limits": {"maxTime": 1.5}})
+    done = project.run("touch x")
+    assert_clear(done, 3, "the task's time is used up")
+    assert project.task("A")["status"] == "blocked"
+
+
+# ------------------------------------------------------------------ who edits the list
+
+
+def test_an_agents_edits_of_its_own_line_are_undone_and_reported(project: Project) -> None:
+    project.tasks(CHECKED, {"id": "C", "title": "other"})
+    script = f"""
+    [ $id = A ] && sed -i 's/in_progress/done/; s/pending/done/; s/test -f a/true/' .ralph/tasks.jsonl
+    [ $n = 2 ] && touch a
+    touch $id; {COMPLETE}"""
+    done = project.run(script)
+    assert_clear(done, 0, "tasks.jsonl: edited by the turn, and put back: A was changed")
+    assert "C was called done" in done.err
+    assert (project.turns("A"), project.turns("C")) == (2, 1)
+    assert project.task("A")["completion"]["command"] == "test -f a"
+
+
+def test_an_agent_that_deletes_the_list_changes_nothing(project: Project) -> None:
+    project.tasks(A, {"id": "C", "title": "other"})
+    assert_clear(project.run(f"rm .ralph/tasks.jsonl; touch $id; {COMPLETE}"), 0, "was taken out")
+    assert project.statuses() == {"A": "done", "C": "done"}
+
+
+def test_an_agent_may_add_tasks(project: Project) -> None:
+    project.tasks(A)
+    more = """[ $id = A ] && echo '{"id": "N", "title": "found"}' >> .ralph/tasks.jsonl"""
+    assert project.run(f"{more}; touch $id; {COMPLETE}").code == 0
+    assert (project.turns("N"), project.task("N")["status"]) == (1, "done")
+
+
+def test_a_person_may_edit_while_the_run_goes_on(project: Project) -> None:
+    project.tasks(A, {"id": "C", "title": "other"}, {"id": "D", "title": "more"})
+    person = "env -u RALPH_RUN python3 -m ralph tasks"
+    script = f"""
+    if [ $id = A ]; then
+        {person} edit C --status cancelled; {person} edit D --status done
+        {person} add "Another" --id E
+    fi
+    touch $id; {COMPLETE}"""
+    done = project.run(script)
+    assert_clear(done, 0)
+    assert project.statuses() == {"A": "done", "C": "cancelled", "D": "done", "E": "done"}
+    assert [project.turns(name) for name in "ACDE"] == [1, 0, 0, 1]
+
+
+def test_a_script_that_validates_is_not_the_agents_to_change(project: Project) -> None:
+    project.tasks({**A, "completion": {"type": "validate", "script": "check.sh"}})
+    (project.path / "check.sh").write_text("test -f a && echo a\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "check")
+    script = f"[ $n = 1 ] && echo true > check.sh || touch a; {COMPLETE}"
+    assert_clear(project.run(script), 0, "Protected path check.sh was changed")
+    assert project.turns("A") == 2
+    assert project.task("A")["evidence"]["artifacts"] == ["a"]
+
+
+# ------------------------------------------------------------------ the rest
+
+
+def test_a_commit_that_the_users_hook_refuses_goes_back_to_the_agent(project: Project) -> None:
+    hook = project.path / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\ntest -f tidy || { echo not tidy; exit 1; }\n")
+    hook.chmod(0o755)
+    project.tasks(A)
+    done = project.run(f"touch a; [ $n = 2 ] && touch tidy; {COMPLETE}")
+    assert_clear(done, 0, "commit failed: not tidy")
+    assert "not tidy" in project.prompt("A", 2)
+    assert project.subjects() == ["A: The first", "begin"]
+
+
+def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:
+    """ "commands in settings (JSON on stdin); a failing hook never ends the run"."""
+    said = f"cat >> {project.notes}/said"
+    names = ("onTaskStart", "onIterationStart", "onIterationEnd", "onTaskEnd")
+    hooks = {**dict.fromkeys(names, said), "onAnomaly": "exit 3"}
+    notify = {"command": f"cat > {project.notes}/notified"}
+    project.settings(hooks=hooks, notify=notify)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "settings")
+    project.tasks(A, {"id": "C", "title": "other"})
+    done = project.run(f"touch $id; [ $id = C ] && {COMPLETE}", "--max-iterations", "1")
+    assert_clear(done, 3)
+    text = (project.notes / "said").read_text()
+    heard = [json.loads(part) for part in text.replace("}{", "}\n{").splitlines()]
+    assert [(h["hook"], h["task"]["id"]) for h in heard] == [
+        *((name, "A") for name in names),
+        *((name, "C") for name in names),
+    ]
+    assert [h["success"] for h in heard if h["hook"] == "onTaskEnd"] == [False, True]
+    notified = json.loads((project.notes / "notified").read_text())
+    assert (notified["event"], notified["taskId"]) == ("blocked", "A")
+
+
+def test_the_prompt_has_the_projects_papers_and_what_was_learned(project: Project) -> None:
+    (project.path / "AGENTS.md").write_text("Use tabs.\n")
+    (project.path / "implementation-plan.md").write_text("First the parser.\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "papers")
+    project.tasks({**CHECKED, "description": "Make it so.", "type": "feature"})
+    assert project.run("[ $n = 2 ] && touch a; touch $n").code == 0
+    prompt = project.prompt("A", 2)
+    for words in (
+        "Use tabs.",
+        "First the parser.",
+        "Make it so.",
+        "Iteration 2 of 10",
+        "Iteration 1",
+    ):
+        assert words in prompt
+    learned = ralph("tasks", "learn", "--json")
+    assert "feature" in learned.out
+
+
+def test_a_dry_run_shows_the_next_prompt(project: Project) -> None:
+    project.tasks(A, C)
+    done = project.run(COMPLETE, "--dry-run")
+    assert done.code == 0
+    assert "Task C: The third" in done.out
+    assert project.turns("C") == 0
+
+
+def test_a_run_that_is_stopped_goes_on(project: Project) -> None:
+    project.tasks(CHECKED, {"id": "C", "title": "other"})
+    agent = project.agent(f"""
+    if [ $id$n = A1 ]; then echo half > half; touch $NOTES/begun; sleep 600; fi
+    ls > seen.$id; touch a; {COMPLETE}""")
+    running = Running(project.path, "tasks", "run", "--agent", agent, "--no-sandbox")
+    running.await_that(lambda: (project.notes / "begun").exists())
+    running.interrupt()
+    running.interrupt()
+    assert running.end().code == 130
+    assert project.dirt() == []  # what a cut-off turn did is undone
+    assert ralph("resume").code == 0
+    assert project.subjects() == ["C: other", "A: x", "begin"]
+    assert not (project.path / "half").exists()
+    assert "was cut off" in project.prompt("A", 2)
