@@ -1,4 +1,4 @@
-"""A project with a backlog, and an agent that is a shell script: what a run of `ralph tasks` did."""
+"""A project with a backlog, an agent that is a shell script, and what became of its tasks."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class Project:
 
     def agent(self, script: str) -> str:
         """Install the agent."""
-        return program(self.path.parent / "agent.sh", AGENT + script)
+        return program(self.path.parent / "agent.sh", f"{AGENT}{script}\ntrue")
 
     def tasks(self, *tasks: Json) -> None:
         """Write the backlog, oldest first."""

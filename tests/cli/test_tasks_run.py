@@ -79,7 +79,7 @@ def test_a_task_without_a_check_needs_the_claim(project: Project) -> None:
 
 
 def test_a_task_over_its_limit_is_undone_blocked_and_the_next_one_starts(project: Project) -> None:
-    """ "restored to its checkpoint, marked `blocked` with the reason ... and the next one starts"."""
+    """B §On Limit Reached: restored, marked `blocked` with the reason, and the next one."""
     project.tasks(A, {"id": "B", "title": "other"})
     script = f"""
     if [ $id = A ]; then echo $n >> junk; echo x >> README; git add -A; git commit -qm mine; fi
@@ -207,7 +207,7 @@ def test_what_was_dirty_stays_exactly_so(project: Project) -> None:
         ([{**A, "blockedBy": ["B"]}, B], [], ["A -> B -> A"]),
         ([A], ["--task", "Z"], ["there is no task Z"]),
         ([], ["--task", "Z"], ["there is no task Z"]),
-        ([A], ["--max-iterations", "0"], ["maxIterationsPerTask"]),
+        ([A], ["--max-iterations", "0"], ["--max-iterations: found 0"]),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_first_turn(
@@ -274,9 +274,10 @@ def test_a_check_that_hangs_ends_with_the_tasks_time(project: Project) -> None:
 
 
 def test_an_agents_edits_of_its_own_line_are_undone_and_reported(project: Project) -> None:
-    project.tasks(CHECKED, {"id": "C", "title": "other"})
+    project.tasks(CHECKED, {"id": "C", "title": "other", "status": "pending"})
+    edits = "s/in_progress/done/; s/pending/done/; s/test -f a/true/"
     script = f"""
-    [ $id = A ] && sed -i 's/in_progress/done/; s/pending/done/; s/test -f a/true/' .ralph/tasks.jsonl
+    [ $id = A ] && sed -i '{edits}' .ralph/tasks.jsonl
     [ $n = 2 ] && touch a
     touch $id; {COMPLETE}"""
     done = project.run(script)
@@ -396,7 +397,7 @@ def test_a_run_that_is_stopped_goes_on(project: Project) -> None:
     if [ $id$n = A1 ]; then echo half > half; touch $NOTES/begun; sleep 600; fi
     ls > seen.$id; touch a; {COMPLETE}""")
     running = Running(project.path, "tasks", "run", "--agent", agent, "--no-sandbox")
-    running.await_that(lambda: (project.notes / "begun").exists())
+    running.await_that((project.notes / "begun").exists)
     running.interrupt()
     running.interrupt()
     assert running.end().code == 130

@@ -261,10 +261,10 @@ def kept_evidence(store: str, iteration: int) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def claimed_evidence(claim: str, tree: str) -> dict[str, Any]:
+def claimed_evidence(claim: str, tree: str, artifacts: tuple[str, ...] = ()) -> dict[str, Any]:
     """That of a task which the agent's own word completes."""
     digest = _sha256(claim.encode("utf-8", "surrogateescape"))
-    return Evidence(Kind.EXPLICIT, None, None, digest, tree).as_dict()
+    return Evidence(Kind.EXPLICIT, None, None, digest, tree, artifacts).as_dict()
 
 
 def _with_artifacts(evidence: Evidence, output: _Output) -> Evidence:

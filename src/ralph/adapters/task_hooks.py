@@ -20,6 +20,7 @@ from ralph.core.value import value
 from ralph.core.verdict import Accept, Boundary, Cut, Park, Verdict, Wait
 
 Json = dict[str, Any]
+_TOLD_ANYWAY = ("task_file", "protected", "near_miss", "stalled")  # by the facts themselves
 
 
 @value
@@ -201,7 +202,8 @@ class HookReader:
     def _odd(self, anomaly: Anomaly, fact: Fact) -> None:
         where, detail = self._where(), plain(anomaly.detail)
         task, number = self._task_id, self._number
-        self._tell(f"Anomaly ({anomaly.kind}) in {task}, iteration {number}: {detail}")
+        if anomaly.kind not in _TOLD_ANYWAY:
+            self._tell(f"Anomaly ({anomaly.kind}) in {task}, iteration {number}: {detail}")
         # By the run's own count: a task may be taken up twice in a run.
         key = f"{task}/{self._state.iteration}/{anomaly.kind}/{detail}"
         self._records.anomaly(task, number, anomaly.kind, detail, time=fact.time, key=key)
@@ -215,7 +217,7 @@ class HookReader:
     @property
     def _number(self) -> int:
         """Which iteration of the task it is, from 1."""
-        return self._state.iteration - self._state.spent_before_task.iterations
+        return self._state.task_iteration
 
     def _where(self) -> Json:
         return {"taskId": self._task_id, "iteration": self._number}

@@ -12,14 +12,14 @@ from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_watch import TaskWatch
-from ralph.core.claims import CompleteClaim, said_failed
+from ralph.core.claims import CompleteClaim
+from ralph.core.outcome import artifacts_of, outcome
 from ralph.core.redact import redact
-from ralph.core.rules import describe_failure
 from ralph.core.state import RunState
 from ralph.core.task import Status
 from ralph.core.turn import Turn
 from ralph.core.value import value
-from ralph.core.verdict import Accept, Continue, Park, Stop, Verdict
+from ralph.core.verdict import Accept, Continue, Park, Verdict
 from ralph.core.words import listed
 from ralph.errors import ConfigError
 
@@ -66,9 +66,9 @@ class Bench:
 
     # ------------------------------------------------------------ records
 
-    def record(self, state: RunState, verdict: Verdict) -> None:
+    def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
         """Write status, progress and learning."""
-        entry = self._entry(state, verdict)
+        entry = self._entry(state, verdict, saved)
         self.records.iteration(entry)
         match verdict:
             case Accept():
@@ -93,8 +93,7 @@ class Bench:
         record = self.file.record(_task(state)) or {}
         tried = int(record.get("retries") or 0)
         why = redact(park.why)[:_LONGEST]
-        restored = state.step("restore")
-        saved = {"saved": restored.detail} if restored and restored.detail else {}
+        saved = {"saved": entry["saved"]} if "saved" in entry else {}
         if not park.asks and tried < self.retries:
             again = {"status": Status.PENDING.value, "retries": tried + 1, "reason": why, **saved}
             self._change(state, again, why)
@@ -137,15 +136,16 @@ class Bench:
         run = os.path.basename(self.run_dir)
         return f"{run}/{_task(state)}/{state.iteration}/{what}"
 
-    def _entry(self, state: RunState, verdict: Verdict) -> dict[str, Any]:
+    def _entry(self, state: RunState, verdict: Verdict, saved: str) -> dict[str, Any]:
         turn = state.turn or Turn()
+        came = outcome(turn, verdict, state.findings)
         since = Checkpoint.of(state.checkpoint)
         entry = {
             "key": self._key(state, "iteration"),
             "taskId": _task(state),
             "iteration": state.task_iteration,
-            "status": _status(turn, verdict),
-            "reason": redact(_reason(state, turn, verdict))[:_LONGEST],
+            "status": came.status,
+            "reason": redact(came.reason)[:_LONGEST],
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
             "files": [] if since is None else list(self.work.changed(since)),
@@ -157,15 +157,15 @@ class Bench:
         }
         if isinstance(verdict, Accept):
             entry["evidence"] = self._evidence(state, turn)
-        saved = state.step("restore") or state.step("discard")
-        return {**entry, "saved": saved.detail} if saved and saved.detail else entry
+        return {**entry, "saved": saved} if saved else entry
 
     def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
         found = kept_evidence(self.run_dir, state.iteration)
         if found is not None:
             return found
         claim = CompleteClaim().met_by(turn)
-        return claimed_evidence(claim.raw if claim else "", self.work.tree())
+        said = claim.raw if claim else ""
+        return claimed_evidence(said, self.work.tree(), artifacts_of(turn))
 
     def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
         task, record = _task(state), self.file.record(_task(state)) or {}
@@ -225,27 +225,3 @@ class Bench:
 def _task(state: RunState) -> str:
     assert state.assignment is not None, "no turn has begun"
     return state.assignment.task
-
-
-def _status(turn: Turn, verdict: Verdict) -> str:
-    match verdict:
-        case Accept():
-            return "complete"
-        case Park():
-            return "blocked"
-        case _ if turn.failed or said_failed(turn):
-            return "failed"
-        case _:
-            return "continue"
-
-
-def _reason(state: RunState, turn: Turn, verdict: Verdict) -> str:
-    match verdict:
-        case Accept(evidence=evidence):
-            return "; ".join(evidence)
-        case Park(why=why) | Stop(why=why):
-            return why
-        case _ if turn.failed:
-            return describe_failure(turn)
-        case _:
-            return "; ".join(found.text.split("\n", 1)[0] for found in state.findings)

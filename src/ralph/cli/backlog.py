@@ -33,7 +33,8 @@ from ralph.core.rules_tasks import DayLimit
 from ralph.core.select import next_task
 from ralph.core.state import NEW, RunState
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Stop
+from ralph.core.verdict import Boundary, Cut, Stop
+from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
 from ralph.ports import Policy
 from ralph.profiles.shared import Patience
@@ -218,6 +219,11 @@ class TasksWiring(HarnessWiring):
         # Both are known when the run begins, and nobody needs them before.
         self._told: Callable[[str], None] = lambda _: None
         self._starter: Starter = start
+        self._attention: SignalSource = Signals
+
+    def _hurry(self) -> Cut | None:
+        """Whoever presses Ctrl+C twice waits for no hook."""
+        return hurried(self._attention(), time.time(), self._plan.settings.stop_grace)
 
     def _tell(self, text: str) -> None:
         self._told(text)
@@ -240,6 +246,7 @@ class TasksWiring(HarnessWiring):
             plan.environ,
             self._tell,
             start=self._start,
+            hurry=self._hurry,
         )
         hooks = HookReader(
             (own, *plan.hooks),
@@ -281,7 +288,7 @@ class TasksWiring(HarnessWiring):
     def _profile(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
-        self._told, self._starter = tell, start
+        self._told, self._starter, self._attention = tell, start, attention
         bench = self._bench = self._made_bench(tell)
         check = CompletionCheck(
             self._inside(self._place(attention, start)),
@@ -320,6 +327,7 @@ class TasksWiring(HarnessWiring):
                 plan.environ,
                 tell,
                 start=self._start,
+                hurry=self._hurry,
             ),
             self._run_dir,
             plan.kind,

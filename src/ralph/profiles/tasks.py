@@ -1,6 +1,6 @@
 """B: work through a backlog, one task at a time, each proven complete, committed and recorded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 from ralph.core.backlog_prompt import Material, task_prompt
@@ -72,8 +72,8 @@ class Workbench(Protocol):
     def undo_edits(self, state: RunState) -> str:
         """Put back what the turn did to the task list and may not; what that was, in words."""
 
-    def record(self, state: RunState, verdict: Verdict) -> None:
-        """Write status, progress and learning."""
+    def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
+        """Write status, progress and learning, and where what was undone is saved."""
 
     def commit(self, state: RunState) -> tuple[bool, str]:
         """Commit the task's work under its id: its subject, or what the user's own git hook said
@@ -243,8 +243,8 @@ class Settle:
             case Accept():
                 yield from self._accept(ports, state, verdict)
             case Park():
-                yield from self._restore(ports, state, "restore", whole_task=True)
-                yield from self._record(ports, state, "record", verdict)
+                saved = yield from self._restore(ports, state, "restore", whole_task=True)
+                yield from self._record(ports, state, "record", verdict, saved)
             case Stop() if state.step("record"):  # that turn was settled when it was judged
                 pass
             case Continue() | Stop() if state.turn is not None and not state.again:
@@ -253,11 +253,11 @@ class Settle:
                 pass
 
     def _go_on(self, ports: Ports, state: RunState, verdict: Continue | Stop) -> Iterator[Fact]:
-        failed = _has_failed(state)
+        failed, saved = _has_failed(state), ""
         if failed:
-            yield from self._restore(ports, state, "discard", whole_task=False)
+            saved = yield from self._restore(ports, state, "discard", whole_task=False)
         if not is_interrupted(verdict):  # then it is judged when the run goes on
-            yield from self._record(ports, state, "record", verdict)
+            yield from self._record(ports, state, "record", verdict, saved)
         if failed and isinstance(verdict, Continue):
             told = (*verdict.feedback, Feedback(DISCARDED))
             yield Settled(ports.clock.now(), replace(verdict, feedback=told))
@@ -279,21 +279,27 @@ class Settle:
         """The user's own git hook has the last word: the task is open again (ADR 21)."""
         told = Feedback(f"The commit was refused:\n{refusal}")
         verdict = self.limit(survey(ports, state, Boundary.CLOSING)) or Continue((told,))
+        saved = ""
         if isinstance(verdict, Park):
-            yield from self._restore(ports, state, "restore", whole_task=True)
-        yield from self._record(ports, state, "reopen", verdict)
+            saved = yield from self._restore(ports, state, "restore", whole_task=True)
+        yield from self._record(ports, state, "reopen", verdict, saved)
         yield Settled(ports.clock.now(), verdict)
 
     def _restore(
         self, ports: Ports, state: RunState, key: str, *, whole_task: bool
+    ) -> Generator[Fact, None, str]:
+        step = state.step(key)
+        if step is None:
+            saved = self.workbench.restore(state, whole_task=whole_task)
+            step = Step(ports.clock.now(), key, detail=saved)
+            yield step
+        return step.detail
+
+    def _record(
+        self, ports: Ports, state: RunState, key: str, verdict: Verdict, saved: str = ""
     ) -> Iterator[Fact]:
         if not state.step(key):
-            saved = self.workbench.restore(state, whole_task=whole_task)
-            yield Step(ports.clock.now(), key, detail=saved)
-
-    def _record(self, ports: Ports, state: RunState, key: str, verdict: Verdict) -> Iterator[Fact]:
-        if not state.step(key):
-            self.workbench.record(state, verdict)
+            self.workbench.record(state, verdict, saved)
             yield Step(ports.clock.now(), key)
 
 

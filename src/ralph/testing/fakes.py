@@ -184,7 +184,7 @@ class FakeWorkbench:
     leftover: str = ""  # where what a turn that was cut off had done is saved
     done: dict[tuple[int, str, str], str] = field(default_factory=dict)
 
-    def record(self, state: RunState, verdict: Verdict) -> None:
+    def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
         status = Status.IN_PROGRESS
         if isinstance(verdict, Accept):
             status = Status.DONE
