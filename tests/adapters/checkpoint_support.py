@@ -4,10 +4,22 @@ import os
 import stat
 import subprocess
 from pathlib import Path
+from typing import TypedDict
 
 from ralph.adapters.checkpoint import WorkTree
 
+Files = dict[str, tuple[str, bytes]]
 IGNORED = ".env\nbuild/\n*.log\n"
+
+
+class State(TypedDict):
+    """All that a restore has to put back."""
+
+    files: Files
+    head: bytes
+    branch: str
+    status: str
+    index: str
 
 
 def git(where: Path | str, *words: str) -> str:
@@ -38,9 +50,11 @@ def new_repository(place: Path) -> Path:
     return place
 
 
-def work_of(workspace: Path, run: str = "run-1", *, begun: bool = True) -> WorkTree:
-    """A run's work tree; its directory is beside the workspace."""
-    run_dir = workspace.parent / "runs" / run
+def work_of(
+    workspace: Path, run: str = "run-1", *, begun: bool = True, beside: Path | None = None
+) -> WorkTree:
+    """A run's work tree; its directory is beside the workspace, or something else."""
+    run_dir = (beside or workspace).parent / "runs" / run
     run_dir.mkdir(parents=True, exist_ok=True)
     work = WorkTree(str(workspace), os.environ, str(run_dir))
     if begun:
@@ -48,9 +62,9 @@ def work_of(workspace: Path, run: str = "run-1", *, begun: bool = True) -> WorkT
     return work
 
 
-def files(top: Path) -> dict[str, tuple[str, bytes]]:
+def files(top: Path) -> Files:
     """Every file but git's and Ralph's, with its kind and content."""
-    found: dict[str, tuple[str, bytes]] = {}
+    found: Files = {}
     for folder, folders, names in os.walk(os.fsencode(top)):
         folders[:] = [name for name in folders if name not in (b".git", b".ralph")]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
@@ -70,10 +84,11 @@ def _file(path: bytes) -> tuple[str, bytes]:
         return f"{stat.S_IMODE(info.st_mode):o}", file.read()
 
 
-def state(top: Path) -> dict[str, object]:
-    """All that a restore has to put back."""
+def state(top: Path) -> State:
+    """All of it, as it is now."""
     status = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames")
-    head = subprocess.run(["git", "-C", str(top), "rev-parse", "HEAD"], capture_output=True)
+    words = ["git", "-C", str(top), "rev-parse", "--verify", "--quiet", "HEAD"]
+    head = subprocess.run(words, capture_output=True, check=False)
     return {
         "files": files(top),
         "head": head.stdout,

@@ -83,7 +83,7 @@ class WorkTree:
             with open(self._pinned, encoding="utf-8") as file:
                 place = Place.of(file.read())
         except FileNotFoundError:
-            place = git_work.find(self.workspace, self.environ)
+            place = git_work.find(self.workspace, self.environ, self.run_dir)
         return Repository(place, self.environ)
 
     @property

@@ -58,6 +58,7 @@ class Place:
     git_dir: str
     exclude: str  # its own list of ignored files
     records: str  # `.ralph` of the workspace, relative to the top
+    run: str  # the run's directory, if somebody keeps the state in the repository, else ""
     zeros: str  # the id of nothing
     settings: tuple[str, ...]
 
@@ -66,13 +67,14 @@ class Place:
         return os.path.join(self.top, name)
 
     def is_ours(self, name: str) -> bool:
-        """Whether it is of `.ralph`, which is no part of the work."""
-        return name == self.records or name.startswith(f"{self.records}/")
+        """Whether it is of `.ralph` or of the run's directory: they are no part of the work."""
+        ours = (self.records, self.run) if self.run else (self.records,)
+        return any(name == one or name.startswith(f"{one}/") for one in ours)
 
     def text(self) -> str:
         """As JSON, for a run that goes on later."""
-        fields = (self.top, self.git_dir, self.exclude, self.records, self.zeros, self.settings)
-        return json.dumps(fields)
+        paths = (self.top, self.git_dir, self.exclude, self.records, self.run)
+        return json.dumps((*paths, self.zeros, self.settings))
 
     @staticmethod
     def of(text: str) -> "Place":
@@ -106,7 +108,7 @@ def call(
     return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
 
 
-def find(workspace: str, environ: Mapping[str, str]) -> Place:
+def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
     """The repository that the workspace is in; a ConfigError where there is none to work in."""
     environ = {**clean_environ(environ), "LC_ALL": "C"}
     words = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir")
@@ -118,8 +120,10 @@ def find(workspace: str, environ: Mapping[str, str]) -> Place:
         raise _no_work_tree(workspace, done.said)
     top, git_dir, exclude, kind = os.fsdecode(done.output).splitlines()
     records = os.path.relpath(os.path.join(os.path.realpath(workspace), ".ralph"), top)
+    run = os.path.relpath(os.path.realpath(run_dir), top)
+    run = "" if run.startswith("..") else run
     zeros = "0" * (64 if kind == "sha256" else 40)
-    return Place(top, git_dir, exclude, records, zeros, _settings(workspace, environ))
+    return Place(top, git_dir, exclude, records, run, zeros, _settings(workspace, environ))
 
 
 def _no_work_tree(workspace: str, said: str) -> ConfigError:

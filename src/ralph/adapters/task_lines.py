@@ -253,12 +253,9 @@ def decoded(raw: bytes) -> dict[str, Any]:
 
 def encoded(record: dict[str, Any]) -> bytes:
     """A task as a line without its end; always the same for the same task."""
-    compact = {"separators": (",", ":"), "allow_nan": False}
     try:
-        try:
-            return json.dumps(record, ensure_ascii=False, **compact).encode()  # type: ignore[arg-type]
-        except UnicodeEncodeError:  # half a character, which only an escape can hold
-            return json.dumps(record, **compact).encode()  # type: ignore[arg-type]
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{record.get('id')} cannot be written as JSON: {error}") from None
 
@@ -296,7 +293,7 @@ def _why(raw: bytes, error: Exception) -> str:
 def _wrong_field(data: dict[str, Any]) -> str | None:
     if not isinstance(data.get("id"), str):
         return "there is no id" if data.get("id") is None else "the id is not a text"
-    if data.get("status", Status.PENDING) not in set(Status):
+    if data.get("status", Status.PENDING) not in list(Status):
         return f"the status must be one of {', '.join(Status)}, not {data['status']!r:.60}"
     if not isinstance(data.get("priority"), int | None) or isinstance(data.get("priority"), bool):
         return f"the priority must be a whole number, not {data['priority']!r:.60}"

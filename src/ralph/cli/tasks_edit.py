@@ -95,10 +95,10 @@ def _changes(old: Record, fields: Record, flags: Mapping[str, Any]) -> Record:
     """The fields that change; an empty one goes."""
     new: dict[str, Any] = {**fields, **_status(old, flags)}
     for name, taken in (("tags", flags["untag"]), ("blockedBy", flags["unblock"])):
-        there = old.get(name) or []
         _refuse_absent(old, name, taken)
-        wanted = [item for item in (*there, *fields.get(name, ())) if item not in taken]
-        new[name] = list(dict.fromkeys(wanted)) or None
+        if taken or name in fields:
+            both = (*(old.get(name) or ()), *fields.get(name, ()))
+            new[name] = [item for item in dict.fromkeys(both) if item not in taken] or None
     if "limits" in fields:
         new["limits"] = {**(old.get("limits") or {}), **fields["limits"]}
     if flags["note"] is not None:
