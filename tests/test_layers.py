@@ -47,8 +47,9 @@ ROOMS = {
     "ui": room("core streams", "rich"),
     "cli": room(ALL, "click msgspec rich"),
     "supervisor": room("core ports engine profiles adapters"),  # the library, beside cli
+    "task_run": room(ALL),  # the library, beside cli
     "__main__": room(ALL),
-    "__init__": room(f"{ALL} supervisor"),
+    "__init__": room(f"{ALL} supervisor task_run"),
 }
 LIBRARY = frozenset(ralph.__all__) - {"__version__"}  # `from ralph import ...`
 

@@ -5,9 +5,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Cancelled",
     "DoneIsDirectory",
+    "Hooks",
     "MaxRestartsExceeded",
     "Supervisor",
     "SupervisorError",
+    "TaskRun",
     "__version__",
 ]
 
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
         Supervisor,
         SupervisorError,
     )
+    from ralph.task_run import Hooks, TaskRun
 else:
 
     def __getattr__(name):  # noqa: ANN001, ANN202  the type checker knows the names above
         """The library, which is imported when it is first asked for: `ralph` must start fast."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from ralph import supervisor
-
-        return getattr(supervisor, name)
+        if name in ("Hooks", "TaskRun"):
+            from ralph import task_run as library
+        else:
+            from ralph import supervisor as library
+        return getattr(library, name)

@@ -150,6 +150,10 @@ class WorkTree:
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
         return os.fsdecode(self.repository.ask(*words)).split("\0")[:-1]
 
+    def head(self) -> str:
+        """The commit that HEAD is at; "" if there is none."""
+        return self.repository.resolve("HEAD") or ""
+
     def tree(self) -> str:
         """The work tree now, as a tree in git."""
         seen = git_look.look(self.repository)

@@ -48,12 +48,20 @@ class Bench:
 
     def take_up(self, state: RunState) -> str:
         """Mark the task as under work, on files as they were before a turn that was cut off."""
-        saved = ""
-        if state.cut_off and not self.layered and not state.step("discard"):
-            saved = self.restore(state, whole_task=False)
+        saved = self._clear_up(state) if state.cut_off and not state.step("discard") else ""
         self._change(state, {"status": Status.IN_PROGRESS.value}, "")
         self.watch.remember(_task(state))
         return saved
+
+    def _clear_up(self, state: RunState) -> str:
+        """Discard what a turn that was cut off has left, if nothing but that can have come since."""
+        to = Checkpoint.of(state.checkpoint)
+        if self.layered or to is None:
+            return ""
+        if self.work.head() != to.head:  # perhaps a person's: commits are not ours to take back
+            self.tell("There are commits since the iteration was cut off: nothing is undone.")
+            return ""
+        return self.restore(state, whole_task=False)
 
     def undo_edits(self, state: RunState) -> str:
         """Put back what the turn did to the task list and may not."""

@@ -16,6 +16,7 @@ from ralph.adapters.ledger import read_ledger
 from ralph.adapters.notify import Notify, notify_problem
 from ralph.adapters.process import Child, Command, Starter, start
 from ralph.adapters.task_backlog import TaskBacklog
+from ralph.adapters.task_commit import patient
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
@@ -212,7 +213,13 @@ class TasksWiring(HarnessWiring):
         self._tasks, self._backlog = plan.tasks, plan.backlog
         super().__init__(plan, run_dir, protect=_scripts(self._backlog))
         self._state = state
-        self._work = WorkTree(plan.workspace, plan.environ, run_dir)
+        self._work = WorkTree(
+            plan.workspace,
+            plan.environ,
+            run_dir,
+            starter=self._start,
+            watch=lambda seconds: self._hurry() or patient(seconds),
+        )
         self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
         self._end = _End()
         self._bench: Bench | None = None

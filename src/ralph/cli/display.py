@@ -10,7 +10,7 @@ from typing import TextIO
 from ralph.adapters.agents import Launch
 from ralph.adapters.files import is_inside
 from ralph.adapters.journal import JOURNAL, FileJournal
-from ralph.adapters.signals import SignalCounter, SignalFiles
+from ralph.adapters.signals import SignalFiles
 from ralph.cli.planning import Invocation, Plan
 from ralph.cli.terminal import style_of
 from ralph.cli.wiring import wording_of
@@ -38,13 +38,13 @@ class Attention:
     Whatever waits asks at least four times a second, so this is the display's heartbeat too.
     """
 
-    counter: SignalCounter
+    own: Callable[[], Signals]
     files: SignalFiles
     console: Console
     marks: Callable[[], Signals] = Signals
 
     def __call__(self) -> Signals:
-        own, asked = self.counter.signals(), together(self.files.signals(), self.marks())
+        own, asked = self.own(), together(self.files.signals(), self.marks())
         self.console.beat(asked, own)
         return together(own, asked)
 

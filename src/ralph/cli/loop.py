@@ -34,6 +34,7 @@ from ralph.core.state import NEW, RunState, replay
 from ralph.core.turn import Allowance, Order
 from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
+from ralph.core.world import Signals
 from ralph.engine import run
 from ralph.errors import RalphError, StateError
 from ralph.ports import Ports
@@ -108,13 +109,18 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
     try:
         with (
             closing(wiring),
-            SignalCounter() as counter,
+            _hearing(invocation) as heard,
             display.console.live(),
-            keeping(invocation.keeper, plan.settings.end_grace, wiring.jobs) as start,
+            keeping(
+                invocation.keeper,
+                plan.settings.end_grace,
+                wiring.jobs,
+                adopts=invocation.asked is None,
+            ) as start,
         ):
             ledger = Ledger(plan.project, display.console.note, history.facts)
             recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
-            attention = Attention(counter, SignalFiles(run_dir), display.console, wiring.signals)
+            attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
             display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
             ports = Ports(
                 agent=wiring.agent(
@@ -137,13 +143,26 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
 
 
 @contextmanager
+def _hearing(invocation: Invocation) -> Iterator[Callable[[], Signals]]:
+    """What this process is asked for: by signals, unless it is another program's."""
+    if invocation.asked is not None:
+        yield invocation.asked
+        return
+    with SignalCounter() as counter:
+        yield counter.signals
+
+
+@contextmanager
 def keeping(
     begun: "Launched | None",
     end_grace: float = UNBOUND,
     jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
+    *,
+    adopts: bool = True,
 ) -> Iterator[Starter]:
-    """What starts the run's children: a keeper, where the system can have one."""
-    keeper = _keeper(begun, end_grace, jobs)
+    """What starts the run's children: a keeper, where the system can have one. A program that is
+    not ours must not adopt: its own children would be ended with the run's."""
+    keeper = _keeper(begun, end_grace, jobs, adopts=adopts)
     if keeper is None:
         yield partial(start, most_grace=end_grace)
         return
@@ -160,7 +179,11 @@ def keeping(
 
 
 def _keeper(
-    begun: "Launched | None", end_grace: float, jobs: Callable[[int], tuple[int, ...]]
+    begun: "Launched | None",
+    end_grace: float,
+    jobs: Callable[[int], tuple[int, ...]],
+    *,
+    adopts: bool,
 ) -> "Keeper | None":
     if sys.platform != "linux":
         return None
@@ -169,7 +192,7 @@ def _keeper(
 
     if not is_possible():
         return None
-    return Keeper(adopts=True, begun=begun, most_grace=end_grace, jobs=jobs)
+    return Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs)
 
 
 def _first_state(

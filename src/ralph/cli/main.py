@@ -156,7 +156,8 @@ def _last_word(arguments: list[str]) -> str:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in own:
         return ""
-    return "stop" if arguments[0] in ("run", "supervise", "demo") else "error"
+    runs = arguments[0] in ("run", "supervise", "demo") or own[:2] == ["tasks", "run"]
+    return "stop" if runs else "error"
 
 
 def with_command(arguments: list[str]) -> list[str]:

@@ -28,6 +28,7 @@ from ralph.adapters.scm import task_words
 from ralph.core.limits import Limits, Prices, per_million
 from ralph.core.task import Backlog
 from ralph.core.value import replace, value
+from ralph.core.world import Signals
 from ralph.errors import ConfigError, StateError
 from ralph.settings.load import Loaded, combine, load
 from ralph.settings.paths import dotted, leaves
@@ -72,6 +73,7 @@ class Invocation:
     err: TextIO | None
     keeper: "Launched | None" = None  # one that was launched before
     hooks: "tuple[Hooks, ...]" = ()  # of a program that uses the library
+    asked: Callable[[], Signals] | None = None  # what that program asks for; None: signals do
 
 
 @value

@@ -1,0 +1,150 @@
+"""What a run of `ralph tasks` keeps and tells: the list, hooks, prompts, commits (B)."""
+
+import json
+
+from backlog_support import COMPLETE, Project, project
+from run_support import Running, assert_clear, ralph
+
+__all__ = ["project"]
+
+A = {"id": "A", "title": "The first"}
+C = {"id": "C", "title": "The third", "priority": 9}
+CHECKED = {"id": "A", "title": "x", "completion": {"type": "test_passing", "command": "test -f a"}}
+
+
+# ------------------------------------------------------------------ who edits the list
+
+
+def test_an_agents_edits_of_its_own_line_are_undone_and_reported(project: Project) -> None:
+    project.tasks(CHECKED, {"id": "C", "title": "other", "status": "pending"})
+    edits = "s/in_progress/done/; s/pending/done/; s/test -f a/true/"
+    script = f"""
+    [ $id = A ] && sed -i '{edits}' .ralph/tasks.jsonl
+    [ $n = 2 ] && touch a
+    touch $id; {COMPLETE}"""
+    done = project.run(script)
+    assert_clear(done, 0, "tasks.jsonl: edited by the turn, and put back: A was changed")
+    assert "C was called done" in done.err
+    assert (project.turns("A"), project.turns("C")) == (2, 1)
+    assert project.task("A")["completion"]["command"] == "test -f a"
+
+
+def test_an_agent_that_deletes_the_list_changes_nothing(project: Project) -> None:
+    project.tasks(A, {"id": "C", "title": "other"})
+    assert_clear(project.run(f"rm .ralph/tasks.jsonl; touch $id; {COMPLETE}"), 0, "was taken out")
+    assert project.statuses() == {"A": "done", "C": "done"}
+
+
+def test_an_agent_may_add_tasks(project: Project) -> None:
+    project.tasks(A)
+    more = """[ $id = A ] && echo '{"id": "N", "title": "found"}' >> .ralph/tasks.jsonl"""
+    assert project.run(f"{more}; touch $id; {COMPLETE}").code == 0
+    assert (project.turns("N"), project.task("N")["status"]) == (1, "done")
+
+
+def test_a_person_may_edit_while_the_run_goes_on(project: Project) -> None:
+    project.tasks(A, {"id": "C", "title": "other"}, {"id": "D", "title": "more"})
+    person = "env -u RALPH_RUN python3 -m ralph tasks"
+    script = f"""
+    if [ $id = A ]; then
+        {person} edit C --status cancelled; {person} edit D --status done
+        {person} add "Another" --id E
+    fi
+    touch $id; {COMPLETE}"""
+    done = project.run(script)
+    assert_clear(done, 0)
+    assert project.statuses() == {"A": "done", "C": "cancelled", "D": "done", "E": "done"}
+    assert [project.turns(name) for name in "ACDE"] == [1, 0, 0, 1]
+
+
+def test_a_script_that_validates_is_not_the_agents_to_change(project: Project) -> None:
+    project.tasks({**A, "completion": {"type": "validate", "script": "check.sh"}})
+    (project.path / "check.sh").write_text("test -f a && echo a\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "check")
+    script = f"[ $n = 1 ] && echo true > check.sh || touch a; {COMPLETE}"
+    assert_clear(project.run(script), 0, "Protected path check.sh was changed")
+    assert project.turns("A") == 2
+    assert project.task("A")["evidence"]["artifacts"] == ["a"]
+
+
+# ------------------------------------------------------------------ the rest
+
+
+def test_a_commit_that_the_users_hook_refuses_goes_back_to_the_agent(project: Project) -> None:
+    hook = project.path / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\ntest -f tidy || { echo not tidy; exit 1; }\n")
+    hook.chmod(0o755)
+    project.tasks(A)
+    done = project.run(f"touch a; [ $n = 2 ] && touch tidy; {COMPLETE}")
+    assert_clear(done, 0, "commit failed: not tidy")
+    assert "not tidy" in project.prompt("A", 2)
+    assert project.subjects() == ["A: The first", "begin"]
+
+
+def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:
+    """ "commands in settings (JSON on stdin); a failing hook never ends the run"."""
+    said = f"cat >> {project.notes}/said"
+    names = ("onTaskStart", "onIterationStart", "onIterationEnd", "onTaskEnd")
+    hooks = {**dict.fromkeys(names, said), "onAnomaly": "exit 3"}
+    notify = {"command": f"cat > {project.notes}/notified"}
+    project.settings(hooks=hooks, notify=notify)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "settings")
+    project.tasks(A, {"id": "C", "title": "other"})
+    done = project.run(f"touch $id; [ $id = C ] && {COMPLETE}", "--max-iterations", "1")
+    assert_clear(done, 3)
+    text = (project.notes / "said").read_text()
+    heard = [json.loads(part) for part in text.replace("}{", "}\n{").splitlines()]
+    assert [(h["hook"], h["task"]["id"]) for h in heard] == [
+        *((name, "A") for name in names),
+        *((name, "C") for name in names),
+    ]
+    assert [h["success"] for h in heard if h["hook"] == "onTaskEnd"] == [False, True]
+    notified = json.loads((project.notes / "notified").read_text())
+    assert (notified["event"], notified["taskId"]) == ("blocked", "A")
+
+
+def test_the_prompt_has_the_projects_papers_and_what_was_learned(project: Project) -> None:
+    (project.path / "AGENTS.md").write_text("Use tabs.\n")
+    (project.path / "implementation-plan.md").write_text("First the parser.\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "papers")
+    project.tasks({**CHECKED, "description": "Make it so.", "type": "feature"})
+    assert project.run("[ $n = 2 ] && touch a; touch $n").code == 0
+    prompt = project.prompt("A", 2)
+    for words in (
+        "Use tabs.",
+        "First the parser.",
+        "Make it so.",
+        "Iteration 2 of 10",
+        "Iteration 1",
+    ):
+        assert words in prompt
+    learned = ralph("tasks", "learn", "--json")
+    assert "feature" in learned.out
+
+
+def test_a_dry_run_shows_the_next_prompt(project: Project) -> None:
+    project.tasks(A, C)
+    done = project.run(COMPLETE, "--dry-run")
+    assert done.code == 0
+    assert "Task C: The third" in done.out
+    assert project.turns("C") == 0
+
+
+def test_a_run_that_is_stopped_goes_on(project: Project) -> None:
+    project.tasks(CHECKED, {"id": "C", "title": "other"})
+    agent = project.agent(f"""
+    if [ $id$n = A1 ]; then echo half > half; touch $NOTES/begun; sleep 600; fi
+    ls > seen.$id; touch a; {COMPLETE}""")
+    running = Running(project.path, "tasks", "run", "--agent", agent, "--no-sandbox")
+    running.await_that((project.notes / "begun").exists)
+    running.interrupt()
+    running.interrupt()
+    assert running.end().code == 130
+    assert project.dirt() == []  # what a cut-off turn did is undone
+    assert ralph("resume").code == 0
+    assert project.subjects() == ["C: other", "A: x", "begin"]
+    assert not (project.path / "half").exists()
+    assert "was cut off" in project.prompt("A", 2)
