@@ -125,9 +125,8 @@ class TaskFile:
                 remedy = f"Take another, or change it: ralph tasks edit {task_id}"
                 raise ConfigError(f"there is a task {task_id} already", remedy)
             now = self._stamp()
-            first = {"id": task_id, "title": "", "status": "pending"}
-            new = {**first, **fields, **first, "createdAt": now, "updatedAt": now}
-            new["title"] = fields.get("title", "")
+            own = {"id": task_id, "status": "pending", "createdAt": now, "updatedAt": now}
+            new = {"id": task_id, "title": "", "status": "", **fields, **own}
             self._write(file, {}, new)
         return new
 
