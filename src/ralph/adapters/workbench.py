@@ -54,7 +54,7 @@ class Bench:
         return saved
 
     def _clear_up(self, state: RunState) -> str:
-        """Discard what a turn that was cut off has left, if nothing but that can have come since."""
+        """Discard what a turn that was cut off has left, if only that can have come since."""
         to = Checkpoint.of(state.checkpoint)
         if self.layered or to is None:
             return ""
