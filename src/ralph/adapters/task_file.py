@@ -25,6 +25,7 @@ from ralph.errors import ConfigError
 
 NAME = ".ralph/tasks.jsonl"
 _LARGEST = 1 << 30  # bytes
+_LONG = 10_000  # tasks: to write such a list takes a while
 _OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PATIENCE = 30.0  # seconds for others to finish writing
 _MOMENT = 1.0  # seconds for a line that may be written just now
@@ -147,13 +148,14 @@ class TaskFile:
         return new
 
     def compact(self) -> None:
-        """Leave out the lines that an update has taken the place of. Broken lines and ids that
-        were used twice stay as they are."""
+        """Leave out the lines that an update has taken the place of, once that is worth it in a
+        long list. Broken lines and ids that were used twice stay as they are."""
         if not os.path.lexists(self.path):
             return
         with self._told("write"), self._locked() as file:
             self.load()
-            if self._lines.superseded:
+            old, all_tasks = len(self._lines.superseded), len(self._lines.tasks)
+            if old and (all_tasks < _LONG or old * 100 >= all_tasks):
                 self._replace(file, self._lines.compacted())
 
     # -------------------------------------------------------------- reading

@@ -15,8 +15,17 @@ def next_task(case: Case) -> Assignment | None:
     The task under work stays so until it is done or parked, whatever is added meanwhile.
     """
     current = case.state.assignment.task if case.state.assignment else ""
-    ready = [t for t in case.open_tasks if not blockers(t, case)]
-    best = min(ready, key=lambda t: (t.id != current, *_urgency(t)), default=None)
+    ready = (t for t in case.open_tasks if not t.blocked_by or not blockers(t, case))
+    best = min(
+        ready,
+        key=lambda t: (
+            t.id != current,
+            t.status is not Status.IN_PROGRESS,
+            -t.priority,
+            t.created,
+        ),
+        default=None,
+    )
     if best is None:
         return None
     return Assignment(best.id, best.title, most=best.limits.iterations)
@@ -54,7 +63,3 @@ def _blocks(blocker: Task | None, case: Case) -> bool:
     if blocker is None or blocker.id in case.state.done or blocker.passes:
         return False
     return blocker.status not in (Status.DONE, Status.CANCELLED)
-
-
-def _urgency(task: Task) -> tuple[bool, int, str]:
-    return (task.status is not Status.IN_PROGRESS, -task.priority, task.created)
