@@ -376,6 +376,58 @@ def test_a_mode_that_git_does_not_keep_comes_back(top: Path) -> None:
     assert state(top) == was
 
 
+def test_the_ends_of_lines_come_back(top: Path) -> None:
+    """Git would store other bytes than a person wrote."""
+    (top / ".gitattributes").write_text("* text=auto\n")
+    (top / 'dos\n"name').write_bytes(b"one\r\ntwo\r\n")
+    (top / "b").write_bytes(b"b\r\nc\r\n")
+    work = work_of(top)
+    point, was = work.checkpoint(), state(top)
+    (top / 'dos\n"name').unlink()
+    (top / "b").write_bytes(b"other")
+    git(top, "add", "--all")
+    work.restore(point, "cut-1")
+    assert state(top) == was
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_an_agent_made_unreadable_comes_back(top: Path) -> None:
+    """And what a person made unreadable stays so."""
+    (top / "locked").mkdir()
+    (top / "locked" / "x").write_text("x")
+    (top / "secret").write_text("x")
+    (top / "locked").chmod(0)
+    (top / "secret").chmod(0)
+    work = work_of(top)
+    point = work.checkpoint()
+    (top / "new").mkdir()
+    (top / "new" / "x").write_text("x")
+    (top / "new").chmod(0)
+    (top / "a").chmod(0)
+    (top / "b").write_text("changed")
+    (top / "b").chmod(0)
+    ref = work.restore(point, "cut-1")
+    assert git(top, "show", f"{ref}:b") == "changed"
+    assert (top / "a" / "one").read_text() == (git(top, "show", "HEAD:a/one") + "\n")
+    assert (top / "b").read_text() == "b\n"
+    assert not (top / "new").exists()
+    for name in ("locked", "secret"):
+        assert (top / name).stat().st_mode & 0o777 == 0
+        (top / name).chmod(0o700)
+    assert (top / "locked" / "x").read_text() == "x"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_an_agent_made_unwritable_is_written(top: Path) -> None:
+    work = work_of(top)
+    point, was = work.checkpoint(), state(top)
+    (top / "a" / "one").write_text("x")
+    (top / "a" / "two").write_text("x")
+    (top / "a").chmod(0o500)
+    assert work.restore(point, "cut-1")
+    assert state(top) == was
+
+
 def test_settings_that_an_agent_changed_change_nothing(top: Path) -> None:
     work = work_of(top)
     point, was = work.checkpoint(), state(top)
