@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from ralph.adapters import git_work
@@ -166,8 +166,9 @@ class Files:
                 raise StateError(f"{entry.path}: {done.said}")
 
 
-def put_index_back(saved: str, index: str) -> None:
-    """As git does it: the lock is made, then takes the place of the index."""
+def put_index_back(saved: str, index: str, is_idle: Callable[[], bool]) -> None:
+    """As git does it: the lock is made, then takes the place of the index. An old lock is removed
+    if no git is at work: an agent that is cut leaves such behind."""
     new = f"{index}.ralph"
     if content(index) == content(saved):
         with suppress(FileNotFoundError):
@@ -181,7 +182,7 @@ def put_index_back(saved: str, index: str) -> None:
             git_work.copy_index(saved, new)
         else:
             open(new, "xb").close()
-        _lock(new, lock)
+        _lock(new, lock, is_idle)
     if os.path.exists(saved):
         os.rename(lock, index)
     else:
@@ -191,19 +192,25 @@ def put_index_back(saved: str, index: str) -> None:
     os.unlink(new)
 
 
-def _lock(new: str, lock: str) -> None:
+def _lock(new: str, lock: str, is_idle: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _LOCKED_FOR
     while True:
         try:
             os.link(new, lock)
         except FileExistsError:
-            if time.monotonic() >= deadline:
-                os.unlink(new)
-                why = f"another git is at work; if there is none: rm {lock}"
-                raise StateError(why) from None
-            time.sleep(0.05)
+            _wait_for(lock, deadline, is_idle)
         else:
             return
+
+
+def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
+    if time.monotonic() < deadline:
+        time.sleep(0.05)
+    elif is_idle():
+        with suppress(FileNotFoundError):
+            os.unlink(lock)
+    else:
+        raise StateError(f"another git is at work; if there is none: rm {lock}")
 
 
 def index_lines(entries: Iterable[Entry]) -> bytes:

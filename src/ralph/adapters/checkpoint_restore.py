@@ -2,6 +2,7 @@
 ignored, the files and last the index are put back: whoever is killed begins again."""
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph.adapters import git_look, git_state, git_work
@@ -83,7 +84,8 @@ class Restore:
         self._files.put_aside(path for path in seen.apart if not is_among(path, self._apart.apart))
         self._files.put_back(differing)
         self._files.put_modes_back()
-        put_index_back(self._to.index, self._repository.index)
+        idle = partial(git_state.is_idle, self._repository)
+        put_index_back(self._to.index, self._repository.index, idle)
         self._mark("")
         return self._ref
 

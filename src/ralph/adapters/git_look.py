@@ -162,7 +162,8 @@ def modes_of(repository: Repository, paths: Iterable[str]) -> dict[str, int]:
 def raw(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
     """Keep what is in these files as it is, whatever git would make of it when it is staged."""
     place = repository.place
-    regular = [path for path in paths if stat.S_ISREG(os.lstat(place.path(path)).st_mode)]
+    whole = ((path, place.path(path)) for path in paths)
+    regular = [path for path, file in whole if os.path.isfile(file) and not os.path.islink(file)]
     if not regular:
         return {}
     names = b"".join(_quoted(path) for path in regular)
