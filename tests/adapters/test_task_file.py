@@ -189,6 +189,20 @@ def test_an_unknown_id_without_a_file_makes_none(file: TaskFile, workspace: Path
     assert list(workspace.iterdir()) == []
 
 
+def test_a_task_is_put_back_whatever_became_of_it(file: TaskFile, workspace: Path) -> None:
+    """An agent's edits of its own line in `tasks.jsonl` are undone."""
+    old = {"id": "a", "title": "A", "createdAt": "2026-01-31T12:00:00.000Z", "blockedBy": ["gone"]}
+    write(workspace, old, {"id": "a", "status": "done", "extra": 1}, {"id": "b"})
+    written = file.put(old)
+    assert written == {**old, "updatedAt": written["updatedAt"]}
+    assert file.record("a") == written
+    assert file.lines()["a"] == encoded(written)
+    assert "c" not in file.lines()
+    path_of(workspace).unlink()
+    file.put(old)
+    assert titles(file) == ["A"]
+
+
 # ------------------------------------------------------------------ reading again
 
 

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ralph.adapters.task_file import Listing, TaskFile
+from ralph.adapters.task_lines import Lines
 from ralph.core.limits import Limits
 from ralph.core.task import Status, Task
 
@@ -228,6 +231,51 @@ def test_compaction_keeps_the_order_of_tasks_without_a_date(workspace: Path) -> 
     assert len(data_of(file).splitlines()) == 4
     assert file.read().backlog.tasks == tasks
     assert TaskFile(str(workspace)).read().backlog.tasks == tasks
+
+
+STAMPS = st.sampled_from([None, OLD, NEW])
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from("abc"), STAMPS, STAMPS),
+            st.sampled_from(["nonsense", '{"id":"a","status":"?"}', ""]),
+        ),
+        max_size=15,
+    ),
+    st.integers(0, 15),
+)
+def test_compaction_loses_nothing_that_counts(
+    wished: "list[tuple[str, str | None, str | None] | str]", cut: int
+) -> None:
+    """The same tasks in the same order with the same problems; again it changes nothing."""
+    lines = [
+        line if isinstance(line, str) else json.dumps(_numbered(number, *line))
+        for number, line in enumerate(wished)
+    ]
+    pieces = [f"{line}\n" for line in lines]
+    data = "".join(pieces).encode()
+    whole, parts, after, again = Lines(), Lines(), Lines(), Lines()
+    whole.feed(data)
+    parts.feed("".join(pieces[:cut]).encode())
+    parts.feed(data)
+    assert (parts.tasks, parts.problems) == (whole.tasks, whole.problems)
+    after.feed(whole.compacted())
+    assert list(after.tasks.items()) == list(whole.tasks.items())
+    assert len(after.problems) == len(whole.problems)
+    again.feed(after.compacted())
+    assert again.data == after.data
+    broken = [line for line in lines if line and _is_broken(line)]
+    assert [line for line in again.data.decode().splitlines() if _is_broken(line)] == broken
+
+
+def _numbered(number: int, name: str, created: str | None, updated: str | None) -> dict[str, Any]:
+    return {"id": name, "title": str(number), "createdAt": created, "updatedAt": updated}
+
+
+def _is_broken(line: str) -> bool:
+    return "nonsense" in line or "?" in line
 
 
 def test_unknown_fields_are_kept_for_ever(workspace: Path) -> None:

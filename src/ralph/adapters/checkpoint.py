@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters.checkpoint_files import Apart
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
 from ralph.adapters.git_work import Place, Repository
@@ -44,16 +45,6 @@ class Checkpoint:
             return None
         said = json.loads(text)
         return Checkpoint(said["head"], said["branch"], said["tree"], said["index"])
-
-
-@value
-class Apart:
-    """What a checkpoint knows and git does not keep."""
-
-    apart: frozenset[str]  # other repositories, unreadable files: never touched
-    ignored: frozenset[str]  # never touched, whatever is ignored later
-    modes: Mapping[str, int]  # of changed files
-    exclude: str | None  # the repository's own list of ignored files; None if there was none
 
 
 class WorkTree:
@@ -194,6 +185,7 @@ class WorkTree:
                 "apart": [*seen.apart, *blind],
                 "ignored": seen.ignored,
                 "modes": git_look.modes_of(self.repository, {*seen.there, *seen.staged}),
+                "raw": git_look.raw(self.repository, seen.there),
                 "exclude": self.exclude(),
             }
         )
@@ -216,7 +208,7 @@ class WorkTree:
             message = f"the checkpoint cannot be read: {path}: {error}"
             raise StateError(message, f"Git still has it: git log {self.refs}/start") from error
         kept = frozenset(said["apart"]), frozenset(said["ignored"])
-        return Apart(*kept, said["modes"], said["exclude"])
+        return Apart(*kept, said["modes"], said["raw"], said["exclude"])
 
     def restore(self, to: Checkpoint, label: str) -> str:
         """Put everything back as it was; the ref that keeps what stood there, "" if nothing

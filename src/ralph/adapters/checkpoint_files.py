@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from ralph.adapters import git_work
@@ -37,15 +37,30 @@ class Entry:
 
 
 @value
+class Apart:
+    """What a checkpoint knows and git does not keep."""
+
+    apart: frozenset[str]  # other repositories, unreadable files
+    ignored: frozenset[str]  # whatever is ignored later
+    modes: Mapping[str, int]  # of changed files
+    raw: Mapping[str, str]  # what is in changed files, before git makes its own of it
+    exclude: str | None  # the repository's own list of ignored files; None if there was none
+
+    @property
+    def spared(self) -> frozenset[str]:
+        """What is never touched."""
+        return self.apart | self.ignored
+
+
+@value
 class Files:
-    """Where files come from and go to; `spared` is never removed."""
+    """Where files come from and go to."""
 
     repository: Repository
     workspace: str
     run_dir: str
     aside: str
-    spared: Collection[str]
-    modes: Mapping[str, int]
+    known: Apart
 
     def put_aside(self, paths: Iterable[str]) -> None:
         """Move what git cannot keep into the run's directory."""
@@ -65,7 +80,7 @@ class Files:
         """Remove what was not there, write what was."""
         written = [entry for entry in differing if entry.old_mode != NOTHING]
         for entry in differing:
-            if entry.old_mode == NOTHING and not is_among(entry.path, self.spared):
+            if entry.old_mode == NOTHING and not is_among(entry.path, self.known.spared):
                 self._remove(entry)
         for entry in written:
             self._make_way(entry)
@@ -76,7 +91,7 @@ class Files:
 
     def put_modes_back(self) -> None:
         """Those that git does not keep."""
-        for name, mode in self.modes.items():
+        for name, mode in self.known.modes.items():
             path = self.repository.place.path(name)
             found = os.lstat(path).st_mode if os.path.lexists(path) else 0
             if stat.S_ISREG(found) and stat.S_IMODE(found) != mode:
@@ -135,6 +150,11 @@ class Files:
             done = self.repository.run(*words, index=index)
         if done.code != 0:
             raise StateError(done.said)
+        for entry in entries:
+            raw = self.known.raw.get(entry.path, entry.old_identifier)
+            if raw != entry.old_identifier:  # other ends of lines, for one
+                with open(self.repository.place.path(entry.path), "wb") as file:
+                    file.write(self.repository.ask("cat-file", "blob", raw))
 
     def _put_link_back(self, entry: Entry) -> None:
         """A submodule goes back to its commit; what is changed in it stays."""
@@ -146,8 +166,9 @@ class Files:
                 raise StateError(f"{entry.path}: {done.said}")
 
 
-def put_index_back(saved: str, index: str) -> None:
-    """As git does it: the lock is made, then takes the place of the index."""
+def put_index_back(saved: str, index: str, is_idle: Callable[[], bool]) -> None:
+    """As git does it: the lock is made, then takes the place of the index. An old lock is removed
+    if no git is at work: an agent that is cut leaves such behind."""
     new = f"{index}.ralph"
     if content(index) == content(saved):
         with suppress(FileNotFoundError):
@@ -161,7 +182,7 @@ def put_index_back(saved: str, index: str) -> None:
             git_work.copy_index(saved, new)
         else:
             open(new, "xb").close()
-        _lock(new, lock)
+        _lock(new, lock, is_idle)
     if os.path.exists(saved):
         os.rename(lock, index)
     else:
@@ -171,19 +192,25 @@ def put_index_back(saved: str, index: str) -> None:
     os.unlink(new)
 
 
-def _lock(new: str, lock: str) -> None:
+def _lock(new: str, lock: str, is_idle: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _LOCKED_FOR
     while True:
         try:
             os.link(new, lock)
         except FileExistsError:
-            if time.monotonic() >= deadline:
-                os.unlink(new)
-                why = f"another git is at work; if there is none: rm {lock}"
-                raise StateError(why) from None
-            time.sleep(0.05)
+            _wait_for(lock, deadline, is_idle)
         else:
             return
+
+
+def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
+    if time.monotonic() < deadline:
+        time.sleep(0.05)
+    elif is_idle():
+        with suppress(FileNotFoundError):
+            os.unlink(lock)
+    else:
+        raise StateError(f"another git is at work; if there is none: rm {lock}")
 
 
 def index_lines(entries: Iterable[Entry]) -> bytes:

@@ -2,6 +2,7 @@
 ignored, the files and last the index are put back: whoever is killed begins again."""
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph.adapters import git_look, git_state, git_work
@@ -14,6 +15,7 @@ from ralph.adapters.checkpoint_files import (
     make_usable,
     put_index_back,
 )
+from ralph.adapters.files import write_atomically
 from ralph.adapters.git_look import Seen, is_among
 from ralph.core.value import value
 from ralph.errors import StateError
@@ -43,8 +45,7 @@ class Restore:
             work.workspace,
             work.run_dir,
             os.path.join(work.run_dir, "aside", label),
-            self._apart.ignored | self._apart.apart,
-            self._apart.modes,
+            self._apart,
         )
         self._ref = ""
 
@@ -70,17 +71,22 @@ class Restore:
             return kept[-1].ref if kept else ""
         differing = self._differing(tree)
         self._ref = self._save(seen, tree, differing, kept)
+        if self._was_killed(self._ref):
+            self._save_also(tree, differing)
+        self._mark(self._ref)
         git_state.forget(self._repository)
         self._put_head_back(seen)
         if self._put_rules_back(seen, differing):
-            old, seen = tree, self._look()
+            seen = self._look()
             tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
-            self._save_also(old, tree)
             differing = self._differing(tree)
+            self._save_also(tree, differing)
         self._files.put_aside(path for path in seen.apart if not is_among(path, self._apart.apart))
         self._files.put_back(differing)
         self._files.put_modes_back()
-        put_index_back(self._to.index, self._repository.index)
+        idle = partial(git_state.is_idle, self._repository)
+        put_index_back(self._to.index, self._repository.index, idle)
+        self._mark("")
         return self._ref
 
     # What is there
@@ -94,9 +100,10 @@ class Restore:
 
     def _make_readable(self) -> bool:
         found = git_look.unreadable(self._repository)
-        spared = self._apart.ignored | self._apart.apart
         mended = [
-            make_usable(self._place.path(path)) for path in found if not is_among(path, spared)
+            make_usable(self._place.path(path))
+            for path in found
+            if not is_among(path, self._apart.spared)
         ]
         return any(mended)
 
@@ -181,33 +188,56 @@ class Restore:
             if self._knows(old, tree, differing, parents):
                 return old.ref
         ref = f"{self._work.refs}/{self._label}" + (f".{len(kept)}" if kept else "")
-        what = f"what stood there before {self._label} was undone"
-        self._repository.ask("update-ref", ref, self._work.save(tree, parents, what))
+        self._repository.ask("update-ref", ref, self._work.save(tree, parents, self._what))
         return ref
 
     def _knows(self, old: Kept, tree: str, differing: list[Entry], parents: list[str]) -> bool:
-        """Whether all that is there is of the checkpoint or of what was saved."""
+        """Whether all that is there is of the checkpoint or of what was saved. What comes to light
+        when we were killed can be added."""
         if not {*parents} <= {*old.parents, self._to.head}:
             return False
-        others = {entry.path for entry in self._differing(tree, old.tree)}
+        adding = self._was_killed(old.ref)
+        others = {
+            entry.path
+            for entry in self._differing(tree, old.tree)
+            if not (adding and entry.old_mode == NOTHING)
+        }
         return not any(each.path in others and each.mode != NOTHING for each in differing)
 
-    def _save_also(self, old: str, tree: str) -> None:
-        """Add what came to light when the rules were put back to what was saved."""
+    @property
+    def _marker(self) -> str:
+        return os.path.join(self._work.run_dir, "restoring")
+
+    def _mark(self, ref: str) -> None:
+        """Remember which restore is under way, or that none is."""
+        if ref:
+            write_atomically(self._marker, ref, 0o600)
+        elif os.path.exists(self._marker):
+            os.unlink(self._marker)
+
+    def _was_killed(self, ref: str) -> bool:
+        return content(self._marker) == ref.encode()
+
+    def _save_also(self, tree: str, differing: list[Entry]) -> None:
+        """Add what came to light since, as when the old rules are back, to what was saved."""
         saved = self._repository.identifier("rev-parse", f"{self._ref}^{{tree}}")
-        come = [each for each in self._differing(saved, tree) if each.mode == NOTHING]
-        if not come or tree == old:
+        new = {entry.path for entry in differing if entry.mode != NOTHING}
+        found = (each for each in self._differing(saved, tree) if each.mode == NOTHING)
+        come = [each for each in found if each.path in new]
+        if not come:
             return
         with git_work.scratch(self._work.run_dir) as directory:
             index = os.path.join(directory, "index")
             self._repository.ask("read-tree", saved, index=index)
-            self._repository.ask(
-                "update-index", "-z", "--index-info", stdin=index_lines(come), index=index
-            )
+            words = ("update-index", "-z", "--index-info")
+            self._repository.ask(*words, stdin=index_lines(come), index=index)
             whole = self._repository.identifier("write-tree", index=index)
         parents = self._repository.identifier("rev-parse", f"{self._ref}^@").split()
-        what = f"what stood there before {self._label} was undone"
-        self._repository.ask("update-ref", self._ref, self._work.save(whole, parents, what))
+        self._repository.ask("update-ref", self._ref, self._work.save(whole, parents, self._what))
+
+    @property
+    def _what(self) -> str:
+        return f"what stood there before {self._label} was undone"
 
     # Putting it back
 

@@ -159,6 +159,23 @@ def modes_of(repository: Repository, paths: Iterable[str]) -> dict[str, int]:
     return modes
 
 
+def raw(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
+    """Keep what is in these files as it is, whatever git would make of it when it is staged."""
+    place = repository.place
+    whole = ((path, place.path(path)) for path in paths)
+    regular = [path for path, file in whole if os.path.isfile(file) and not os.path.islink(file)]
+    if not regular:
+        return {}
+    names = b"".join(_quoted(path) for path in regular)
+    words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+    return dict(zip(regular, repository.ask(*words, stdin=names).decode().split(), strict=True))
+
+
+def _quoted(path: str) -> bytes:
+    """A line for git, whatever is in the name."""
+    return b'"' + b"".join(b"\\%03o" % letter for letter in os.fsencode(path)) + b'"\n'
+
+
 def unreadable(repository: Repository) -> list[str]:
     """What nobody can look into; directories end in a slash."""
     place, found = repository.place, []

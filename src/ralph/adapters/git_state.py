@@ -4,7 +4,8 @@ import os
 import shutil
 from contextlib import suppress
 
-from ralph.adapters.git_work import Repository
+from ralph.adapters import proc
+from ralph.adapters.git_work import Repository, call
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -74,6 +75,29 @@ def _remove(path: str) -> None:
             os.unlink(path)
 
 
+def is_idle(repository: Repository) -> bool:
+    """Whether no git works in the repository: then a lock is one that a killed git left behind.
+    False where nobody can tell."""
+    if not proc.is_there():
+        return False
+    numbers = (name for name in os.listdir("/proc") if name.isdecimal())
+    return not any(_works_in(number, repository) for number in numbers)
+
+
+def _works_in(number: str, repository: Repository) -> bool:
+    words = proc.command_line(int(number))
+    if not words or not os.path.basename(words[0]).startswith("git"):
+        return False
+    try:
+        where = os.readlink(f"/proc/{number}/cwd")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # somebody else's git, it may be anywhere
+    places = (repository.place.top, repository.place.git_dir)
+    return any(os.path.join(where, "").startswith(os.path.join(place, "")) for place in places)
+
+
 def check(repository: Repository) -> None:
     """A ConfigError if no run can begin in the repository as it stands."""
     for operation in under_way(repository.place.git_dir):
@@ -93,8 +117,6 @@ def check(repository: Repository) -> None:
 
 def _check_identity(repository: Repository) -> None:
     """Commits are the user's: git must know who that is."""
-    from ralph.adapters.git_work import call
-
     done = call(("var", "GIT_COMMITTER_IDENT"), repository.place.top, repository.environ)
     if done.code != 0:
         raise ConfigError(

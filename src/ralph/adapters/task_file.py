@@ -100,14 +100,9 @@ class TaskFile:
         return [decoded(self._lines.raw(task_id)) for task_id in self._lines.tasks]
 
     def lines(self) -> dict[str, bytes]:
-        """The line that counts for each task."""
+        """The line that counts for each task, without its end."""
         self.load()
         return {task_id: self._lines.raw(task_id) for task_id in self._lines.tasks}
-
-    def put(self, line: bytes) -> None:
-        """Append a line that the file had before: it counts again."""
-        with self._told("write"), self._locked(os.O_CREAT) as file:
-            _append(file, line)
 
     def refusal(self, task_id: str) -> ConfigError:
         """What to say of an id that is not there."""
@@ -145,6 +140,14 @@ class TaskFile:
                 return old
             new = {**_changed(old, changes), "updatedAt": self._stamp()}
             self._write(file, old, new)
+        return new
+
+    def put(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Append a task as it shall be, whatever the file says of it now or does not say."""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            old = self.record(record["id"]) or {}
+            new = {**record, "updatedAt": self._stamp()}
+            self._write(file, old, new, judge=False)
         return new
 
     def compact(self) -> None:
@@ -222,25 +225,29 @@ class TaskFile:
                 self._held = False
                 os.close(file)
 
-    def _write(self, file: int, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def _write(
+        self, file: int, old: dict[str, Any], new: dict[str, Any], *, judge: bool = True
+    ) -> None:
         line = encoded(new)
         try:
             _, task = read_line(line)
         except ValueError as error:
             remedy = "Nothing was written. Mend it, then try again."
             raise ConfigError(f"this would be no task: {error}", remedy) from None
-        self._refuse_strangers(old, task)
+        if judge:
+            self._refuse_strangers(old, task)
         self._witness(old, new, line)
         _append(file, line)
 
     def _refuse_strangers(self, old: dict[str, Any], task: Task) -> None:
-        """A new blocker must be there, and must not wait for this very task."""
+        """A new blocker must be there, and must not wait for this very task. What was so before
+        is told elsewhere, and does not stand in the way."""
         tasks = self._lines.tasks
         for blocker in set(task.blocked_by) - {task.id, *(old.get("blockedBy") or ())}:
             if blocker not in tasks:
                 raise self.refusal(blocker)
-        waited = tasks.get(task.id)
-        if waited and waited.blocked_by == task.blocked_by and waited.status not in ENDED:
+        was = tasks.get(task.id)
+        if was and was.blocked_by == task.blocked_by and was.status not in ENDED:
             return
         circle = cycle((task, *(t for t in tasks.values() if t.id != task.id)))
         if task.id in circle:
@@ -261,12 +268,13 @@ class TaskFile:
                 new.flush()
                 os.fsync(new.fileno())
                 os.replace(temporary, self.path)
-                late = os.pread(file, _LARGEST, len(self._lines.data))
-                new.write(late)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
+        late = os.pread(file, _LARGEST, len(self._lines.data))
+        if late:
+            _append_to(self.path, late)
 
     @contextmanager
     def _told(self, verb: str) -> Iterator[None]:
@@ -327,6 +335,14 @@ def _append(file: int, line: bytes) -> None:
         if os.fstat(file).st_size == size + written:
             os.ftruncate(file, size)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _append_to(path: str, data: bytes) -> None:
+    file = regular(os.open(path, _OPEN), path)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
 
 
 def _changed(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,6 +88,8 @@ class Lines:
     def feed(self, data: bytes) -> None:
         """Take in all of a file that begins with what was fed before, up to a line's end."""
         begin = len(self.data)
+        if begin == len(data):
+            return
         self.data = data
         tasks, places = self.tasks, self.places  # this loop is what a large backlog waits for
         with _without_collection():
@@ -119,20 +121,23 @@ class Lines:
         place where it first appeared: among tasks without a date that is their order."""
         lines = self.data.split(b"\n")
         gone = set(self.superseded)
-        for task_id, first in self._first_superseded().items():
-            last = self.places[task_id][0]
-            lines[first - 1] = lines[last - 1]
-            gone ^= {first, last}
+        for first, task_id in self._first_superseded().items():
+            clashing = self._clashing.get(task_id)
+            if clashing is None:
+                last = self.places[task_id][0]
+                lines[first - 1] = lines[last - 1]
+                gone ^= {first, last}
+            elif first < min(clashing):  # these stay where they are, and so does it
+                gone.remove(first)
         kept = (raw for number, raw in enumerate(lines, 1) if number not in gone)
         return b"".join(raw + b"\n" for raw in kept if raw.strip())
 
-    def _first_superseded(self) -> dict[str, int]:
-        """Where to put tasks that were updated; one whose id was used twice stays where it is."""
+    def _first_superseded(self) -> dict[int, str]:
+        """Where tasks that were updated first appeared."""
         first: dict[str, int] = {}
         for number, task_id in self.superseded.items():
-            if task_id not in self._clashing:
-                first.setdefault(task_id, number)
-        return first
+            first.setdefault(task_id, number)
+        return {number: task_id for task_id, number in first.items()}
 
     def _follow(self, old: Place, line: TaskLine, number: int) -> None:
         """The id is there already: by an update of ours, or by someone else's oversight."""

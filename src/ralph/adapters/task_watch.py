@@ -2,13 +2,12 @@
 no. People change what they like with `ralph tasks edit`, which leaves a note."""
 
 import hashlib
-import json
 import os
-from typing import Any
 
 from ralph.adapters.files import write_atomically
 from ralph.adapters.task_edits import known
 from ralph.adapters.task_file import TaskFile
+from ralph.adapters.task_lines import decoded
 from ralph.core.task import Status
 from ralph.core.words import listed
 
@@ -41,7 +40,7 @@ class TaskWatch:
                 continue
             words = _own_words(line, found) if name == task else _words(line, found)
             if words:
-                self._file.put(line)
+                self._file.put(decoded(line))
                 undone.append(f"{name} {words}")
         return f"edited by the turn, and put back: {listed(undone, 5)}" if undone else ""
 
@@ -59,7 +58,7 @@ def _own_words(before: bytes, now: bytes | None) -> str:
     """A turn's own task: nothing of it is for the turn to say."""
     if now is None:
         return "was taken out"
-    old, new = _fields(before), _fields(now)
+    old, new = decoded(before), decoded(now)
     changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     return f"was changed ({', '.join(changed)})" if changed else ""
 
@@ -68,16 +67,10 @@ def _words(before: bytes, now: bytes | None) -> str:
     """Another task: it may be edited, but not taken out nor called done."""
     if now is None:
         return "was taken out"
-    status = _fields(now).get("status")
-    if status in _FINAL and _fields(before).get("status") not in _FINAL:
+    status = decoded(now).get("status")
+    if status in _FINAL and decoded(before).get("status") not in _FINAL:
         return f"was called {status}"
     return ""
-
-
-def _fields(line: bytes) -> dict[str, Any]:
-    fields = json.loads(line)
-    assert isinstance(fields, dict), "only tasks are remembered"
-    return fields
 
 
 def _sha256(line: bytes) -> str:
