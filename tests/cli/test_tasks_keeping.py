@@ -68,6 +68,60 @@ def test_a_script_that_validates_is_not_the_agents_to_change(project: Project) -
     assert project.task("A")["evidence"]["artifacts"] == ["a"]
 
 
+def test_a_script_that_a_task_makes_is_its_own_until_it_is_done(project: Project) -> None:
+    check = {"type": "validate", "script": "check[1].sh"}
+    project.tasks({**A, "completion": check}, {"id": "C", "title": "x", "completion": check})
+    script = """
+    [ $id$n = A1 ] && echo exit 1 > 'check[1].sh'
+    [ $id$n = A2 ] && echo test -f c > 'check[1].sh' && touch c
+    [ $id$n = C1 ] && rm c && echo true > 'check[1].sh'
+    [ $id$n = C2 ] && touch c; true"""
+    assert_clear(project.run(script), 0, "Protected path check[1].sh was changed")
+    assert (project.turns("A"), project.turns("C")) == (2, 2)
+
+
+def test_what_proves_another_task_is_not_the_agents_to_change(project: Project) -> None:
+    """ "a task that names a check is complete only when the check passes"."""
+    other = {
+        "id": "C",
+        "title": "other",
+        "completion": {"type": "test_passing", "command": "false"},
+    }
+    project.tasks(A, other)
+    edit = '[ $id = A ] && sed -i \'s/"false"/"true"/; s/other/better/\' .ralph/tasks.jsonl'
+    done = project.run(f"{edit}; touch $id.$n; {COMPLETE}", "--max-iterations", "2")
+    assert_clear(done, 3, "C was changed (completion)")
+    task = project.task("C")
+    assert (task["status"], task["completion"]["command"]) == ("blocked", "false")
+    assert task["title"] == "better"  # what proves nothing may be anyone's
+
+
+def test_an_old_line_is_no_new_edit(project: Project) -> None:
+    """What a person wrote once does not count for ever."""
+    assert ralph("tasks", "add", "The first", "--id", "A").code == 0
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "tasks")
+    assert ralph("tasks", "edit", "A", "--completion", "test:false").code == 0
+    back = "git checkout -q HEAD -- .ralph/tasks.jsonl"
+    done = project.run(f"{back}; touch $n; {COMPLETE}", "--max-iterations", "1")
+    assert_clear(done, 3, "A was changed")
+    assert project.task("A")["completion"] == {"type": "test_passing", "command": "false"}
+
+
+def test_a_person_may_settle_the_task_under_work(project: Project) -> None:
+    project.tasks(A, {"id": "C", "title": "other"}, {"id": "D", "title": "more"})
+    person = "env -u RALPH_RUN python3 -m ralph tasks"
+    script = f"""
+    [ $id = A ] && {person} edit A --status cancelled
+    [ $id = C ] && {person} edit C --status done
+    touch $id; [ $id = D ] && {COMPLETE}"""
+    done = project.run(script)
+    assert_clear(done, 0, "a person made it cancelled")
+    assert project.statuses() == {"A": "cancelled", "C": "done", "D": "done"}
+    assert project.subjects() == ["D: more", "C: other", "begin"]
+    assert not (project.path / "A").exists()
+
+
 # ------------------------------------------------------------------ the rest
 
 
@@ -80,6 +134,31 @@ def test_a_commit_that_the_users_hook_refuses_goes_back_to_the_agent(project: Pr
     assert_clear(done, 0, "commit failed: not tidy")
     assert "not tidy" in project.prompt("A", 2)
     assert project.subjects() == ["A: The first", "begin"]
+
+
+def test_a_commit_that_nobody_can_mend_ends_the_run(project: Project) -> None:
+    hook = project.path / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho no key; exit 1\n")
+    hook.chmod(0o755)
+    project.tasks(A, {"id": "C", "title": "other"})
+    done = project.run(f"echo $n > a; {COMPLETE}")
+    assert_clear(done, 3, "the commit was refused: no key")
+    assert (project.turns("A"), project.turns("C")) == (2, 0)
+    task = project.task("A")
+    assert task["status"] == "in_progress"
+    assert project.git("show", f"{task['saved']}:a") == "2\n"
+    assert project.dirt() == []
+
+
+def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Project) -> None:
+    project.tasks(A)
+    script = f"[ $n -lt 5 ] && {{ echo $n >> a; exit 1; }}; {COMPLETE}"
+    assert project.run(f"[ $n = 1 ] && {{ echo half > half; exit 0; }}; {script}").code == 5
+    assert project.dirt() == []
+    task = project.task("A")
+    assert project.git("show", f"{task['saved']}:half") == "half\n"
+    assert project.run(COMPLETE).code == 0
+    assert f"git show {task['saved']}" in project.prompt("A", 5)
 
 
 def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:

@@ -21,6 +21,7 @@ from ralph.core.task import Task
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
 WRITTEN: dict[str, Any] = {
     "type": "task",
+    "run": "20260101-120000-0000",
     "taskId": "T-1",
     "title": "Mend it",
     "taskType": "bug",
@@ -47,6 +48,7 @@ LESSON = Lesson(
     reason="task limit",
     blockers=("no key",),
     gates=(("make test", 2),),
+    run=WRITTEN["run"],
 )
 
 

@@ -102,8 +102,10 @@ HISTORIES = [
             "Continue Park Continue Park", 3, patience=Patience(stall_after=2)),
     History("a refused commit is an objection", (A,), (COMPLETE,), "a a", "Accept Accept", 0,
             refusals={1: "lint: 1 error"}),
-    History("refused for ever", (A, B), (COMPLETE,), "a a b", "Accept Accept Accept", 3,
-            task_limits=Limits(iterations=2), refusals={1: "no", 2: "no"}),
+    History("refused again and again", (A, B), (COMPLETE,), "a a b", "Accept Accept Accept", 3,
+            task_limits=Limits(iterations=2), refusals={1: "no", 2: "nor so"}),
+    History("refused for ever", (A, B), (COMPLETE,), "a a", "Accept Accept", 3,
+            refusals={1: "no", 2: "no"}),
 ]  # fmt: skip
 
 

@@ -150,9 +150,10 @@ class WorkTree:
         seen = git_look.look(self.repository)
         return git_look.tree_of(self.repository, seen, self.run_dir)
 
-    def changed(self, since: Checkpoint) -> tuple[str, ...]:
-        """The paths that differ now, sorted, relative to the top of the repository."""
-        tree = self.tree()
+    def changed(self, since: Checkpoint, to: str = "") -> tuple[str, ...]:
+        """The paths that differ now, or in what a ref keeps; sorted, relative to the top of the
+        repository."""
+        tree = self.repository.resolve(f"{to}^{{tree}}") if to else self.tree()
         return tuple(sorted(self.names(since.tree, tree))) if tree != since.tree else ()
 
     def checkpoint(self) -> Checkpoint:

@@ -21,8 +21,11 @@ def ensure_ralph_dir(workspace: str) -> str:
     directory = os.path.join(workspace, ".ralph")
     ignore = os.path.join(directory, ".gitignore")
     try:
-        if not os.path.isdir(directory):
+        try:
             os.mkdir(directory)  # and not the workspace, if that is gone
+        except FileExistsError:  # several may make it at once
+            if not os.path.isdir(directory):
+                raise
         if not os.path.exists(ignore) or not os.path.getsize(ignore):
             write_atomically(ignore, _GITIGNORE)
         if not os.access(directory, os.W_OK):

@@ -27,8 +27,13 @@ class Protector:
         self._workspace = workspace
         self.patterns = tuple(patterns)
         self.patterns += tuple(glob.escape(path) for path in self._behind_links())
+        self._own = self.patterns
         self._store = store
         self._known: dict[str, tuple[Entry, str]] = {}
+
+    def protect_also(self, paths: Iterable[str]) -> None:
+        """These files too, instead of those that were named here before."""
+        self.patterns = (*self._own, *map(glob.escape, paths))
 
     def digests(self) -> tuple[tuple[str, str], ...]:
         """(path, digest) of every protected file, sorted."""

@@ -11,9 +11,11 @@ from ralph.core.completion import Completion, parse
 from ralph.core.learning import lessons_of, relevant
 from ralph.core.task import Backlog, Task
 from ralph.core.value import replace, value
+from ralph.core.words import listed
 
 _PAPERS = ("AGENTS.md", "implementation-plan.md")  # B §The Loop: "Read Index"
 _MOST = 65_536  # bytes of a paper
+_SHOWN = 20  # tasks of a circle
 
 
 @value
@@ -30,7 +32,7 @@ class TaskBacklog:
         backlog = chosen(listing.backlog, self.task, self.tags)
         if not listing.cycle:
             return backlog
-        circle = " -> ".join((*listing.cycle, listing.cycle[0]))
+        circle = listed((*listing.cycle, listing.cycle[0]), _SHOWN, " -> ")
         remedy = "break it: ralph tasks edit ID --unblock OTHER"
         return replace(backlog, problem=f"tasks wait for each other: {circle}; {remedy}")
 

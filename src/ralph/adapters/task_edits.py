@@ -40,10 +40,20 @@ def _append(file: int, line: bytes) -> None:
         os.close(file)
 
 
-def known(project: str) -> set[tuple[str, str]]:
-    """The id and the hash of each line that is remembered; what cannot be read is not."""
+def moment(project: str) -> int:
+    """A mark for `known`: what is remembered from now on."""
+    try:
+        return os.stat(os.path.join(project, FILE)).st_size
+    except OSError:
+        return 0
+
+
+def known(project: str, since: int = 0) -> set[tuple[str, str]]:
+    """The id and the hash of each line that was remembered since then; what cannot be read is
+    not."""
     try:
         with open_regular(os.path.join(project, FILE)) as file:
+            file.seek(since)
             return {entry for line in file if (entry := _entry(line)) is not None}
     except OSError:
         return set()

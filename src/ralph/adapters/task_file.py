@@ -207,8 +207,6 @@ class TaskFile:
         """The file, open to append, with nobody else writing. The lock is on the file itself, which
         `compact` replaces: then it is another one that we must hold."""
         if more:
-            with suppress(FileExistsError, FileNotFoundError):  # several may make it at once
-                os.mkdir(os.path.dirname(self.path))
             ensure_ralph_dir(self.workspace)
         while True:
             with suppress(FileNotFoundError):

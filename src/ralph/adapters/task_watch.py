@@ -1,76 +1,90 @@
-"""What a turn may do to the task list: add tasks, yes; change its own line, or call others done,
-no. People change what they like with `ralph tasks edit`, which leaves a note."""
+"""What a turn may do to the task list: add tasks, yes; change its own line, or what proves another
+task, no. People change what they like with `ralph tasks edit`, which leaves a note."""
 
 import hashlib
 import os
+from collections.abc import Iterator
+from typing import Any
 
-from ralph.adapters.files import write_atomically
-from ralph.adapters.task_edits import known
+from ralph.adapters.task_edits import known, moment
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_lines import decoded
 from ralph.core.task import Status
 from ralph.core.words import listed
 
-_OWN = "task.json"  # in the run's directory
+_BEFORE = "tasks.before"  # in the run's directory: the list as it was before the turn
 _FINAL = (Status.DONE, Status.CANCELLED)
+_PROOF = ("completion", "limits", "evidence", "completedAt")  # of any task, only people's to change
 
 
 class TaskWatch:
-    """Knows the task list as it was before the turn."""
+    """Knows the task list as it was before the turn, also after a crash."""
 
     def __init__(self, file: TaskFile, run_dir: str, project: str) -> None:
         self._file = file
-        self._own = os.path.join(run_dir, _OWN)
+        self._before = os.path.join(run_dir, _BEFORE)
         self._project = project
-        self._before: dict[str, bytes] = {}  # every task's line
 
-    def remember(self, task: str) -> None:
-        """The list is right as it is now. The task's own line outlives a crash."""
-        self._before = self._file.lines()
-        line = self._before.get(task, b"")
-        write_atomically(self._own, line.decode("utf-8"), mode=0o600)
+    def remember(self) -> None:
+        """The list is right as it is now."""
+        lines = (f"{moment(self._project)}".encode(), *self._file.lines().values())
+        temporary = f"{self._before}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(b"\n".join(lines))
+        os.replace(temporary, self._before)
 
     def undo(self, task: str) -> str:
         """Put back what was not for the turn to change; what that was, in words."""
-        noted, now = known(self._project), self._file.lines()
+        since, before = self._remembered()
+        noted, now = known(self._project, since), self._file.lines()
         undone = []
-        for name, line in {**self._before, task: self._own_line(task)}.items():
-            found = now.get(name)
-            if not line or found == line or (found and (name, _sha256(found)) in noted):
+        for line, found in _differing(before, now):
+            old = decoded(line)
+            name = old["id"]
+            if found is not None and (name, _sha256(found)) in noted:
                 continue
-            words = _own_words(line, found) if name == task else _words(line, found)
+            right, words = _judged(old, found, own=name == task)
             if words:
-                self._file.put(decoded(line))
+                self._file.put(right)
                 undone.append(f"{name} {words}")
         return f"edited by the turn, and put back: {listed(undone, 5)}" if undone else ""
 
-    def _own_line(self, task: str) -> bytes:
-        if task in self._before:
-            return self._before[task]
+    def _remembered(self) -> tuple[int, list[bytes]]:
         try:
-            with open(self._own, "rb") as file:
-                return file.read()
-        except OSError:
-            return b""
+            with open(self._before, "rb") as file:
+                first, *lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            return 0, []
+        return int(first), lines
 
 
-def _own_words(before: bytes, now: bytes | None) -> str:
-    """A turn's own task: nothing of it is for the turn to say."""
-    if now is None:
-        return "was taken out"
-    old, new = decoded(before), decoded(now)
-    changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-    return f"was changed ({', '.join(changed)})" if changed else ""
+def _differing(before: list[bytes], now: dict[str, bytes]) -> Iterator[tuple[bytes, bytes | None]]:
+    """Lines that are not what they were, and what stands there now. Lines that stand there
+    unchanged are nearly all, and are not looked into."""
+    same = frozenset(now.values())
+    for line in before:
+        if line not in same:
+            yield line, now.get(decoded(line)["id"])
 
 
-def _words(before: bytes, now: bytes | None) -> str:
-    """Another task: it may be edited, but not taken out nor called done."""
-    if now is None:
-        return "was taken out"
-    status = decoded(now).get("status")
-    if status in _FINAL and decoded(before).get("status") not in _FINAL:
-        return f"was called {status}"
-    return ""
+def _judged(old: dict[str, Any], found: bytes | None, *, own: bool) -> tuple[dict[str, Any], str]:
+    """The task as it must be, and what was wrong with it; "" if nothing was."""
+    if found is None:
+        return old, "was taken out"
+    new = decoded(found)
+    if own:
+        names = {*old, *new} - {"updatedAt"}
+        changed = sorted(name for name in names if old.get(name) != new.get(name))
+        return old, f"was changed ({', '.join(changed)})" if changed else ""
+    changed = [name for name in _PROOF if old.get(name) != new.get(name)]
+    called = new.get("status") in _FINAL and old.get("status") not in _FINAL
+    if called:
+        changed.append("status")
+    kept = {name: held for name, held in new.items() if name not in changed}
+    right = {**kept, **{name: old[name] for name in changed if name in old}}
+    if called:
+        return right, f"was called {new['status']}"
+    return right, f"was changed ({', '.join(changed)})" if changed else ""
 
 
 def _sha256(line: bytes) -> str:

@@ -19,13 +19,13 @@ from ralph.core.state import RunState
 from ralph.core.task import Status
 from ralph.core.turn import Turn
 from ralph.core.value import value
-from ralph.core.verdict import Accept, Continue, Park, Verdict
+from ralph.core.verdict import Accept, Park, Stop, Verdict
 from ralph.core.words import listed
 from ralph.errors import ConfigError
 
 _LONGEST = 2000  # characters of a reason
 _DECIDE = "DECIDE: "
-_OF_A_TRY = ("reason", "question", "evidence", "completedAt")  # what the next one makes void
+_OF_A_TRY = ("reason", "question", "evidence", "completedAt")  # void with the next
 
 
 @value
@@ -50,7 +50,7 @@ class Bench:
         """Mark the task as under work, on files as they were before a turn that was cut off."""
         saved = self._clear_up(state) if state.cut_off and not state.step("discard") else ""
         self._change(state, {"status": Status.IN_PROGRESS.value}, "")
-        self.watch.remember(_task(state))
+        self.watch.remember()
         return saved
 
     def _clear_up(self, state: RunState) -> str:
@@ -83,27 +83,28 @@ class Bench:
                 self._finish(state, entry)
             case Park():
                 self._park(state, verdict, entry)
-            case Continue():
-                self._change(state, {"status": Status.IN_PROGRESS.value}, entry["reason"])
-            case _:
-                pass
+            case _:  # the next iteration, or the next run, goes on with it
+                kept = {"saved": saved} if saved and isinstance(verdict, Stop) else {}
+                going = {"status": Status.IN_PROGRESS.value, **kept}
+                self._change(state, going, entry["reason"])
 
     def _finish(self, state: RunState, entry: dict[str, Any]) -> None:
         done = {
             "status": Status.DONE.value,
             "completedAt": timestamp(self.now()),
             "evidence": entry["evidence"],
+            "saved": None,
+            "tries": None,
         }
         self._change(state, done, entry["reason"])
         self._learn(state, Status.DONE, "", entry)
 
     def _park(self, state: RunState, park: Park, entry: dict[str, Any]) -> None:
-        record = self.file.record(_task(state)) or {}
-        tried = int(record.get("retries") or 0)
         why = redact(park.why)[:_LONGEST]
+        tries = self._tries(state)
         saved = {"saved": entry["saved"]} if "saved" in entry else {}
-        if not park.asks and tried < self.retries:
-            again = {"status": Status.PENDING.value, "retries": tried + 1, "reason": why, **saved}
+        if not park.asks and len(tries) <= self.retries:
+            again = {"status": Status.PENDING.value, "tries": tries, "reason": why, **saved}
             self._change(state, again, why)
             return
         told = {"question": why.removeprefix(_DECIDE)} if park.asks else {"reason": why}
@@ -119,12 +120,23 @@ class Bench:
             }
         )
 
+    def _tries(self, state: RunState) -> list[str]:
+        """Those of this run that failed, this one too; a step that is taken twice counts once."""
+        record = self.file.record(_task(state)) or {}
+        run, this = os.path.basename(self.run_dir), self._key(state, "try")
+        past = record.get("tries")
+        tries = [t for t in past if isinstance(t, str)] if isinstance(past, list) else []
+        return [*(t for t in tries if t.startswith(f"{run}/") and t != this), this]
+
     def _change(self, state: RunState, fields: dict[str, Any], reason: str) -> None:
         """Write the task's fields, if they are not so already; what a try left goes with it."""
         before: list[str] = []
 
         def change(record: dict[str, Any]) -> dict[str, Any] | None:
             before[:] = [str(record.get("status") or Status.PENDING.value)]
+            if _is_a_persons(record):
+                before[:] = [fields["status"]]
+                return None
             changed = {**dict.fromkeys(_OF_A_TRY), **fields}
             same = (record.get(k) == held for k, held in changed.items() if k != "completedAt")
             return None if all(same) else changed
@@ -147,16 +159,15 @@ class Bench:
     def _entry(self, state: RunState, verdict: Verdict, saved: str) -> dict[str, Any]:
         turn = state.turn or Turn()
         came = outcome(turn, verdict, state.findings)
-        since = Checkpoint.of(state.checkpoint)
         entry = {
-            "key": self._key(state, "iteration"),
+            "key": self._key(state, f"iteration/{came.status}"),
             "taskId": _task(state),
             "iteration": state.task_iteration,
             "status": came.status,
             "reason": redact(came.reason)[:_LONGEST],
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
-            "files": [] if since is None else list(self.work.changed(since)),
+            "files": self._files(state, saved),
             "actions": actions_in(turn.stream, self.dialect),
             "findings": [
                 {"gate": found.gate, "text": found.text.split("\n", 1)[0]}
@@ -166,6 +177,13 @@ class Bench:
         if isinstance(verdict, Accept):
             entry["evidence"] = self._evidence(state, turn)
         return {**entry, "saved": saved} if saved else entry
+
+    def _files(self, state: RunState, saved: str) -> list[str]:
+        """What the turn changed, also where that is undone by now."""
+        since = Checkpoint.of(state.checkpoint)
+        if since is None:
+            return []
+        return list(self.work.changed(since, to=saved))
 
     def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
         found = kept_evidence(self.run_dir, state.iteration)
@@ -184,7 +202,7 @@ class Bench:
         told = cost or spent.uncounted == before.uncounted
         self.records.lesson(
             {
-                "key": self._key(state, status),
+                "key": self._key(state, f"task/{status}"),
                 "taskId": task,
                 "title": record.get("title", ""),
                 "taskType": record.get("type") or "",
@@ -233,3 +251,17 @@ class Bench:
 def _task(state: RunState) -> str:
     assert state.assignment is not None, "no turn has begun"
     return state.assignment.task
+
+
+def _is_a_persons(record: dict[str, Any]) -> bool:
+    """Whether someone else gave the task this status, and has the last word about it. What we write
+    ourselves has its reasons with it."""
+    match record.get("status"):
+        case Status.CANCELLED | Status.REVIEW:
+            return True
+        case Status.DONE:
+            return not record.get("evidence")
+        case Status.BLOCKED:
+            return not (record.get("reason") or record.get("question"))
+        case _:
+            return False

@@ -32,9 +32,9 @@ from ralph.core.ledger import total
 from ralph.core.limits import Limits, least
 from ralph.core.rules_tasks import DayLimit
 from ralph.core.select import next_task
-from ralph.core.state import NEW, RunState
+from ralph.core.state import NEW, RunState, is_interrupted
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Cut, Stop
+from ralph.core.verdict import Accept, Boundary, Cut, Park, Stop
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
 from ralph.ports import Policy
@@ -211,7 +211,8 @@ class TasksWiring(HarnessWiring):
         assert plan.tasks is not None
         assert isinstance(plan.backlog, TaskBacklog)
         self._tasks, self._backlog = plan.tasks, plan.backlog
-        super().__init__(plan, run_dir, protect=_scripts(self._backlog))
+        super().__init__(plan, run_dir)
+        self._protector.protect_also(self._scripts())
         self._state = state
         self._work = WorkTree(
             plan.workspace,
@@ -290,7 +291,23 @@ class TasksWiring(HarnessWiring):
 
             digest = TreeDigest(self._plan.workspace, self._plan.environ)
             world = replace(world, progress=digest)
-        return replace(world, keep=lambda: self._work.checkpoint().text())
+        return replace(world, keep=self._keep)
+
+    def _keep(self) -> str:
+        """A checkpoint. What proves tasks is looked for when one begins: a script that is not there
+        by then may be the task's own product."""
+        if self._end.between:
+            self._protector.protect_also(self._scripts())
+            self._end.between = False
+        return self._work.checkpoint().text()
+
+    def _scripts(self) -> tuple[str, ...]:
+        """Scripts that prove tasks: no turn may change what judges it."""
+        tasks = (task for task in self._backlog().tasks if task.open and task.check)
+        rules = (self._backlog.rule_of(task.id) for task in tasks)
+        scripts = dict.fromkeys(r.script for r in rules if r.kind is Kind.VALIDATE)
+        there = (os.path.join(self._plan.workspace, script) for script in scripts)
+        return tuple(s for s, path in zip(scripts, there, strict=True) if os.path.exists(path))
 
     def _profile(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
@@ -355,20 +372,20 @@ class TasksWiring(HarnessWiring):
 
 
 class _End:
-    """Hears whether the run is over for good."""
+    """Hears whether a task is over, and whether the run is for good."""
 
+    between = False
     over = False
 
     def on_fact(self, fact: Fact) -> None:
         """One that was asked to stop may go on."""
-        if isinstance(fact, Settled) and isinstance(fact.verdict, Stop):
-            self.over = fact.verdict.reason.value != "interrupted"
+        match fact:
+            case Settled(verdict=Stop() as verdict):
+                self.over = not is_interrupted(verdict)
+            case Settled(verdict=Accept() | Park()):
+                self.between = True
+            case _:
+                pass
 
     def on_events(self, events: object) -> None:
         """What an agent says is nothing to us."""
-
-
-def _scripts(backlog: TaskBacklog) -> tuple[str, ...]:
-    """Scripts that prove tasks: no turn may change what judges it."""
-    rules = (backlog.rule_of(task.id) for task in backlog().tasks if task.open and task.check)
-    return tuple(dict.fromkeys(rule.script for rule in rules if rule.kind is Kind.VALIDATE))

@@ -99,10 +99,10 @@ def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
 class HarnessWiring:
     """The prompt loop in its workspace; every profile that works there has it in common."""
 
-    def __init__(self, plan: Plan, run_dir: str, *, protect: tuple[str, ...] = ()) -> None:
+    def __init__(self, plan: Plan, run_dir: str) -> None:
         self._plan = plan
         self._run_dir = run_dir
-        self._protector = _protector(plan, run_dir, protect)
+        self._protector = _protector(plan, run_dir)
         self._layers = _layers(plan, run_dir)
 
     def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
@@ -173,7 +173,7 @@ class HarnessWiring:
     def _gates(self, attention: SignalSource, start: Starter) -> tuple[Gate, ...]:
         """Those that the settings want."""
         guardrails = self._guardrails(attention, start)
-        if not self._protector.patterns:
+        if not self._plan.settings.protect and self._plan.tasks is None:
             return guardrails
         return (ProtectGate(self._protector, self._plan.workspace, self._run_dir), *guardrails)
 
@@ -321,11 +321,10 @@ def _flags(plan: Plan) -> tuple[str, ...]:
     return (*flags, *guard_flags(plan))
 
 
-def _protector(plan: Plan, run_dir: str, more: tuple[str, ...]) -> Protector:
+def _protector(plan: Plan, run_dir: str) -> Protector:
     """Who knows the protected paths."""
     store = os.path.join(run_dir, "protected")
-    paths = (*plan.settings.protect, *_hooks_elsewhere(plan), *more)
-    return Protector(plan.workspace, paths, store)
+    return Protector(plan.workspace, (*plan.settings.protect, *_hooks_elsewhere(plan)), store)
 
 
 def _hooks_elsewhere(plan: Plan) -> tuple[str, ...]:

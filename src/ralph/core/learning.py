@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from ralph.core.redact import redact
@@ -36,6 +37,7 @@ class Lesson:
     reason: str = ""
     blockers: tuple[str, ...] = ()
     gates: tuple[tuple[str, int], ...] = ()  # those that objected, and how often
+    run: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -93,6 +95,7 @@ def _lesson(data: Mapping[str, Any]) -> Lesson | None:
         return None
     return Lesson(
         task=task,
+        run=_text(data.get("run")),
         title=_text(data.get("title")),
         kind=_text(data.get("taskType")),
         tags=_texts(data.get("tags")),
@@ -158,11 +161,13 @@ def summary(lessons: Iterable[Lesson]) -> Summary:
 
 def by_task(lessons: Iterable[Lesson]) -> tuple[Lesson, ...]:
     """One lesson a task: how its last try ended, and what all its tries took."""
-    tasks: dict[str, Lesson] = {}
+    tasks: dict[str, list[Lesson]] = {}
     for lesson in lessons:
-        before = tasks.pop(lesson.task, None)  # the one that was heard of last stands last
-        tasks[lesson.task] = lesson if before is None else _joined(before, lesson)
-    return tuple(tasks.values())
+        tries = tasks.pop(lesson.task, [])  # the one that was heard of last stands last
+        if tries and tries[-1].done and tries[-1].run == lesson.run:
+            tries.pop()  # its commit was refused, and what it took is in this one too
+        tasks[lesson.task] = [*tries, lesson]
+    return tuple(reduce(_joined, tries) for tries in tasks.values())
 
 
 def _joined(before: Lesson, last: Lesson) -> Lesson:

@@ -96,6 +96,16 @@ def proven(case: Case) -> Answer | None:
     return Accept((f"passed: {case.task.check}", *others))
 
 
+def withdrawn(case: Case) -> Answer | None:
+    """A person has settled the task while its turn went on."""
+    status = case.task.status
+    if status in (Status.PENDING, Status.IN_PROGRESS) or case.turn.failed:
+        return None
+    if status is Status.DONE:
+        return Accept(("a person called it done",))
+    return Park(f"a person made it {status}")
+
+
 @value
 class TaskLimit:
     """The task's own iterations, time or money are used up: a person must look."""

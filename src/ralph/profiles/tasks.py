@@ -39,6 +39,7 @@ from ralph.core.rules_tasks import (
     none_ready,
     proven,
     spent_on_task,
+    withdrawn,
 )
 from ralph.core.select import next_task
 from ralph.core.state import RunState, is_interrupted
@@ -51,6 +52,7 @@ from ralph.core.verdict import (
     Continue,
     Feedback,
     Park,
+    Reason,
     Stop,
     Verdict,
 )
@@ -164,6 +166,7 @@ def closing(bounds: Bounds, patience: Patience, contract: CompleteClaim) -> Ladd
         RateLimit(patience.max_wait),
         UsedUp(bounds.within),
         Failing(patience.fail_after),
+        withdrawn,
         Asks(park=True),
         proven,
         Believed(contract, silent=CHECK),
@@ -213,6 +216,8 @@ class Prepare:
     workbench: Workbench
 
     def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        if state.cut_off:
+            yield from Land(self.workbench)(ports, state)
         saved = self.workbench.take_up(state)
         if saved:
             yield Step(ports.clock.now(), "cut off", detail=saved)
@@ -225,15 +230,14 @@ class Land:
     workbench: Workbench
 
     def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
-        if state.step("tasks.jsonl") is None:
-            undone = self.workbench.undo_edits(state)
-            if undone:
-                yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
+        undone = self.workbench.undo_edits(state)
+        if undone:
+            yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
 
 
 @value
 class Settle:
-    """Accept: record, commit, sync. Park: restore, record. A failed turn: discard, record."""
+    """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record."""
 
     workbench: Workbench
     limit: TaskLimit
@@ -245,22 +249,29 @@ class Settle:
             case Park():
                 saved = yield from self._restore(ports, state, "restore", whole_task=True)
                 yield from self._record(ports, state, "record", verdict, saved)
-            case Stop() if state.step("record"):  # that turn was settled when it was judged
-                pass
-            case Continue() | Stop() if state.turn is not None and not state.again:
+            case Continue():
                 yield from self._go_on(ports, state, verdict)
+            case Stop() if is_interrupted(verdict):  # the turn is judged when the run goes on
+                if _has_failed(state) and not state.step("record"):
+                    yield from self._restore(ports, state, "discard", whole_task=False)
+            case Stop() if state.turn is not None and state.task_iteration:
+                yield from self._end(ports, state, verdict)
             case _:
                 pass
 
-    def _go_on(self, ports: Ports, state: RunState, verdict: Continue | Stop) -> Iterator[Fact]:
+    def _go_on(self, ports: Ports, state: RunState, verdict: Continue) -> Iterator[Fact]:
         failed, saved = _has_failed(state), ""
         if failed:
             saved = yield from self._restore(ports, state, "discard", whole_task=False)
-        if not is_interrupted(verdict):  # then it is judged when the run goes on
-            yield from self._record(ports, state, "record", verdict, saved)
-        if failed and isinstance(verdict, Continue):
+        yield from self._record(ports, state, "record", verdict, saved)
+        if failed:
             told = (*verdict.feedback, Feedback(DISCARDED))
             yield Settled(ports.clock.now(), replace(verdict, feedback=told))
+
+    def _end(self, ports: Ports, state: RunState, verdict: Stop) -> Iterator[Fact]:
+        """The run ends in the middle of a task: whoever comes next finds a clean tree."""
+        saved = yield from self._restore(ports, state, "restore", whole_task=True)
+        yield from self._record(ports, state, "end", verdict, saved)
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         yield from self._record(ports, state, "record", verdict)
@@ -277,13 +288,22 @@ class Settle:
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
         """The user's own git hook has the last word: the task is open again (ADR 21)."""
-        told = Feedback(f"The commit was refused:\n{refusal}")
-        verdict = self.limit(survey(ports, state, Boundary.CLOSING)) or Continue((told,))
+        verdict = self._after_refusal(ports, state, refusal)
         saved = ""
-        if isinstance(verdict, Park):
+        if not isinstance(verdict, Continue):
             saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "reopen", verdict, saved)
         yield Settled(ports.clock.now(), verdict)
+
+    def _after_refusal(self, ports: Ports, state: RunState, refusal: str) -> Verdict:
+        """The agent is told, once: what it cannot mend will refuse every other task too."""
+        told = Feedback(f"The commit was refused:\n{refusal}")
+        last = (refusal.strip().splitlines() or ["no reason given"])[-1]
+        why = f"the commit was refused: {last}"
+        if told in state.feedback:
+            return Stop(Reason.BLOCKED, why)
+        parked = self.limit(survey(ports, state, Boundary.CLOSING))
+        return Continue((told,)) if parked is None else Park(f"{parked.why}; {why}")
 
     def _restore(
         self, ports: Ports, state: RunState, key: str, *, whole_task: bool
