@@ -105,6 +105,10 @@ def check(repository: Repository) -> None:
             f"{repository.place.top} is in the middle of {operation.name}",
             f"Finish it, or give it up: {operation.abort}",
         )
+    where = os.path.dirname(repository.place.records)
+    if where and repository.run("check-ignore", "--quiet", "--", where).code == 0:
+        message = f"the repository {repository.place.top} ignores {where}: there is no way back"
+        raise ConfigError(message, f"Try: git init {repository.place.path(where)}")
     lock = f"{repository.index}.lock"
     if os.path.exists(lock):
         raise ConfigError("another git is at work here", f"If there is none: rm {lock}")
