@@ -60,7 +60,8 @@ class Restore:
 
     def _failure(self, why: str) -> StateError:
         kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
-        remedy = f"Mend it, then go on; or put it back yourself: git read-tree {self._to.tree}"
+        by_hand = f"git restore --overlay --source={self._to.tree} --worktree :/"
+        remedy = f"Mend that, then let the run go on; or by hand: {by_hand}"
         return StateError(f"cannot go back to the checkpoint: {why}{kept}", remedy)
 
     def _all(self) -> str:
