@@ -226,6 +226,16 @@ def test_a_head_without_commits_or_branch_comes_back(tmp_path: Path, kind: str) 
     assert "new" in saved(top, ref)
 
 
+def test_a_head_that_an_agent_deleted_comes_back(top: Path) -> None:
+    git(top, "checkout", "--quiet", "--detach")
+    work = work_of(top)
+    point, was = work.checkpoint(), state(top)
+    (top / "b").write_text("x")
+    git(top, "update-ref", "-d", "HEAD")
+    assert work.restore(point, "cut-1")
+    assert state(top) == was
+
+
 def test_each_label_keeps_what_stood_there(top: Path) -> None:
     """A ref with another tree is not overwritten."""
     work = work_of(top)
