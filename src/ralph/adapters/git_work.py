@@ -28,8 +28,14 @@ _RALPH = {
     for who in ("AUTHOR", "COMMITTER")
     for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
 }
-_DEAF = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false")
-_DEAF += ("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
+_DEAF = (
+    *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false"),
+    *("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false"),
+)
+_WHERE = (
+    *("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"),
+    *("--git-path", "info/exclude", "--git-path", "hooks", "--show-object-format"),
+)
 # What decides which files there are and what is in them, and its value where nobody set it.
 _SHAPING = {
     "core.autocrlf": "false",
@@ -81,8 +87,8 @@ class Place:
     @staticmethod
     def of(text: str) -> "Place":
         """What `text` wrote."""
-        *fields, settings = json.loads(text)
-        return Place(*fields, tuple(settings))
+        top, git_dir, exclude, hooks, records, run, zeros, settings = json.loads(text)
+        return Place(top, git_dir, exclude, hooks, records, run, zeros, tuple(settings))
 
 
 def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -113,9 +119,7 @@ def call(
 def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
     """The repository that the workspace is in; a ConfigError where there is none to work in."""
     environ = {**clean_environ(environ), "LC_ALL": "C"}
-    words = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir")
-    words += ("--git-path", "info/exclude", "--git-path", "hooks", "--show-object-format")
-    done = call(words, workspace, environ)
+    done = call(_WHERE, workspace, environ)
     if done.code == 127:
         raise ConfigError(f"git is needed to roll back: {done.said}", "Install git.")
     if done.code != 0:
