@@ -141,6 +141,12 @@ def test_a_place_without_a_way_back_is_refused(
     assert caught.value.remedy
 
 
+def test_a_workspace_that_the_repository_ignores_is_refused(top: Path) -> None:
+    """Such as a project in a home directory that is a repository itself."""
+    with pytest.raises(ConfigError, match="ignores build: there is no way back"):
+        work_of(top / "build", begun=False).check()
+
+
 def test_no_git_at_all_is_told(top: Path) -> None:
     work = WorkTree(str(top), {**os.environ, "PATH": "/nowhere"}, str(top.parent))
     with pytest.raises(ConfigError, match="git is needed"):
@@ -164,7 +170,10 @@ def test_the_start_of_a_run_is_kept_once(top: Path) -> None:
     point = work.checkpoint()
     (top / "c").write_text("c")
     work.restore(point, "cut-1")
+    assert os.path.samefile(point.index, work.checkpoint().index)
+    Path(work.run_dir, "git-left").mkdir()
     work.end()
+    assert sorted(os.listdir(work.run_dir)) == ["git.json"]
     assert (
         git(top, "for-each-ref", "--format=%(refname)") == "refs/heads/main\nrefs/ralph/run-1/cut-1"
     )
@@ -215,6 +224,16 @@ def test_a_head_without_commits_or_branch_comes_back(tmp_path: Path, kind: str) 
     ref = work.restore(point, "cut-1")
     assert state(top) == was
     assert "new" in saved(top, ref)
+
+
+def test_a_head_that_an_agent_deleted_comes_back(top: Path) -> None:
+    git(top, "checkout", "--quiet", "--detach")
+    work = work_of(top)
+    point, was = work.checkpoint(), state(top)
+    (top / "b").write_text("x")
+    git(top, "update-ref", "-d", "HEAD")
+    assert work.restore(point, "cut-1")
+    assert state(top) == was
 
 
 def test_each_label_keeps_what_stood_there(top: Path) -> None:

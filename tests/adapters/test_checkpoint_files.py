@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from checkpoint_support import git, new_repository, saved, state, work_of
 
+from ralph.errors import StateError
+
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
@@ -26,6 +28,39 @@ def test_what_was_ignored_is_never_touched(top: Path) -> None:
     assert state(top) == was
     assert {"junk", "more junk", ".env", "build/out"} <= set(saved(top, ref))
     assert git(top, "show", f"{ref}:.gitignore") == "junk\nmine.txt"
+
+
+def test_a_tracked_file_that_is_ignored_too_is_not_lost(top: Path) -> None:
+    """Once an agent has taken it out of the index git sees it no more."""
+    (top / "kept.log").write_text("kept\n")
+    git(top, "add", "--force", "kept.log")
+    git(top, "commit", "--quiet", "--message", "A log")
+    work = work_of(top)
+    point, was = work.checkpoint(), state(top)
+    git(top, "rm", "--quiet", "--cached", "kept.log")
+    (top / "kept.log").write_text("changed\n")
+    assert work.restore(point, "cut-1")
+    assert state(top) == was
+    assert Path(work.run_dir, "aside/cut-1/kept.log").read_text() == "changed\n"
+
+
+def test_what_cannot_be_put_back_is_named_and_can_be_later(top: Path) -> None:
+    """A full disk looks the same: git says what it could not write."""
+    (top / ".gitattributes").write_text("b filter=other\n")
+    for name, text in (("clean", "cat"), ("smudge", "cat"), ("required", "true")):
+        git(top, "config", f"filter.other.{name}", text)
+    git(top, "add", "--all")
+    git(top, "commit", "--quiet", "--message", "A filter")
+    work = work_of(top)
+    point, was = work.checkpoint(), state(top)
+    (top / "b").unlink()
+    (top / "new").write_text("x")
+    git(top, "config", "filter.other.smudge", "false")
+    with pytest.raises(StateError, match=r"(?s)\bb: smudge filter.*refs/ralph/run-1/cut-1"):
+        work.restore(point, "cut-1")
+    git(top, "config", "filter.other.smudge", "cat")
+    assert work.restore(point, "cut-1") == "refs/ralph/run-1/cut-1"
+    assert state(top) == was
 
 
 def test_rules_that_hide_themselves_are_found(top: Path) -> None:

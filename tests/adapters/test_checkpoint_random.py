@@ -20,6 +20,7 @@ NAMES = (
 HOWS = (
     *("write", "write", "remove", "move", "chmod", "symlink", "mkdir", "add", "add", "force"),
     *("unstage", "commit", "branch", "detach", "back", "reset", "ignore", "exclude", "init"),
+    *("unborn", "merge", "stash"),
 )
 STEPS = st.lists(
     st.tuples(st.sampled_from(HOWS), st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=8
@@ -79,6 +80,9 @@ def in_git(top: Path, number: int, how: str, name: str) -> None:
         "branch": ("checkout", "--quiet", "-b", f"branch-{number}"),
         "detach": ("checkout", "--quiet", "--detach"),
         "back": ("checkout", "--quiet", "main"),
+        "unborn": ("update-ref", "-d", "refs/heads/main"),
+        "merge": ("merge", "--quiet", "--no-edit", "branch-100", "branch-101", "main"),
+        "stash": ("stash", "push", "--quiet", "--include-untracked"),
         "reset": ("reset", "--quiet", "--soft", "HEAD~1"),
     }
     run(top, *words[how])
@@ -109,7 +113,7 @@ def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: 
         if ref:
             kept = saved(top, ref)
             assert saved(top, stood.tree).items() <= kept.items()
-            git(top, "merge-base", "--is-ancestor", stood.head, ref)
+            git(top, "merge-base", "--is-ancestor", stood.head or ref, ref)
         assert work.restore(there, "cut-2") == ""
 
 

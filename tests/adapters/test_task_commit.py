@@ -196,6 +196,15 @@ tty >> .git/seen; exit 0
     assert git(top, "status", "--porcelain") == ""
 
 
+def test_an_agent_does_not_get_rid_of_a_hook_by_a_setting(top: Path) -> None:
+    hook(top, "pre-commit", "echo no >&2\nexit 1\n")
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    git(top, "config", "core.hooksPath", "/dev/null")
+    assert work.commit("T-1: x", "T-1", since) == ("", "no")
+
+
 def test_a_hook_that_hangs_is_ended(top: Path) -> None:
     hook(top, "pre-commit", "sleep 1000\n")
     given = work_of(top)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from ralph.adapters import git_look, git_state, git_work
-from ralph.adapters.checkpoint_files import Apart
+from ralph.adapters.checkpoint_files import Apart, is_same_index
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
 from ralph.adapters.git_work import Place, Repository
@@ -162,7 +162,7 @@ class WorkTree:
         try:
             number, directory = self._next()
             index = os.path.join(directory, "index")
-            git_work.copy_index(self.repository.index, index)
+            self._keep_index(number, index)
             tree = git_look.tree_of(self.repository, seen, self.run_dir)
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
@@ -178,6 +178,14 @@ class WorkTree:
         directory = os.path.join(above, str(number))
         os.mkdir(directory, mode=0o700)
         return number, directory
+
+    def _keep_index(self, number: int, index: str) -> None:
+        """Most turns leave the index as it is: then one copy serves several checkpoints."""
+        last = os.path.join(self.run_dir, "checkpoints", str(number - 1), "index")
+        if number > 1 and is_same_index(last, self.repository.index):
+            os.link(last, index)
+        else:
+            git_work.copy_index(self.repository.index, index)
 
     def _record(self, seen: Seen) -> str:
         blind = git_look.unreadable(self.repository) if seen.blind else []
@@ -237,4 +245,6 @@ class WorkTree:
         refs = self.repository.ask("for-each-ref", "--format=delete %(refname)", *pattern)
         if refs:
             self.repository.ask("update-ref", "--stdin", stdin=refs)
-        shutil.rmtree(os.path.join(self.run_dir, "checkpoints"), ignore_errors=True)
+        for name in os.listdir(self.run_dir):
+            if name == "checkpoints" or name.startswith(git_work.SCRATCH):
+                shutil.rmtree(os.path.join(self.run_dir, name), ignore_errors=True)

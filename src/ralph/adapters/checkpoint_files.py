@@ -230,6 +230,15 @@ def content(path: str) -> bytes | None:
         return None
 
 
+def is_same_index(one: str, other: str) -> bool:
+    """Whether they hold the same, and were written at the same time."""
+    try:
+        times = {os.stat(path).st_mtime_ns for path in (one, other)}
+    except FileNotFoundError:
+        return False
+    return len(times) == 1 and content(one) == content(other)
+
+
 def _is_directory(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 

@@ -60,10 +60,12 @@ class Restore:
 
     def _failure(self, why: str) -> StateError:
         kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
-        remedy = f"Mend it, then go on; or put it back yourself: git read-tree {self._to.tree}"
+        by_hand = f"git restore --overlay --source={self._to.tree} --worktree :/"
+        remedy = f"Mend that, then let the run go on; or by hand: {by_hand}"
         return StateError(f"cannot go back to the checkpoint: {why}{kept}", remedy)
 
     def _all(self) -> str:
+        self._mend_head()
         seen = self._look()
         tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
         kept = self._kept()
@@ -240,6 +242,13 @@ class Restore:
         return f"what stood there before {self._label} was undone"
 
     # Putting it back
+
+    def _mend_head(self) -> None:
+        """Without the file HEAD git takes this for no repository; an agent can delete it."""
+        path = os.path.join(self._place.git_dir, "HEAD")
+        if not os.path.lexists(path) and os.path.isdir(self._place.git_dir):
+            text = f"ref: {self._to.branch}" if self._to.branch else self._to.head
+            write_atomically(path, f"{text}\n")
 
     def _put_head_back(self, seen: Seen) -> None:
         to, reflog = self._to, ("-m", "ralph: restore")

@@ -8,9 +8,12 @@ from ralph.adapters.git_work import Repository, copy_index, scratch
 from ralph.core.value import value
 from ralph.errors import StateError
 
-_STATUS = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all")
-_STATUS += ("--ignored=matching", "--no-renames", "--no-ahead-behind", "--ignore-submodules=dirty")
+_STATUS = (
+    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames"),
+    *("--ignored=matching", "--no-ahead-behind", "--ignore-submodules=dirty"),
+)
 _FIELDS = {"1": 8, "u": 10, "?": 1, "!": 1}  # before the path
+_LARGEST_TEXT = 16 << 20
 _ORDINARY = (0o644, 0o755)
 
 
@@ -42,9 +45,7 @@ def look(repository: Repository) -> Seen:
     found = _Entries(repository)
     for entry in os.fsdecode(done.output).split("\0"):
         found.take(entry)
-    blind = found.blind or "Permission denied" in done.said
-    lists = (found.there, found.gone, found.staged, found.apart, found.ignored, found.records)
-    return Seen(found.head, found.branch, *(tuple(paths) for paths in lists), blind)
+    return found.seen(blind="Permission denied" in done.said)
 
 
 class _Entries:
@@ -60,6 +61,19 @@ class _Entries:
         self.ignored: list[str] = []
         self.records: list[str] = []
         self.blind = False
+
+    def seen(self, *, blind: bool) -> Seen:
+        return Seen(
+            self.head,
+            self.branch,
+            there=tuple(self.there),
+            gone=tuple(self.gone),
+            staged=tuple(self.staged),
+            apart=tuple(self.apart),
+            ignored=tuple(self.ignored),
+            records=tuple(self.records),
+            blind=self.blind or blind,
+        )
 
     def take(self, entry: str) -> None:
         kind = entry[:1]
@@ -160,15 +174,22 @@ def modes_of(repository: Repository, paths: Iterable[str]) -> dict[str, int]:
 
 
 def raw(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
-    """Keep what is in these files as it is, whatever git would make of it when it is staged."""
-    place = repository.place
-    whole = ((path, place.path(path)) for path in paths)
-    regular = [path for path, file in whole if os.path.isfile(file) and not os.path.islink(file)]
+    """Keep what is in these files as it is, whatever git would make of it when it is staged. It
+    makes something else only of texts: what is too large for one is not kept twice."""
+    regular = [path for path in paths if _is_small_file(repository.place.path(path))]
     if not regular:
         return {}
     names = b"".join(_quoted(path) for path in regular)
     words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
     return dict(zip(regular, repository.ask(*words, stdin=names).decode().split(), strict=True))
+
+
+def _is_small_file(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_TEXT
 
 
 def _quoted(path: str) -> bytes:

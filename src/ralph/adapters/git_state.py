@@ -34,8 +34,10 @@ _OPERATIONS = (
     _operation("sequencer", "cherry-pick"),
     Operation("BISECT_LOG", "a bisect", "git bisect reset"),
 )
-_LEFT_OVER = ("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE")
-_LEFT_OVER += ("MERGE_RR", "AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
+_LEFT_OVER = (
+    *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE"),
+    *("MERGE_RR", "AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"),
+)
 
 
 def under_way(git_dir: str) -> tuple[Operation, ...]:
@@ -76,24 +78,30 @@ def _remove(path: str) -> None:
 
 
 def is_idle(repository: Repository) -> bool:
-    """Whether no git works in the repository: then a lock is one that a killed git left behind.
+    """Whether no git of the one who locked the index works there: a killed git left it behind.
     False where nobody can tell."""
+    try:
+        owner = os.stat(f"{repository.index}.lock").st_uid
+    except FileNotFoundError:
+        return True
     if not proc.is_there():
         return False
     numbers = (name for name in os.listdir("/proc") if name.isdecimal())
-    return not any(_works_in(number, repository) for number in numbers)
+    return not any(_works_in(number, owner, repository) for number in numbers)
 
 
-def _works_in(number: str, repository: Repository) -> bool:
+def _works_in(number: str, owner: int, repository: Repository) -> bool:
     words = proc.command_line(int(number))
     if not words or not os.path.basename(words[0]).startswith("git"):
         return False
     try:
+        if os.stat(f"/proc/{number}").st_uid != owner:
+            return False
         where = os.readlink(f"/proc/{number}/cwd")
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # somebody else's git, it may be anywhere
+        return True  # it may be anywhere
     places = (repository.place.top, repository.place.git_dir)
     return any(os.path.join(where, "").startswith(os.path.join(place, "")) for place in places)
 
@@ -105,6 +113,10 @@ def check(repository: Repository) -> None:
             f"{repository.place.top} is in the middle of {operation.name}",
             f"Finish it, or give it up: {operation.abort}",
         )
+    where = os.path.dirname(repository.place.records)
+    if where and repository.run("check-ignore", "--quiet", "--", where).code == 0:
+        message = f"the repository {repository.place.top} ignores {where}: there is no way back"
+        raise ConfigError(message, f"Try: git init {repository.place.path(where)}")
     lock = f"{repository.index}.lock"
     if os.path.exists(lock):
         raise ConfigError("another git is at work here", f"If there is none: rm {lock}")

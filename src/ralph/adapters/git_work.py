@@ -20,6 +20,7 @@ _ELSEWHERE = frozenset(
     | {"GIT_ICASE_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_REFLOG_ACTION", "GIT_INDEX_VERSION"}
     | {"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GPG_TTY"}
 )
+SCRATCH = "git-"  # how the names of directories begin that a killed run leaves
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":"}
 # Who saves what stood there; a task's own commit is the user's.
 _RALPH = {
@@ -27,8 +28,14 @@ _RALPH = {
     for who in ("AUTHOR", "COMMITTER")
     for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
 }
-_DEAF = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false")
-_DEAF += ("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
+_DEAF = (
+    *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false"),
+    *("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false"),
+)
+_WHERE = (
+    *("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"),
+    *("--git-path", "info/exclude", "--git-path", "hooks", "--show-object-format"),
+)
 # What decides which files there are and what is in them, and its value where nobody set it.
 _SHAPING = {
     "core.autocrlf": "false",
@@ -57,6 +64,7 @@ class Place:
     top: str
     git_dir: str
     exclude: str  # its own list of ignored files
+    hooks: str  # the user's; an agent must not get rid of them by a setting
     records: str  # `.ralph` of the workspace, relative to the top
     run: str  # the run's directory, if somebody keeps the state in the repository, else ""
     zeros: str  # the id of nothing
@@ -73,14 +81,14 @@ class Place:
 
     def text(self) -> str:
         """As JSON, for a run that goes on later."""
-        paths = (self.top, self.git_dir, self.exclude, self.records, self.run)
+        paths = (self.top, self.git_dir, self.exclude, self.hooks, self.records, self.run)
         return json.dumps((*paths, self.zeros, self.settings))
 
     @staticmethod
     def of(text: str) -> "Place":
         """What `text` wrote."""
-        *fields, settings = json.loads(text)
-        return Place(*fields, tuple(settings))
+        top, git_dir, exclude, hooks, records, run, zeros, settings = json.loads(text)
+        return Place(top, git_dir, exclude, hooks, records, run, zeros, tuple(settings))
 
 
 def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -111,19 +119,18 @@ def call(
 def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
     """The repository that the workspace is in; a ConfigError where there is none to work in."""
     environ = {**clean_environ(environ), "LC_ALL": "C"}
-    words = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir")
-    words += ("--git-path", "info/exclude", "--show-object-format")
-    done = call(words, workspace, environ)
+    done = call(_WHERE, workspace, environ)
     if done.code == 127:
         raise ConfigError(f"git is needed to roll back: {done.said}", "Install git.")
     if done.code != 0:
         raise _no_work_tree(workspace, done.said)
-    top, git_dir, exclude, kind = os.fsdecode(done.output).splitlines()
+    top, git_dir, exclude, hooks, kind = os.fsdecode(done.output).splitlines()
     records = os.path.relpath(os.path.join(os.path.realpath(workspace), ".ralph"), top)
     run = os.path.relpath(os.path.realpath(run_dir), top)
     run = "" if run.startswith("..") else run
     zeros = "0" * (64 if kind == "sha256" else 40)
-    return Place(top, git_dir, exclude, records, run, zeros, _settings(workspace, environ))
+    settings = _settings(workspace, environ)
+    return Place(top, git_dir, exclude, hooks, records, run, zeros, settings)
 
 
 def _no_work_tree(workspace: str, said: str) -> ConfigError:
@@ -211,7 +218,7 @@ def scratch(directory: str) -> Iterator[str]:
     """A directory for an index of our own, gone afterwards."""
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="git-", dir=directory) as path:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=directory) as path:
         yield path
 
 

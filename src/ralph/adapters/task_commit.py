@@ -105,7 +105,8 @@ class TaskCommit:
         repository = self.work.repository
         words = ("--only", "--pathspec-from-file=-", "--pathspec-file-nul") if only else ()
         paths = b"".join(b":(top,literal)" + os.fsencode(path) + b"\0" for path in sorted(only))
-        argv = ("git", *_COMMIT, *message, *words)
+        hooks = ("-c", f"core.hooksPath={repository.place.hooks}")
+        argv = ("git", *hooks, *_COMMIT, *message, *words)
         command = Command(argv, repository.place.top, repository.environ, paths or None)
         try:
             with tempfile.TemporaryFile() as output:
