@@ -28,8 +28,8 @@ class TaskRun:
     `task` or `tags` choose some of them. `sandbox` is None for what the settings say, False to
     work in place, or a backend's name. `settings` are the flags of `ralph tasks run` with `_` for
     `-`: `max_tasks=3, on_failure="stop"`; TypeError for one that there is not. The hooks are
-    called in the thread that calls run(); what one of them raises is told to no one but
-    `on_anomaly`, and never ends the run.
+    called in the thread that calls run(); what one of them raises is told to nobody, and never ends
+    the run.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class TaskRun:
         if not self._under_way.acquire(blocking=False):
             raise RuntimeError("this TaskRun is running already")
         try:
-            self._cancels = 0
             invocation = Invocation(self._project, self._environ, self._flags, None, None, None)
             invocation = replace(invocation, hooks=self._hooks, asked=self._asked)
             return begin(invocation, plan_tasks(invocation))
         finally:
+            self._cancels = 0
             self._under_way.release()
 
     def cancel(self) -> None:

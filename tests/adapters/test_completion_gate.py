@@ -56,7 +56,7 @@ def checked(
     check: CompletionCheck, case: Case | None = None
 ) -> tuple[list[Finding], dict[str, Any]]:
     found = list(check.check(case or closing()))
-    evidence = kept_evidence(check.store, 3)
+    evidence = kept_evidence(check.store, 3, "T-1")
     assert evidence is not None
     return found, evidence
 
@@ -212,7 +212,7 @@ def test_a_task_without_a_check_is_not_looked_at(tmp_path: Path) -> None:
     check = gate(tmp_path, {"type": "explicit"})
     case = replace(closing(), backlog=Backlog((Task("T-1"),)))
     assert list(check.check(case)) == []
-    assert kept_evidence(check.store, 3) is None
+    assert kept_evidence(check.store, 3, "T-1") is None
 
 
 def test_output_without_end_is_cut_and_hashed_whole(tmp_path: Path) -> None:
@@ -231,6 +231,8 @@ def test_a_claim_is_evidence_of_its_own_kind() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{"])
 def test_evidence_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     Path(evidence_file(str(tmp_path), 3)).write_text(text)
-    assert kept_evidence(str(tmp_path), 3) is None
-    Path(evidence_file(str(tmp_path), 3)).write_text(json.dumps({"kind": "x"}))
-    assert kept_evidence(str(tmp_path), 3) == {"kind": "x"}
+    assert kept_evidence(str(tmp_path), 3, "T-1") is None
+    kept = {"task": "T-1", "evidence": {"kind": "x"}}
+    Path(evidence_file(str(tmp_path), 3)).write_text(json.dumps(kept))
+    assert kept_evidence(str(tmp_path), 3, "T-1") == {"kind": "x"}
+    assert kept_evidence(str(tmp_path), 3, "T-2") is None

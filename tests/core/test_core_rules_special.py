@@ -17,11 +17,13 @@ from ralph.core.rules_tasks import (
     TaskLimit,
     TasksLimit,
     all_worked,
+    lost,
     none_ready,
     proven,
+    withdrawn,
 )
 from ralph.core.state import RunState
-from ralph.core.task import Assignment, ReviewStatus, Status, Task
+from ralph.core.task import Assignment, Backlog, ReviewStatus, Status, Task
 from ralph.core.turn import Turn
 from ralph.core.verdict import (
     Accept,
@@ -133,6 +135,29 @@ def test_the_day_has_its_money() -> None:
 def test_a_check_of_the_task_proves_it_done(case: Case, answer: Answer | None) -> None:
     """B §Completion Detection: tests, an artifact or a script complete a task without a word."""
     assert proven(case) == answer
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (Status.IN_PROGRESS, None),
+        (Status.DONE, Accept(("a person called it done",))),
+        (Status.CANCELLED, Park("a person made it cancelled")),
+        (Status.REVIEW, Park("a person made it review")),
+    ],
+)
+def test_a_person_may_settle_a_task_under_work(status: Status, answer: Answer | None) -> None:
+    tasks = (Task("prompt", status=status),)
+    assert withdrawn(closing(tasks=tasks)) == answer
+    assert withdrawn(closing(CRASHED, tasks=tasks)) is None
+
+
+def test_a_task_that_is_not_in_the_list_is_never_believed() -> None:
+    assert lost(closing()) is None
+    gone = replace(closing(), backlog=Backlog((Task("other"),)))
+    assert lost(gone) == Stop(Reason.CONFIG, "the task prompt is no longer in the list")
+    unreadable = replace(closing(), backlog=Backlog(problem="no disk"))
+    assert lost(unreadable) == Stop(Reason.CONFIG, "no disk")
 
 
 @pytest.mark.parametrize(

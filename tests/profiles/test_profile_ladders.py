@@ -24,7 +24,7 @@ HARNESS = harness(Limits(iterations=10))
 TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), reviewed()
 BEGIN = "interrupted unstartable refused"
 FAIL = f"{BEGIN} RateLimit UsedUp Failing Asks"
-TASK = f"{BEGIN} RateLimit UsedUp Failing withdrawn Asks"
+TASK = f"{BEGIN} lost RateLimit UsedUp Failing withdrawn Asks"
 END = "Stalled Objections carry_on"
 WATCH = "SecondSignal Timeouts ResultGrace TimeLeft MoneyLeft"
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ralph.adapters.files import shown_path, writable_dir, write_atomically
+from ralph.adapters.files import shown_path, unwritable_state, writable_dir, write_atomically
 from ralph.adapters.guardrail import NOT_RUN, TIMED_OUT, Place
 from ralph.adapters.process import Command
 from ralph.adapters.safe_open import create
@@ -100,10 +100,16 @@ class CompletionCheck:
         else:
             found = self._command(rule, task, case)
         evidence, finding = found
-        path = evidence_file(self.store, case.state.iteration)
-        write_atomically(path, json.dumps(evidence.as_dict()), mode=0o600)
+        self._keep(case, evidence)
         if finding is not None:
             yield finding
+
+    def _keep(self, case: Case, evidence: Evidence) -> None:
+        kept = json.dumps({"task": case.task.id, "evidence": evidence.as_dict()})
+        try:
+            write_atomically(evidence_file(self.store, case.state.iteration), kept, mode=0o600)
+        except OSError as error:
+            raise unwritable_state(self.store, error) from error
 
     # ------------------------------------------------------------ a file
 
@@ -251,14 +257,14 @@ def evidence_file(store: str, iteration: int) -> str:
     return os.path.join(store, f"{iteration:03d}.evidence")
 
 
-def kept_evidence(store: str, iteration: int) -> dict[str, Any] | None:
-    """What the check of this iteration found; None if there was none."""
+def kept_evidence(store: str, iteration: int, task: str) -> dict[str, Any] | None:
+    """What the task's check found in this iteration; None if there was none."""
     try:
         with open(evidence_file(store, iteration), encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
+            kept = json.load(file)
+        return dict(kept["evidence"]) if kept["task"] == task else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def claimed_evidence(claim: str, tree: str, artifacts: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ralph.adapters.safe_open import create, open_regular, refuse_irregular, reg
 from ralph.adapters.task_ids import next_id, unknown
 from ralph.adapters.task_lines import Lines, Problem, decoded, encoded, iso, read_line
 from ralph.core.backlog import ENDED, cycle
-from ralph.core.task import Backlog, Task
+from ralph.core.task import Backlog, Status, Task
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -85,7 +85,12 @@ class TaskFile:
                 self._lines, self._seen, self._listing = Lines(), None, None
         if self._listing is None:
             tasks = tuple(self._lines.tasks.values())
-            backlog = Backlog(tasks, known=dict(self._lines.tasks))
+            broken = {
+                name: Task(name, status=Status.BLOCKED, reason=str(problem), aside=True)
+                for name, problem in self._lines.broken.items()
+                if name not in self._lines.tasks
+            }
+            backlog = Backlog(tasks, known={**broken, **self._lines.tasks})
             self._listing = Listing(backlog, tuple(self._lines.problems), cycle(tasks))
         return self._listing
 

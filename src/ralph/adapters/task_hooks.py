@@ -157,7 +157,7 @@ class HookReader:
                 self._on_judged(verdict)
             case Settled(verdict=Accept() | Park() as verdict):
                 self._begun.discard(self._task_id)
-                self._call("on_task_end", self._task(), isinstance(verdict, Accept))
+                self._tell_of_task("on_task_end", isinstance(verdict, Accept))
             case _:
                 pass
 
@@ -177,9 +177,9 @@ class HookReader:
             self._costs[task] = _costs_in(self._records.progress_of(task))
         if task not in self._begun:
             self._begun.add(task)
-            self._call("on_task_start", self._task())
+            self._tell_of_task("on_task_start")
         if not again:
-            self._call("on_iteration_start", self._task(), self._number)
+            self._tell_of_task("on_iteration_start", self._number)
 
     def _on_ended(self, fact: Ended) -> None:
         if not self._edited and not self._journal_intact():
@@ -197,7 +197,7 @@ class HookReader:
         if turn is None or isinstance(verdict, Wait) or self._state.unjudged:
             return
         result = outcome(turn, verdict, self._state.findings).result()
-        self._call("on_iteration_end", self._task(), self._number, result)
+        self._tell_of_task("on_iteration_end", self._number, result)
 
     def _odd(self, anomaly: Anomaly, fact: Fact) -> None:
         where, detail = self._where(), plain(anomaly.detail)
@@ -227,6 +227,11 @@ class HookReader:
             return self._task_of(self._task_id)
         except Exception:  # noqa: BLE001  the task file may be gone; the hook is called all the same
             return {"id": self._task_id}
+
+    def _tell_of_task(self, name: str, *arguments: object) -> None:
+        """To look a task up takes a while in a long list: only for who wants to know."""
+        if any(getattr(hooks, name) is not None for hooks in self._hooks):
+            self._call(name, self._task(), *arguments)
 
     def _call(self, name: str, *arguments: object) -> None:
         for number, hooks in enumerate(self._hooks):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from ralph.adapters.files import unwritable_state
 from ralph.adapters.task_edits import known, moment
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_lines import decoded
@@ -29,9 +30,12 @@ class TaskWatch:
         """The list is right as it is now."""
         lines = (f"{moment(self._project)}".encode(), *self._file.lines().values())
         temporary = f"{self._before}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(b"\n".join(lines))
-        os.replace(temporary, self._before)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(b"\n".join(lines))
+            os.replace(temporary, self._before)
+        except OSError as error:
+            raise unwritable_state(self._before, error) from error
 
     def undo(self, task: str) -> str:
         """Put back what was not for the turn to change; what that was, in words."""

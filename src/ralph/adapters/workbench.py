@@ -3,13 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
 from ralph.adapters.notify import Notify
-from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_file import TaskFile
+from ralph.adapters.task_lines import iso
 from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_watch import TaskWatch
 from ralph.core.claims import CompleteClaim
@@ -21,7 +22,7 @@ from ralph.core.turn import Turn
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Park, Stop, Verdict
 from ralph.core.words import listed
-from ralph.errors import ConfigError
+from ralph.errors import RalphError
 
 _LONGEST = 2000  # characters of a reason
 _DECIDE = "DECIDE: "
@@ -91,7 +92,7 @@ class Bench:
     def _finish(self, state: RunState, entry: dict[str, Any]) -> None:
         done = {
             "status": Status.DONE.value,
-            "completedAt": timestamp(self.now()),
+            "completedAt": iso(datetime.fromtimestamp(self.now(), UTC)),
             "evidence": entry["evidence"],
             "saved": None,
             "tries": None,
@@ -130,26 +131,28 @@ class Bench:
 
     def _change(self, state: RunState, fields: dict[str, Any], reason: str) -> None:
         """Write the task's fields, if they are not so already; what a try left goes with it."""
-        before: list[str] = []
 
         def change(record: dict[str, Any]) -> dict[str, Any] | None:
-            before[:] = [str(record.get("status") or Status.PENDING.value)]
             if _is_a_persons(record):
-                before[:] = [fields["status"]]
                 return None
             changed = {**dict.fromkeys(_OF_A_TRY), **fields}
             same = (record.get(k) == held for k, held in changed.items() if k != "completedAt")
-            return None if all(same) else changed
+            if all(same):
+                return None
+            # First, for a kill may come between the two: this one is not written twice.
+            self._record_status(state, record, fields["status"], reason)
+            return changed
 
-        try:
-            self.file.update(_task(state), change)
-        except ConfigError as error:  # someone has taken its line away
-            self.tell(f"{error.message}. {error.remedy}")
-            return
-        if before != [fields["status"]]:
-            key = self._key(state, f"{before[0]}-{fields['status']}")
+        self.file.update(_task(state), change)
+
+    def _record_status(
+        self, state: RunState, record: dict[str, Any], status: str, reason: str
+    ) -> None:
+        before = str(record.get("status") or Status.PENDING.value)
+        if before != status:
+            key = self._key(state, f"{before}-{status}")
             number = state.task_iteration
-            self.records.status(_task(state), number, before[0], fields["status"], reason, key=key)
+            self.records.status(_task(state), number, before, status, reason, key=key)
 
     def _key(self, state: RunState, what: str) -> str:
         """A task may be tried twice in a run: its own count of iterations says too little."""
@@ -186,7 +189,7 @@ class Bench:
         return list(self.work.changed(since, to=saved))
 
     def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
-        found = kept_evidence(self.run_dir, state.iteration)
+        found = kept_evidence(self.run_dir, state.iteration, _task(state))
         if found is not None:
             return found
         claim = CompleteClaim().met_by(turn)
@@ -234,7 +237,7 @@ class Bench:
             return False, refusal
         left_out = self.work.left_out()
         if left_out:
-            self.tell(f"Not committed, since you had changed it before: {listed(left_out)}")
+            self.tell(f"Not committed: {listed(left_out)} (yours, or a repository of its own)")
         return True, subject
 
     def sync(self, state: RunState) -> None:
@@ -242,10 +245,12 @@ class Bench:
 
     def close(self, *, over: bool) -> None:
         """Leave one line a task; a run that is over needs nothing of its beginnings any more."""
-        if os.path.lexists(self.file.path):
+        try:
             self.file.compact()
-        if over:
-            self.work.end()
+            if over:
+                self.work.end()
+        except RalphError as error:  # how the run ended stands
+            self.tell(f"{error.message}. {error.remedy}")
 
 
 def _task(state: RunState) -> str:

@@ -73,7 +73,7 @@ class TaskWork:
     task: str | None
     tags: tuple[str, ...]
     bounds: Bounds
-    stall_after: int = _STALL_AFTER
+    patience: Patience
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash; the rest is in the settings."""
@@ -119,9 +119,8 @@ def _defaults(loaded: Loaded) -> Loaded:
 
 
 def _with_work(plan: Plan, task: str | None, tags: tuple[str, ...], spent: float) -> Plan:
-    said = plan.loaded.origins.get("stallAfter") is not None
-    stall_after = plan.settings.stall_after if said else _STALL_AFTER
-    return replace(plan, tasks=TaskWork(task, tags, bounds_of(plan.settings, spent), stall_after))
+    patience = task_patience(plan.loaded)
+    return replace(plan, tasks=TaskWork(task, tags, bounds_of(plan.settings, spent), patience))
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
@@ -139,6 +138,14 @@ def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
         day,
         stop_on_failure=loop.on_failure == "stop",
     )
+
+
+def task_patience(loaded: Loaded) -> Patience:
+    """How long a run over a backlog bears with an agent; stalled tasks are parked."""
+    patience = patience_of(loaded.settings)
+    if loaded.origins.get("stallAfter") is not None:
+        return patience
+    return replace(patience, stall_after=_STALL_AFTER)
 
 
 def _spent_today(plan: Plan) -> float:
@@ -197,7 +204,7 @@ def show_next(invocation: Invocation, plan: Plan) -> int:
     about = partial(plan.backlog.material, Records(plan.workspace, ""))
     case = replace(opening, boundary=Boundary.WATCHING, state=state)
     bounds = plan.tasks.bounds
-    allowed = task_allowance(bounds, patience_of(plan.settings))(case)
+    allowed = task_allowance(bounds, plan.tasks.patience)(case)
     return show_order(invocation, plan, Compose(about, bounds.task)(case), allowed)
 
 
@@ -224,7 +231,7 @@ class TasksWiring(HarnessWiring):
         self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
         self._end = _End()
         self._bench: Bench | None = None
-        # Both are known when the run begins, and nobody needs them before.
+        # These are known when the run begins, and nobody needs them before.
         self._told: Callable[[str], None] = lambda _: None
         self._starter: Starter = start
         self._attention: SignalSource = Signals
@@ -286,7 +293,7 @@ class TasksWiring(HarnessWiring):
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys."""
         world = super().world(attention)
-        if self._tasks.stall_after and not self._plan.settings.stall_after:
+        if self._tasks.patience.stall_after and not self._plan.settings.stall_after:
             from ralph.adapters.git import TreeDigest
 
             digest = TreeDigest(self._plan.workspace, self._plan.environ)
@@ -324,13 +331,10 @@ class TasksWiring(HarnessWiring):
         return tasks(
             bench,
             self._tasks.bounds,
-            patience=self._patience(),
+            patience=self._tasks.patience,
             gates=(*self._gates(attention, start), check),
             about=partial(self._backlog.material, self._records),
         )
-
-    def _patience(self) -> Patience:
-        return replace(patience_of(self._plan.settings), stall_after=self._tasks.stall_after)
 
     def _terms(self) -> Terms:
         loop = self._plan.settings.loop

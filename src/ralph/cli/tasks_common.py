@@ -67,7 +67,7 @@ def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFil
     workspace = current_directory()
 
     def witness(old: dict[str, Any], new: dict[str, Any], line: bytes) -> None:
-        if is_agents(environ) and old.get("status") == new.get("status"):
+        if is_agents(environ):
             return
         try:
             note(project_dir(state_root(environ), workspace), str(new["id"]), line)

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from ralph.adapters.task_file import NAME, Listing
+from ralph.adapters.task_records import Records
 from ralph.cli.params import in_directory
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import loaded, needed, shown, task_argument, task_file, task_option
 from ralph.cli.tasks_lines import nothing_ready, one_task, table, tree
-from ralph.cli.tasks_progress import progress_of
 from ralph.cli.terminal import style_of
 from ralph.core.backlog import chosen, unknown_blockers, waiting
 from ralph.core.case import Case
@@ -27,6 +27,7 @@ from ralph.ui.channel import Channel
 
 _EMPTY = 'No tasks yet. Add one: ralph tasks add "What to do"'
 _MOST_TOLD = 20
+_ITERATIONS = 10  # the last ones of a task
 
 
 @click.command(
@@ -141,7 +142,7 @@ def show(task_id: str, *, in_json: bool) -> None:
     record = needed(file, task_id)
     backlog = file.load().backlog
     known = {t.id: t for t in backlog.tasks}
-    progress = progress_of(file.workspace, task_id)
+    progress = Records(file.workspace, "").progress_of(task_id, _ITERATIONS)
     if in_json:
         blockers = [_state(b, known) for b in known[task_id].blocked_by]
         click.echo(json.dumps({**record, "blockers": blockers, "progress": progress}))

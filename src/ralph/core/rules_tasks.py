@@ -96,6 +96,17 @@ def proven(case: Case) -> Answer | None:
     return Accept((f"passed: {case.task.check}", *others))
 
 
+def lost(case: Case) -> Answer | None:
+    """The list cannot be read, or the task is not in it: nobody knows what would prove it."""
+    assignment = case.state.assignment
+    assert assignment is not None, "no turn has begun"
+    if case.backlog.problem:
+        return Stop(Reason.CONFIG, case.backlog.problem)
+    if case.backlog.get(assignment.task) is None:
+        return Stop(Reason.CONFIG, f"the task {assignment.task} is no longer in the list")
+    return None
+
+
 def withdrawn(case: Case) -> Answer | None:
     """A person has settled the task while its turn went on."""
     status = case.task.status

@@ -115,7 +115,7 @@ def _starting(
 def _resumed(before: RunState, briefing: Briefing) -> Line:
     if before.phase is Phase.TURN:
         number = before.task_iteration if briefing.tasks else before.iteration
-        which = briefing.which(number)
+        which = briefing.which(number, before.assignment.most if before.assignment else None)
         return Line(f"Resumed: {briefing.turn} {which} was cut off", Tone.HEAD)
     return Line(f"Resumed after {counted(before.iteration, briefing.turn)}", Tone.HEAD)
 
