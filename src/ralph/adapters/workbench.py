@@ -222,12 +222,15 @@ class Bench:
     def sync(self, state: RunState) -> None:
         """There is no tracker yet."""
 
-    def close(self, *, over: bool) -> None:
-        """Leave one line a task; a run that is over needs nothing of its beginnings any more."""
+    def end(self) -> None:
+        """The run is over: one line for each task, and nothing of its beginnings any more."""
+        self.close()
+        self.work.end()
+
+    def close(self) -> None:
+        """Leave one line for each task."""
         if os.path.lexists(self.file.path):
             self.file.compact()
-        if over:
-            self.work.end()
 
 
 def _task(state: RunState) -> str:

@@ -27,14 +27,13 @@ from ralph.cli.planning import Invocation, Plan, flag_overrides, planned, sandbo
 from ralph.cli.wiring import HarnessWiring, SignalSource, patience_of
 from ralph.core.case import Case
 from ralph.core.completion import Kind
-from ralph.core.facts import Fact, Settled
 from ralph.core.ledger import total
 from ralph.core.limits import Limits, least
 from ralph.core.rules_tasks import DayLimit
 from ralph.core.select import next_task
 from ralph.core.state import NEW, RunState
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Cut, Stop
+from ralph.core.verdict import Boundary, Cut
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
 from ralph.ports import Policy
@@ -221,7 +220,6 @@ class TasksWiring(HarnessWiring):
             watch=lambda seconds: self._hurry() or patient(seconds),
         )
         self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
-        self._end = _End()
         self._bench: Bench | None = None
         # Both are known when the run begins, and nobody needs them before.
         self._told: Callable[[str], None] = lambda _: None
@@ -245,7 +243,7 @@ class TasksWiring(HarnessWiring):
         return self._starter(command, on_output, on_error, log)
 
     def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
-        """Who reads along: hooks, and whoever must know that the run is over."""
+        """Who reads along: hooks too."""
         plan = self._plan
         own = commands(
             msgspec.to_builtins(plan.settings.hooks),
@@ -263,7 +261,7 @@ class TasksWiring(HarnessWiring):
             state=self._state,
             journal_intact=journal.intact,
         )
-        return (*super().readers(journal), hooks, self._end)
+        return (*super().readers(journal), hooks)
 
     def prepare(self) -> list[str]:
         """Know what a person has not committed, before anything changes."""
@@ -351,21 +349,7 @@ class TasksWiring(HarnessWiring):
         """Leave no sandbox open, and one line for each task."""
         super().close()
         if self._bench is not None:
-            self._bench.close(over=self._end.over)
-
-
-class _End:
-    """Hears whether the run is over for good."""
-
-    over = False
-
-    def on_fact(self, fact: Fact) -> None:
-        """One that was asked to stop may go on."""
-        if isinstance(fact, Settled) and isinstance(fact.verdict, Stop):
-            self.over = fact.verdict.reason.value != "interrupted"
-
-    def on_events(self, events: object) -> None:
-        """What an agent says is nothing to us."""
+            self._bench.close()
 
 
 def _scripts(backlog: TaskBacklog) -> tuple[str, ...]:

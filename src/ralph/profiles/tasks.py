@@ -85,6 +85,9 @@ class Workbench(Protocol):
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's; where what stood there is saved."""
 
+    def end(self) -> None:
+        """The run is over for good: nothing of its beginnings is needed any more."""
+
 
 @value
 class Bounds:
@@ -233,7 +236,8 @@ class Land:
 
 @value
 class Settle:
-    """Accept: record, commit, sync. Park: restore, record. A failed turn: discard, record."""
+    """Accept: record, commit, sync. Park: restore, record. A failed turn: discard, record. What the
+    run kept for itself goes before its end is told: afterwards nobody goes on with it."""
 
     workbench: Workbench
     limit: TaskLimit
@@ -251,6 +255,8 @@ class Settle:
                 yield from self._go_on(ports, state, verdict)
             case _:
                 pass
+        if isinstance(verdict, Stop) and not is_interrupted(verdict):
+            self.workbench.end()
 
     def _go_on(self, ports: Ports, state: RunState, verdict: Continue | Stop) -> Iterator[Fact]:
         failed, saved = _has_failed(state), ""
