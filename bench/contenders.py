@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bench.place import HERE, BenchError
 
 _LOOP = os.path.join(HERE, "loop.sh")
+_DECODE = "import json\nfor line in open('.ralph/tasks.jsonl', 'rb'): json.loads(line)"
 _PLACEHOLDERS = ("{agent}", "{iterations}", "{prompt}")
 
 
@@ -22,6 +23,8 @@ class Contender:
     stream: tuple[str, ...] = ()  # how it runs once over a long stream
     stream_json: tuple[str, ...] = ()  # the same, told to a program
     hook: tuple[str, ...] = ()  # what an agent's host asks before each command
+    next_task: tuple[str, ...] = ()  # which task of the backlog here is next
+    edit_task: tuple[str, ...] = ()  # change a task of it
 
 
 def filled(command: tuple[str, ...], agent: str, iterations: int, prompt: str) -> tuple[str, ...]:
@@ -51,8 +54,13 @@ def bash() -> Contender:
 
 def floor() -> Contender:
     """The least that a loop in a shell can cost: it starts nothing but the agent."""
-    least = (sys.executable, "-I", "-S", "-c", "pass")  # no hook in Python can cost less
-    return Contender("floor", ("env", "LOOK=builtin", "bash", _LOOP, *_PLACEHOLDERS), hook=least)
+    python = (sys.executable, "-I", "-S", "-c")
+    return Contender(
+        "floor",
+        ("env", "LOOK=builtin", "bash", _LOOP, *_PLACEHOLDERS),
+        hook=(*python, "pass"),  # no hook in Python can cost less
+        next_task=(*python, _DECODE),
+    )
 
 
 def ralph(command: str | None = None) -> Contender:
@@ -67,6 +75,8 @@ def ralph(command: str | None = None) -> Contender:
         loop,
         (*loop, "--json"),
         (*words, "hook", "pre-tool"),
+        (*words, "tasks", "next", "--json"),
+        (*words, "tasks", "edit"),
     )
 
 

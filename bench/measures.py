@@ -13,6 +13,7 @@ from bench.place import BenchError, Place
 from bench.processes import Weight, weigh
 from bench.rows import Aim, Row, percentile
 from bench.sandbox import Cycle, sandboxes
+from bench.tasks import Many
 
 Figure = TypeVar("Figure")
 
@@ -34,9 +35,10 @@ class Sizes:
     stream_rounds: int = 5
     files: tuple[int, int] = (200, 100_000)  # in a project that a sandbox is opened over
     cycles: int = 60
+    tasks: int = 100_000  # in a backlog
 
 
-QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5)
+QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000)
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,26 @@ def _sandbox_rows(found: Mapping[str, list[float]], few: int, many: int) -> Iter
     yield Row(f"  {many:,} beside {few:,} files", "x", growth, Aim(most=2))
 
 
+def tasks(bench: Bench) -> Iterator[Row]:
+    """The next task of a large backlog, and one edit of it; the floor: its lines decoded."""
+    place, times, size = bench.place, bench.sizes.rounds, f"{bench.sizes.tasks:,} tasks"
+    place.renew()
+    many = Many(os.getcwd(), place.environment(), bench.sizes.tasks)
+
+    def ask(contender: Contender) -> float:
+        return many.command(contender.next_task)
+
+    found = _alternate(bench.able(lambda contender: contender.next_task), times, ask)
+    yield _row(f"tasks next, {size}", "ms", found, Aim(most=1000))
+    picked = {"ralph": [many.pick() for _ in range(times)]}
+    yield _row("  read and picked in process", "ms", picked, Aim(most=1000))
+    able = bench.able(lambda contender: contender.edit_task)
+    edits = _alternate(able, times, lambda contender: many.edit(contender.edit_task))
+    yield _row(f"tasks edit, {size}", "ms", {n: [took for took, _ in e] for n, e in edits.items()})
+    grown = {name: [float(size) for _, size in each] for name, each in edits.items()}
+    yield _row("  written to the file", "bytes", grown, Aim(most=1000))
+
+
 MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "turnaround": turnaround,
     "cpu": cpu,
@@ -257,6 +279,7 @@ MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "guard": guard,
     "stream": stream,
     "sandbox": sandbox,
+    "tasks": tasks,
 }
 
 

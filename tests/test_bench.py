@@ -65,6 +65,18 @@ def test_a_sandbox_is_measured_where_there_can_be_one(scratch: Path, tmp_path: P
     assert list(scratch.iterdir()) == []
 
 
+def test_a_large_backlog_is_measured(scratch: Path, tmp_path: Path) -> None:
+    """The next task and one edit, which does not rewrite the file."""
+    words = ("--quick", "--only", "tasks", "--json", str(tmp_path / "figures.json"))
+    done = bench(scratch, *words)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "figures.json").read_text("utf-8"))["rows"]
+    assert rows[0]["name"] == "tasks next, 2,000 tasks"
+    assert all(row["figures"]["ralph"] > 0 for row in rows)
+    assert rows[-1]["figures"]["ralph"] < 1000, "bytes"
+    assert list(scratch.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

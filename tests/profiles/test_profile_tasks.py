@@ -139,7 +139,7 @@ def test_an_accepted_task_is_recorded_committed_and_synced_in_this_order() -> No
         (2, "b", "commit"): "",
         (2, "b", "sync"): "",
     }
-    assert result.stop.why == "nothing is left to do"
+    assert (result.stop.why, bench.ended) == ("nothing is left to do", True)
 
 
 def test_a_parked_task_is_rolled_back_and_marked_blocked() -> None:
@@ -205,6 +205,7 @@ def test_stopping_while_a_rate_limit_is_waited_for_discards_nothing() -> None:
 
     result = play(tasks(bench), [limited()], world, FakeClock(during_rest=press))
     assert (result.exit_code, bench.done) == (130, {})
+    assert not bench.ended, "it may go on"
 
 
 def test_a_check_of_the_task_completes_it_without_a_word() -> None:

@@ -243,13 +243,19 @@ class Bench:
     def sync(self, state: RunState) -> None:
         """There is no tracker yet."""
 
-    def close(self, *, over: bool) -> None:
-        """Leave one line a task; a run that is over needs nothing of its beginnings any more."""
+    def end(self) -> None:
+        """The run is over: one line for each task, and nothing of its beginnings any more."""
+        self.close()
+        try:
+            self.work.end()
+        except RalphError as error:  # how the run ended stands
+            self.tell(f"{error.message}. {error.remedy}")
+
+    def close(self) -> None:
+        """Leave one line for each task."""
         try:
             self.file.compact()
-            if over:
-                self.work.end()
-        except RalphError as error:  # how the run ended stands
+        except RalphError as error:
             self.tell(f"{error.message}. {error.remedy}")
 
 

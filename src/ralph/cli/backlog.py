@@ -32,9 +32,9 @@ from ralph.core.ledger import total
 from ralph.core.limits import Limits, least
 from ralph.core.rules_tasks import DayLimit
 from ralph.core.select import next_task
-from ralph.core.state import NEW, RunState, is_interrupted
+from ralph.core.state import NEW, RunState
 from ralph.core.value import replace, value
-from ralph.core.verdict import Accept, Boundary, Cut, Park, Stop
+from ralph.core.verdict import Accept, Boundary, Cut, Park
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
 from ralph.ports import Policy
@@ -229,7 +229,7 @@ class TasksWiring(HarnessWiring):
             watch=lambda seconds: self._hurry() or patient(seconds),
         )
         self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
-        self._end = _End()
+        self._between = _Between()
         self._bench: Bench | None = None
         # These are known when the run begins, and nobody needs them before.
         self._told: Callable[[str], None] = lambda _: None
@@ -253,7 +253,7 @@ class TasksWiring(HarnessWiring):
         return self._starter(command, on_output, on_error, log)
 
     def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
-        """Who reads along: hooks, and whoever must know that the run is over."""
+        """Who reads along: hooks, and whoever must know when a task ends."""
         plan = self._plan
         own = commands(
             msgspec.to_builtins(plan.settings.hooks),
@@ -271,7 +271,7 @@ class TasksWiring(HarnessWiring):
             state=self._state,
             journal_intact=journal.intact,
         )
-        return (*super().readers(journal), hooks, self._end)
+        return (*super().readers(journal), hooks, self._between)
 
     def prepare(self) -> list[str]:
         """Know what a person has not committed, before anything changes."""
@@ -303,9 +303,9 @@ class TasksWiring(HarnessWiring):
     def _keep(self) -> str:
         """A checkpoint. What proves tasks is looked for when one begins: a script that is not there
         by then may be the task's own product."""
-        if self._end.between:
+        if self._between.tasks:
             self._protector.protect_also(self._scripts())
-            self._end.between = False
+            self._between.tasks = False
         return self._work.checkpoint().text()
 
     def _scripts(self) -> tuple[str, ...]:
@@ -372,24 +372,18 @@ class TasksWiring(HarnessWiring):
         """Leave no sandbox open, and one line for each task."""
         super().close()
         if self._bench is not None:
-            self._bench.close(over=self._end.over)
+            self._bench.close()
 
 
-class _End:
-    """Hears whether a task is over, and whether the run is for good."""
+class _Between:
+    """Hears whether a task is over."""
 
-    between = False
-    over = False
+    tasks = True
 
     def on_fact(self, fact: Fact) -> None:
-        """One that was asked to stop may go on."""
-        match fact:
-            case Settled(verdict=Stop() as verdict):
-                self.over = not is_interrupted(verdict)
-            case Settled(verdict=Accept() | Park()):
-                self.between = True
-            case _:
-                pass
+        """Done or parked: the next one begins anew."""
+        if isinstance(fact, Settled) and isinstance(fact.verdict, Accept | Park):
+            self.tasks = True
 
     def on_events(self, events: object) -> None:
         """What an agent says is nothing to us."""

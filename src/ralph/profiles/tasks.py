@@ -88,6 +88,9 @@ class Workbench(Protocol):
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's; where what stood there is saved."""
 
+    def end(self) -> None:
+        """The run is over for good: nothing of its beginnings is needed any more."""
+
 
 @value
 class Bounds:
@@ -239,7 +242,8 @@ class Land:
 
 @value
 class Settle:
-    """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record."""
+    """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record. What
+    the run kept for itself goes before its end is told: afterwards nobody goes on with it."""
 
     workbench: Workbench
     limit: TaskLimit
@@ -260,6 +264,8 @@ class Settle:
                 yield from self._end(ports, state, verdict)
             case _:
                 pass
+        if isinstance(verdict, Stop) and not is_interrupted(verdict):
+            self.workbench.end()
 
     def _go_on(self, ports: Ports, state: RunState, verdict: Continue) -> Iterator[Fact]:
         failed, saved = _has_failed(state), ""
@@ -295,6 +301,8 @@ class Settle:
         if not isinstance(verdict, Continue):
             saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "reopen", verdict, saved)
+        if isinstance(verdict, Stop):
+            self.workbench.end()
         yield Settled(ports.clock.now(), verdict)
 
     def _after_refusal(self, ports: Ports, state: RunState, refusal: str) -> Verdict:

@@ -183,6 +183,7 @@ class FakeWorkbench:
     edits: dict[int, str] = field(default_factory=dict)  # by iteration
     leftover: str = ""  # where what a turn that was cut off had done is saved
     done: dict[tuple[int, str, str], str] = field(default_factory=dict)
+    ended: bool = False
 
     def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
         status = Status.IN_PROGRESS
@@ -210,6 +211,9 @@ class FakeWorkbench:
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         self._keep(state, "restore", "whole task" if whole_task else "turn")
         return ""
+
+    def end(self) -> None:
+        self.ended = True
 
     def _keep(self, state: RunState, what: str, detail: str) -> str:
         assert state.assignment is not None

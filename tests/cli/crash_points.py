@@ -1,0 +1,65 @@
+"""The moments at which a run can be killed. As a program: a `ralph` that is, at one of them."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterable
+
+from ralph.adapters.journal import FileJournal, read_journal
+from ralph.cli.main import run_command_line
+from ralph.core.facts import Began, Checked, Checking, Decided, Fact, Settled, Step
+
+Point = tuple[str, int, str]  # before or after, the iteration, the record
+
+
+def points_of(facts: Iterable[Fact]) -> list[Point]:
+    """Before and after every record; before the first there is nothing to go on with."""
+    found, iteration = list[Point](), 0
+    for fact in facts:
+        iteration = fact.iteration if isinstance(fact, Began) else iteration
+        found += [(when, iteration, name_of(fact)) for when in ("before", "after")]
+    return found[1:]
+
+
+def name_of(fact: Fact) -> str:
+    """A record has this name once in an iteration."""
+    match fact:
+        case Step():
+            detail = fact.key
+        case Checking() | Checked():
+            detail = fact.gate
+        case Decided():
+            detail = fact.boundary.value
+        case Settled():
+            detail = type(fact.verdict).__name__
+        case _:
+            detail = ""
+    return f"{type(fact).__name__} {detail}".strip()
+
+
+def kill_at(point: Point) -> None:
+    """Have this process kill itself when its journal comes to a point."""
+    keep = FileJournal.record
+    begun = [0]
+
+    def record(journal: FileJournal, fact: Fact) -> None:
+        if not begun[0] and os.path.getsize(journal.path):
+            begun[0] = points_of(read_journal(journal.path)[0])[-1][1]
+        if isinstance(fact, Began):
+            begun[0] = fact.iteration
+        here = (begun[0], name_of(fact))
+        die(("before", *here))
+        keep(journal, fact)
+        die(("after", *here))
+
+    def die(here: Point) -> None:
+        if here == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(FileJournal, "record", record)  # noqa: B010  a method is not to be assigned to
+
+
+if __name__ == "__main__":
+    when, iteration, name, *arguments = sys.argv[1:]
+    kill_at((when, int(iteration), name))
+    sys.exit(run_command_line(arguments))
