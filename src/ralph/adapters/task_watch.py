@@ -26,9 +26,10 @@ class TaskWatch:
         self._before = os.path.join(run_dir, _BEFORE)
         self._project = project
 
-    def remember(self) -> None:
-        """The list is right as it is now."""
-        lines = (f"{moment(self._project)}".encode(), *self._file.lines().values())
+    def remember(self, iteration: int) -> None:
+        """The list is right as it is now, before this iteration."""
+        head = f"{iteration} {moment(self._project)}".encode()
+        lines = (head, *self._file.lines().values())
         temporary = f"{self._before}.tmp"
         try:
             with open(temporary, "wb") as file:
@@ -37,9 +38,10 @@ class TaskWatch:
         except OSError as error:
             raise unwritable_state(self._before, error) from error
 
-    def undo(self, task: str) -> str:
-        """Put back what was not for the turn to change; what that was, in words."""
-        since, before = self._remembered()
+    def undo(self, task: str, iteration: int) -> str:
+        """Put back what was not for the turn to change; what that was, in words. A turn that was
+        cut off before anything was remembered has changed nothing."""
+        since, before = self._remembered(iteration)
         noted, now = known(self._project, since), self._file.lines()
         undone = []
         for line, found in _differing(before, now):
@@ -53,13 +55,14 @@ class TaskWatch:
                 undone.append(f"{name} {words}")
         return f"edited by the turn, and put back: {listed(undone, 5)}" if undone else ""
 
-    def _remembered(self) -> tuple[int, list[bytes]]:
+    def _remembered(self, iteration: int) -> tuple[int, list[bytes]]:
         try:
             with open(self._before, "rb") as file:
                 first, *lines = file.read().split(b"\n")
         except FileNotFoundError:
             return 0, []
-        return int(first), lines
+        number, since = map(int, first.split())
+        return since, lines if number == iteration else []
 
 
 def _differing(before: list[bytes], now: dict[str, bytes]) -> Iterator[tuple[bytes, bytes | None]]:

@@ -51,7 +51,7 @@ class Bench:
         """Mark the task as under work, on files as they were before a turn that was cut off."""
         saved = self._clear_up(state) if state.cut_off and not state.step("discard") else ""
         self._change(state, {"status": Status.IN_PROGRESS.value}, "")
-        self.watch.remember()
+        self.watch.remember(state.iteration)
         return saved
 
     def _clear_up(self, state: RunState) -> str:
@@ -66,7 +66,7 @@ class Bench:
 
     def undo_edits(self, state: RunState) -> str:
         """Put back what the turn did to the task list and may not."""
-        return self.watch.undo(_task(state))
+        return self.watch.undo(_task(state), state.iteration)
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""

@@ -242,8 +242,10 @@ class Land:
 
 @value
 class Settle:
-    """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record. What
-    the run kept for itself goes before its end is told: afterwards nobody goes on with it."""
+    """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record.
+
+    What the run kept for itself goes before its end is told: afterwards nobody goes on with it.
+    """
 
     workbench: Workbench
     limit: TaskLimit
