@@ -157,8 +157,35 @@ def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Pr
     assert project.dirt() == []
     task = project.task("A")
     assert project.git("show", f"{task['saved']}:half") == "half\n"
-    assert project.run(COMPLETE).code == 0
-    assert f"git show {task['saved']}" in project.prompt("A", 5)
+    done = project.run(f"ls > seen; {COMPLETE}")
+    assert_clear(done, 0, f"What the run before had done is back: {task['saved']}")
+    assert (project.path / "seen").read_text() == "README\nhalf\nseen\n"
+    assert "saved" not in project.task("A")
+
+
+def test_what_the_run_before_left_is_only_named_if_the_project_has_changed(
+    project: Project,
+) -> None:
+    project.tasks(A)
+    fails = "[ $n = 1 ] && echo half > half || exit 1"
+    assert project.run(fails).code == 5
+    saved = project.task("A")["saved"]
+    project.git("commit", "-q", "--allow-empty", "-m", "mine")
+    assert project.run(f"ls > seen; {COMPLETE}").code == 0
+    assert (project.path / "seen").read_text() == "README\nseen\n"
+    assert f"git show {saved}" in project.prompt("A", 5)
+
+
+def test_a_killed_run_does_not_go_on_behind_a_later_one(project: Project) -> None:
+    project.tasks(A)
+    agent = project.agent("touch $NOTES/begun; sleep 600")
+    running = Running(project.path, "tasks", "run", "--agent", agent, "--no-sandbox")
+    running.await_that((project.notes / "begun").exists)
+    running.process.kill()
+    running.process.wait()
+    assert project.run(f"touch a; {COMPLETE}").code == 0
+    assert_clear(ralph("resume"), 2, "has worked on the tasks since", "ralph tasks run")
+    assert project.subjects() == ["A: The first", "begin"]
 
 
 def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:

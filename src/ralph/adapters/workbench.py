@@ -8,6 +8,7 @@ from typing import Any
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
+from ralph.adapters.kept_work import bring_back
 from ralph.adapters.notify import Notify
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_lines import iso
@@ -50,9 +51,19 @@ class Bench:
     def take_up(self, state: RunState) -> str:
         """Mark the task as under work, on files as they were before a turn that was cut off."""
         saved = self._clear_up(state) if state.cut_off and not state.step("discard") else ""
-        self._change(state, {"status": Status.IN_PROGRESS.value}, "")
+        self._change(state, {"status": Status.IN_PROGRESS.value, **self._gone_on(state)}, "")
         self.watch.remember(state.iteration)
         return saved
+
+    def _gone_on(self, state: RunState) -> dict[str, None]:
+        """A task that is under way goes on where the run before had to leave it, if it can."""
+        record = self.file.record(_task(state)) or {}
+        saved = record.get("saved")
+        going = record.get("status") == Status.IN_PROGRESS and state.task_iteration == 1
+        if not going or not saved or state.again or not bring_back(self.work, saved):
+            return {}
+        self.tell(f"What the run before had done is back: {saved}")
+        return {"saved": None}
 
     def _clear_up(self, state: RunState) -> str:
         """Discard what a turn that was cut off has left, if only that can have come since."""
@@ -71,7 +82,9 @@ class Bench:
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""
         to = Checkpoint.of(state.task_checkpoint if whole_task else state.checkpoint)
-        return "" if to is None else self.work.restore(to, f"cut-{state.iteration}")
+        # A failed turn may be discarded first, and what it did is kept apart from the task's.
+        part = ".0" if whole_task and state.turn is not None and state.turn.failed else ""
+        return "" if to is None else self.work.restore(to, f"cut-{state.iteration}{part}")
 
     # ------------------------------------------------------------ records
 

@@ -154,7 +154,7 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
             kept = json.load(file)
         loaded = combine([Layer(f"run {os.path.basename(run_dir)}", kept["settings"])])
         if kept.get("tasks") is not None:
-            return _tasks_again(invocation, loaded, kept["tasks"])
+            return _tasks_again(invocation, loaded, kept["tasks"], run_dir)
         text, file_name = kept["prompt"], kept["prompt_file"]
         supervision = _restored(kept.get("supervision"))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -167,10 +167,12 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
     return replace(plan, supervision=supervision)
 
 
-def _tasks_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
+def _tasks_again(
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+) -> Plan:
     from ralph.cli.backlog import plan_again
 
-    return plan_again(invocation, loaded, kept)
+    return plan_again(invocation, loaded, kept, run_dir)
 
 
 def _kept_prompt(text: str | None, file: str | None) -> Callable[[], Backlog]:

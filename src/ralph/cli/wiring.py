@@ -90,7 +90,7 @@ def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
 
         return SuperviseWiring(plan, run_dir, state)
     if plan.tasks is not None:
-        from ralph.cli.backlog import TasksWiring
+        from ralph.cli.tasks_wiring import TasksWiring
 
         return TasksWiring(plan, run_dir, state)
     return HarnessWiring(plan, run_dir)

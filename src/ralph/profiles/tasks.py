@@ -279,7 +279,10 @@ class Settle:
             yield Settled(ports.clock.now(), replace(verdict, feedback=told))
 
     def _end(self, ports: Ports, state: RunState, verdict: Stop) -> Iterator[Fact]:
-        """The run ends in the middle of a task: whoever comes next finds a clean tree."""
+        """The run ends in the middle of a task: whoever comes next finds a clean tree, and what is
+        worth going on with in git."""
+        if _has_failed(state) and not state.step("record"):
+            yield from self._restore(ports, state, "discard", whole_task=False)
         saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "end", verdict, saved)
 

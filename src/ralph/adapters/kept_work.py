@@ -1,0 +1,15 @@
+"""What a run that ended in the middle of a task had done, taken up again by the next one."""
+
+from ralph.adapters.checkpoint import WorkTree
+
+
+def bring_back(work: WorkTree, ref: str) -> bool:
+    """Put what a ref keeps into the work tree, if the project is as it was when the task began:
+    otherwise it is for the agent to choose what is still of use."""
+    repository = work.repository
+    begun = repository.resolve(f"{ref}^1")
+    if not begun or begun != work.head() or work.dirty():
+        return False
+    if repository.run("read-tree", "-m", "-u", "HEAD", ref).code != 0:
+        return False
+    return repository.run("read-tree", "HEAD").code == 0  # changed, and not staged

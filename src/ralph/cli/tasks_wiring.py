@@ -1,0 +1,213 @@
+"""A run over a backlog, wired to its workspace (B)."""
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import IO
+
+import msgspec
+
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.completion_gate import CompletionCheck, Terms
+from ralph.adapters.journal import FileJournal
+from ralph.adapters.notify import Notify
+from ralph.adapters.process import Child, Command, Starter, start
+from ralph.adapters.task_backlog import TaskBacklog
+from ralph.adapters.task_commit import patient
+from ralph.adapters.task_hooks import HookReader, commands
+from ralph.adapters.task_records import Records
+from ralph.adapters.task_watch import TaskWatch
+from ralph.adapters.workbench import Bench
+from ralph.adapters.world import Workspace
+from ralph.cli.planning import Plan
+from ralph.cli.wiring import HarnessWiring, SignalSource
+from ralph.core.completion import Kind
+from ralph.core.facts import Fact, Settled
+from ralph.core.state import RunState
+from ralph.core.value import replace
+from ralph.core.verdict import Accept, Cut, Park
+from ralph.core.world import Signals, hurried
+from ralph.ports import Policy
+from ralph.profiles.tasks import tasks
+from ralph.ui import Reader
+
+_MOST_SHOWN = 10
+
+
+class TasksWiring(HarnessWiring):
+    """A run over a backlog in its workspace."""
+
+    def __init__(self, plan: Plan, run_dir: str, state: RunState) -> None:
+        assert plan.tasks is not None
+        assert isinstance(plan.backlog, TaskBacklog)
+        self._tasks, self._backlog = plan.tasks, plan.backlog
+        super().__init__(plan, run_dir)
+        self._protector.protect_also(self._scripts())
+        self._state = state
+        self._work = WorkTree(
+            plan.workspace,
+            plan.environ,
+            run_dir,
+            starter=self._start,
+            watch=lambda seconds: self._hurry() or patient(seconds),
+        )
+        self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
+        self._between = _Between()
+        self._bench: Bench | None = None
+        # These are known when the run begins, and nobody needs them before.
+        self._told: Callable[[str], None] = lambda _: None
+        self._starter: Starter = start
+        self._attention: SignalSource = Signals
+
+    def _hurry(self) -> Cut | None:
+        """Whoever presses Ctrl+C twice waits for no hook."""
+        return hurried(self._attention(), time.time(), self._plan.settings.stop_grace)
+
+    def _tell(self, text: str) -> None:
+        self._told(text)
+
+    def _start(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        return self._starter(command, on_output, on_error, log)
+
+    def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
+        """Who reads along: hooks, and whoever must know when a task ends."""
+        plan = self._plan
+        own = commands(
+            msgspec.to_builtins(plan.settings.hooks),
+            plan.workspace,
+            plan.environ,
+            self._tell,
+            start=self._start,
+            hurry=self._hurry,
+        )
+        hooks = HookReader(
+            (own, *plan.hooks),
+            lambda task: self._backlog.file.record(task) or {"id": task},
+            self._records,
+            self._tell,
+            state=self._state,
+            journal_intact=journal.intact,
+        )
+        return (*super().readers(journal), hooks, self._between)
+
+    def prepare(self) -> list[str]:
+        """Know what a person has not committed, before anything changes."""
+        notes = super().prepare()
+        self._work.begin()
+        return notes
+
+    def notes(self) -> list[str]:
+        """What is to be done, where, and what is wrong with the list."""
+        listing = self._backlog.file.read()
+        problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
+        chosen = [t for t in self._backlog().tasks if not t.aside]
+        ready = sum(task.open for task in chosen)
+        if not chosen and self._tasks.tags:
+            problems.append(f"No task has the tag {' or '.join(self._tasks.tags)}.")
+        sandbox = [self._plan.sandbox.words()] if self._plan.sandbox else []
+        return [f"Tasks: {ready} open of {len(chosen)}", *sandbox, *problems]
+
+    def world(self, attention: SignalSource) -> Workspace:
+        """What the engine surveys."""
+        world = super().world(attention)
+        if self._tasks.patience.stall_after and not self._plan.settings.stall_after:
+            from ralph.adapters.git import TreeDigest
+
+            digest = TreeDigest(self._plan.workspace, self._plan.environ)
+            world = replace(world, progress=digest)
+        return replace(world, keep=self._keep)
+
+    def _keep(self) -> str:
+        """A checkpoint. What proves tasks is looked for when one begins: a script that is not there
+        by then may be the task's own product."""
+        if self._between.tasks:
+            self._protector.protect_also(self._scripts())
+            self._between.tasks = False
+        return self._work.checkpoint().text()
+
+    def _scripts(self) -> tuple[str, ...]:
+        """Scripts that prove tasks: no turn may change what judges it."""
+        tasks = (task for task in self._backlog().tasks if task.open and task.check)
+        rules = (self._backlog.rule_of(task.id) for task in tasks)
+        scripts = dict.fromkeys(r.script for r in rules if r.kind is Kind.VALIDATE)
+        there = (os.path.join(self._plan.workspace, script) for script in scripts)
+        return tuple(s for s, path in zip(scripts, there, strict=True) if os.path.exists(path))
+
+    def _profile(
+        self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
+    ) -> Policy:
+        self._told, self._starter, self._attention = tell, start, attention
+        bench = self._bench = self._made_bench(tell)
+        check = CompletionCheck(
+            self._inside(self._place(attention, start)),
+            self._backlog.rule_of,
+            self._work.tree,
+            self._run_dir,
+            self._terms(),
+        )
+        return tasks(
+            bench,
+            self._tasks.bounds,
+            patience=self._tasks.patience,
+            gates=(*self._gates(attention, start), check),
+            about=partial(self._backlog.material, self._records),
+        )
+
+    def _terms(self) -> Terms:
+        loop = self._plan.settings.loop
+        return Terms(self._tasks.bounds.task, loop.check_timeout, loop.test_command)
+
+    def _made_bench(self, tell: Callable[[str], None]) -> Bench:
+        plan, settings = self._plan, self._plan.settings
+        file = self._backlog.file
+        return Bench(
+            file,
+            TaskWatch(file, self._run_dir, plan.project),
+            self._work,
+            self._records,
+            Notify(
+                settings.notify.command,
+                settings.notify.urls,
+                plan.workspace,
+                plan.environ,
+                tell,
+                start=self._start,
+                hurry=self._hurry,
+            ),
+            self._run_dir,
+            plan.kind,
+            time.time,
+            tell,
+            retries=1 if settings.loop.on_failure == "retry" else 0,
+            layered=self._layers is not None and self._rolls_back(),
+        )
+
+    def _rolls_back(self) -> bool:
+        return self._plan.sandbox is not None and self._plan.sandbox.can.rollback
+
+    def close(self) -> None:
+        """Leave no sandbox open, and one line for each task."""
+        super().close()
+        if self._bench is not None:
+            self._bench.close()
+
+
+class _Between:
+    """Hears whether a task is over."""
+
+    tasks = True
+
+    def on_fact(self, fact: Fact) -> None:
+        """Done or parked: the next one begins anew."""
+        if isinstance(fact, Settled) and isinstance(fact.verdict, Accept | Park):
+            self.tasks = True
+
+    def on_events(self, events: object) -> None:
+        """What an agent says is nothing to us."""
