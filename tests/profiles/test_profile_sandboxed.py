@@ -34,10 +34,14 @@ class FakeLayers:
     spared: dict[int, tuple[str, ...]] = field(default_factory=dict)
     held: tuple[str, ...] = ()
     asked: list[tuple[int, bool]] = field(default_factory=list)
+    cleared: int = 0
 
     def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
         self.asked.append((iteration, keep))
         return Landed(now, keep, 2, self.held, self.spared.get(iteration, ()))
+
+    def clear(self) -> None:
+        self.cleared += 1
 
 
 def sandboxed_harness(layers: FakeLayers, limits: Limits = THREE) -> Policy:

@@ -106,8 +106,8 @@ class HarnessWiring:
         self._layers = _layers(plan, run_dir)
 
     def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
-        """Who reads along beside the display."""
-        return (self._layers,) if self._layers else ()
+        """Nobody else."""
+        return ()
 
     def signals(self) -> Signals:
         """Nothing else is looked at."""

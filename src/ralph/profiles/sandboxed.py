@@ -23,6 +23,9 @@ class Layers(Protocol):
     def land(self, iteration: int, now: float, *, keep: bool) -> Landed:
         """Apply what a turn changed, or throw it away. Asked again, it tells the same."""
 
+    def clear(self) -> None:
+        """What has landed is in the journal, and is asked for no more."""
+
 
 def sandboxed(policy: Policy, layers: Layers) -> Policy:
     """The profile, in which nothing is judged before it has landed."""
@@ -56,6 +59,7 @@ class Land:
         if state.landed is None and state.turn is not None:
             keep = not _has_failed(state.turn)
             yield self.layers.land(state.iteration, ports.clock.now(), keep=keep)
+        self.layers.clear()
         yield from self.then(ports, state)
 
 

@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
@@ -12,8 +12,7 @@ from ralph.adapters.sandbox import landing, place
 from ralph.adapters.sandbox.interface import Backend, Kept, Policy, Sandbox
 from ralph.adapters.sandbox.logins import Login
 from ralph.adapters.turn_files import Filing, TurnFiles
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Decided, Fact, Landed
+from ralph.core.facts import Landed
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.value import replace
 from ralph.core.verdict import Cut
@@ -61,7 +60,7 @@ class Layers:
         self._login.remember()
         self._refused = ()
         self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
-        self._remove_all()  # there may be one of a turn that was cut off, and is taken again
+        self.clear()  # there may be one of a turn that was cut off, and is taken again
         try:
             yield
         except BaseException:
@@ -136,13 +135,13 @@ class Layers:
 
     # -------------------------------------------------------------- the run
 
-    def on_fact(self, fact: Fact) -> None:
-        """A landing that is in the journal is asked for no more, nor is one that is decided on."""
-        if isinstance(fact, Landed | Decided):
-            self._remove_all()
-
-    def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """What an agent says is nothing to us."""
+    def clear(self) -> None:
+        """What has landed is in the journal, and is asked for no more."""
+        for path in glob.glob(f"{glob.escape(self._path(os.path.basename(self._run_dir)))}-*"):
+            tree = os.path.isdir(os.path.join(path, "tree"))
+            place.remove(path)
+            if tree:
+                git_output(self._project, self._policy.environ, "worktree", "prune")
 
     def close(self) -> None:
         """Leave nothing behind but what waits for a landing."""
@@ -191,13 +190,6 @@ class Layers:
 
     def _path(self, name: str) -> str:
         return os.path.join(place.sandboxes(self._policy.state, self._project), name)
-
-    def _remove_all(self) -> None:
-        for path in glob.glob(f"{glob.escape(self._path(os.path.basename(self._run_dir)))}-*"):
-            tree = os.path.isdir(os.path.join(path, "tree"))
-            place.remove(path)
-            if tree:
-                git_output(self._project, self._policy.environ, "worktree", "prune")
 
 
 class SandboxedAgent:
