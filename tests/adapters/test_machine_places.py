@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph.adapters import namespaces
 from ralph.adapters.machine import Machine, sandbox
 from ralph.adapters.machine import state as machine_state
 from ralph.adapters.machine.claude import claude_hooks, claude_session, plugin
@@ -164,8 +165,8 @@ def test_other_sandboxes(
 
 
 def test_the_remedy_names_the_switch_that_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_sysctl", lambda name: "0" if "userns_clone" in name else "")
-    remedy = sandbox.namespace_remedy()
+    monkeypatch.setattr(namespaces, "_sysctl", lambda name: "0" if "userns_clone" in name else "")
+    remedy = namespaces.namespace_remedy()
     assert remedy == "sudo sysctl kernel.unprivileged_userns_clone=1"
 
 

@@ -7,10 +7,10 @@ egress (whom it may call).
 
 import ctypes
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ralph.adapters.machine import Answer, Machine, version_numbers
+from ralph.adapters.namespaces import namespace_remedy
 from ralph.core.health import Check, ok, warning
 from ralph.errors import RalphError
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 _PR_GET_CHILD_SUBREAPER = 37
 _NO_UNSHARE = "not tried: there is no unshare on PATH"
 _INSTALL_UNSHARE = "On Linux install util-linux."
-_IN_CONTAINER = "In a container ask its host, for example: docker run --privileged ..."
-_SYSCTLS = (  # a file of /proc/sys, the value that forbids namespaces, what to type
-    (
-        "kernel/apparmor_restrict_unprivileged_userns",
-        "1",
-        "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-    ),
-    ("kernel/unprivileged_userns_clone", "0", "sudo sysctl kernel.unprivileged_userns_clone=1"),
-    ("user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
-)
 _PROPERTIES = ("contain", "rollback", "egress")
 
 
@@ -118,17 +108,6 @@ def _ability(name: str, answer: Answer | None, can: str, needed_for: str) -> Che
 
 def _as_whom() -> str:
     return " as root; for others it was not tried" if os.geteuid() == 0 else ""
-
-
-def namespace_remedy() -> str:
-    """What to type, from what the kernel says of itself."""
-    return next((r for n, value, r in _SYSCTLS if _sysctl(n) == value), _IN_CONTAINER)
-
-
-def _sysctl(name: str) -> str:
-    with suppress(OSError), open(f"/proc/sys/{name}", encoding="ascii") as file:
-        return file.read().strip()
-    return ""
 
 
 def _has_subreaper() -> bool:

@@ -114,6 +114,13 @@ def deleted(project: Reach, path: bytes) -> Iterator[Change]:
             waiting += [os.path.join(here, name) for name in names]
 
 
+def deleted_alone(project: Reach, path: bytes) -> Iterator[Change]:
+    """That one entry is gone; what was in a directory is known, and told, by itself."""
+    first = next(deleted(project, path), None)
+    if first is not None:
+        yield first
+
+
 def _mode_of_root(layer: Reach, project: Reach) -> Iterator[Change]:
     new, old = layer.info(b""), project.info(b"")
     if new and old and layer.mode(b"", new) != stat.S_IMODE(old.st_mode):

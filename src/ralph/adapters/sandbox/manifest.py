@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from ralph.adapters.sandbox.compare import Seen, deleted, entry_changes
+from ralph.adapters.sandbox.compare import Seen, deleted_alone, entry_changes
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
 from ralph.adapters.sandbox.reach import READ, Reach
 from ralph.adapters.sandbox.tree import entry_of
@@ -57,7 +57,7 @@ class Manifest:
         with self._reach() as tree, Reach(project) as lower:
             for path, info in self._differing(tree):
                 if info is None:
-                    yield from _gone(lower, path)
+                    yield from deleted_alone(lower, path)
                     continue
                 try:
                     before = lower.info(path)
@@ -105,13 +105,6 @@ class Manifest:
         content = (info.st_ino, info.st_size, info.st_mtime_ns)
         same = stat.S_ISDIR(info.st_mode) or known[1:4] == content
         return Kind.MODE if same and known[0] != info.st_mode else Kind.MODIFIED
-
-
-def _gone(lower: Reach, path: bytes) -> Iterator[Change]:
-    """One entry; what was in a directory is in the manifest by itself, and told by itself."""
-    first = next(deleted(lower, path), None)
-    if first is not None:
-        yield first
 
 
 def _entry(mode: int) -> Entry:

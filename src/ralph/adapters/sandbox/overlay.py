@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ralph.adapters.files import ensure_state_root, unwritable_state
 from ralph.adapters.git import git_output
+from ralph.adapters.namespaces import namespace_remedy
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.base import Moment, real_project
 from ralph.adapters.sandbox.compare import layer_changes
@@ -205,6 +206,4 @@ def probe(project: str, policy: Policy) -> Capabilities:
 
 def remedy(error: RefusedError) -> str:
     """What to type where the kernel or a container forbids namespaces, or a port is taken."""
-    from ralph.adapters.machine.sandbox import namespace_remedy
-
     return "Use another port." if error.step.startswith("listen") else namespace_remedy()

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from typing import IO
 
-from ralph.adapters.sandbox.compare import deleted, entry_changes
+from ralph.adapters.sandbox.compare import deleted_alone, entry_changes
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
 from ralph.adapters.sandbox.reach import Reach
 from ralph.adapters.sandbox.tree import Tree, parts_of
@@ -130,7 +130,7 @@ def against(
         for path in paths:
             new, here = now.get(path), upper.info(path)
             if new is None:
-                yield from _gone(lower, path)
+                yield from deleted_alone(lower, path)
             elif new.entry is Entry.OTHER:
                 yield Change(os.fsdecode(path), _kind(before.get(path), new), Entry.OTHER)
             elif here is not None:
@@ -154,13 +154,6 @@ def _kind(old: Listed | None, new: Listed) -> Kind:
         return Kind.ADDED
     same = old.entry is new.entry and old.content[:3] == new.content[:3]  # but for its last time
     return Kind.MODE if same and old.mode != new.mode else Kind.MODIFIED
-
-
-def _gone(lower: Reach, path: bytes) -> Iterator[Change]:
-    """One entry; what was in a directory is told by itself."""
-    first = next(deleted(lower, path), None)
-    if first is not None:
-        yield first
 
 
 def _info(lower: Reach, path: bytes) -> os.stat_result | None:
