@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from backlog_support import COMPLETE, Project, project
 from run_support import Running, assert_clear, ralph
 
@@ -33,6 +34,13 @@ def test_an_agent_that_deletes_the_list_changes_nothing(project: Project) -> Non
     project.tasks(A, {"id": "C", "title": "other"})
     assert_clear(project.run(f"rm .ralph/tasks.jsonl; touch $id; {COMPLETE}"), 0, "was taken out")
     assert project.statuses() == {"A": "done", "C": "done"}
+
+
+def test_a_task_whose_check_passes_is_done_whatever_the_agent_asks(project: Project) -> None:
+    project.tasks(CHECKED)
+    done = project.run('touch a; echo "<promise>DECIDE: is it fine?</promise>"')
+    assert_clear(done, 0)
+    assert project.task("A")["status"] == "done"
 
 
 def test_an_agent_may_add_tasks(project: Project) -> None:
@@ -158,7 +166,7 @@ def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Pr
     task = project.task("A")
     assert project.git("show", f"{task['saved']}:half") == "half\n"
     done = project.run(f"ls > seen; {COMPLETE}")
-    assert_clear(done, 0, f"What the run before had done is back: {task['saved']}")
+    assert_clear(done, 0, f"What was done for A before is back: {task['saved']}")
     assert (project.path / "seen").read_text() == "README\nhalf\nseen\n"
     assert "saved" not in project.task("A")
 
@@ -186,6 +194,26 @@ def test_a_killed_run_does_not_go_on_behind_a_later_one(project: Project) -> Non
     assert project.run(f"touch a; {COMPLETE}").code == 0
     assert_clear(ralph("resume"), 2, "has worked on the tasks since", "ralph tasks run")
     assert project.subjects() == ["A: The first", "begin"]
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("git reset -q --hard HEAD~1", "Commits of before the task are gone from the branch"),
+        ("git commit -q --allow-empty --amend -m other", "Commits of before the task are gone"),
+        ("git switch -q -c mine", "HEAD is on another branch than the task began on"),
+    ],
+)
+def test_what_was_committed_before_stays_on_the_branch(
+    project: Project, deed: str, words: str
+) -> None:
+    """A task that ends done must not take others' commits away."""
+    project.git("commit", "-q", "--allow-empty", "-m", "earlier")
+    project.tasks(A)
+    done = project.run(f"{deed}; touch a; {COMPLETE}", "--max-iterations", "1")
+    assert_clear(done, 3, f"history: {words}")
+    assert project.subjects() == ["earlier", "begin"]
+    assert project.git("symbolic-ref", "HEAD").strip() == "refs/heads/main"
 
 
 def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:

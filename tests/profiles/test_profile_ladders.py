@@ -24,7 +24,7 @@ HARNESS = harness(Limits(iterations=10))
 TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), reviewed()
 BEGIN = "interrupted unstartable refused"
 FAIL = f"{BEGIN} RateLimit UsedUp Failing Asks"
-TASK = f"{BEGIN} lost RateLimit UsedUp Failing withdrawn Asks"
+TASK = f"{BEGIN} lost RateLimit UsedUp Failing withdrawn proven Asks"
 END = "Stalled Objections carry_on"
 WATCH = "SecondSignal Timeouts ResultGrace TimeLeft MoneyLeft"
 
@@ -49,7 +49,7 @@ def names(ladder: Ladder) -> str:
         ),
         (TASKS.watching, f"{WATCH} TaskTimeLeft"),
         (TASKS.stopping, "release"),
-        (TASKS.closing, f"{TASK} proven Believed TaskLimit RunLimit {END}"),
+        (TASKS.closing, f"{TASK} Believed TaskLimit RunLimit {END}"),
         (
             SUPERVISE.opening,
             "cancelled marked_done unreadable waiting paused MaxRestarts RunLimit carry_on",

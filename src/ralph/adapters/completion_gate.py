@@ -212,6 +212,8 @@ class CompletionCheck:
         return hurry
 
     def _finding(self, shown: str, code: int, why: str, output: "_Output", log: str) -> Finding:
+        if shown.startswith(f"{_NODE} ") and shown.endswith(".ts") and "--exp" not in shown:
+            why = "this node reads no types: install node 22.6 or later, deno, bun or tsx"
         also = f" ({why})" if why else ""
         where = shown_path(log, self.place.workspace)
         text = output.text()

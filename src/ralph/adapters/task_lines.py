@@ -63,6 +63,7 @@ class TaskLine(msgspec.Struct, rename="camel", gc=False):
     saved: str | None = None
     external_id: str | None = None
     external_url: str | None = None
+    notes: str | list[Any] | None = None
 
 
 # Where a task's line stands: its number, its first byte and the one behind its last, its createdAt.
@@ -209,8 +210,16 @@ def _task(line: TaskLine) -> Task:
         question=line.question or "",
         answers=line.answers or (),
         reason=line.reason or "",
+        notes=_notes(line.notes),
         saved=line.saved or "",
     )
+
+
+def _notes(notes: str | list[Any] | None) -> str:
+    """Text, or a list of what people wrote, as other tools keep it."""
+    if isinstance(notes, list):
+        return "\n".join(str(note) for note in notes)
+    return notes or ""
 
 
 def _moment(text: str | None) -> str:

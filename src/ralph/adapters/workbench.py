@@ -56,13 +56,14 @@ class Bench:
         return saved
 
     def _gone_on(self, state: RunState) -> dict[str, None]:
-        """A task that is under way goes on where the run before had to leave it, if it can."""
+        """A task that is under way, or has its answer, goes on where it had to be left."""
         record = self.file.record(_task(state)) or {}
         saved = record.get("saved")
-        going = record.get("status") == Status.IN_PROGRESS and state.task_iteration == 1
+        going = record.get("status") == Status.IN_PROGRESS or record.get("answers")
+        going = going and state.task_iteration == 1
         if not going or not saved or state.again or not bring_back(self.work, saved):
             return {}
-        self.tell(f"What the run before had done is back: {saved}")
+        self.tell(f"What was done for {_task(state)} before is back: {saved}")
         return {"saved": None}
 
     def _clear_up(self, state: RunState) -> str:
@@ -245,13 +246,14 @@ class Bench:
         assert since is not None, "a turn of a task begins with a checkpoint"
         self.file.compact()
         subject = f"{task}: {title}" if title else task
-        _, refusal = self.work.commit(subject, task, since)
+        head = self.work.head()
+        made, refusal = self.work.commit(subject, task, since)
         if refusal:
             return False, refusal
         left_out = self.work.left_out()
         if left_out:
             self.tell(f"Not committed: {listed(left_out)} (yours, or a repository of its own)")
-        return True, subject
+        return True, subject if made != head else ""
 
     def sync(self, state: RunState) -> None:
         """There is no tracker yet."""

@@ -31,6 +31,7 @@ from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import Bounds, Compose, task_allowance
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
+from ralph.ui.clean import one_line
 
 _FLAGS = {  # flag -> the setting it overrides
     "--max-iterations": "loop.maxIterationsPerTask",
@@ -182,7 +183,7 @@ def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
     work.check()
     dirty = work.dirty()
     if dirty and not allowed:
-        lines = "".join(f"\n  {path}" for path in dirty[:_MOST_SHOWN])
+        lines = "".join(f"\n  {one_line(path)}" for path in dirty[:_MOST_SHOWN])
         more = f"\n  and {len(dirty) - _MOST_SHOWN} more" if len(dirty) > _MOST_SHOWN else ""
         raise ConfigError(
             f"the work tree has changes that are not committed:{lines}{more}",

@@ -153,8 +153,9 @@ def one_task(
     lines += [_line("answer", answer) for answer in task.answers]
     if task.text.strip():
         lines += ["", *(f"  {line}".rstrip() for line in _paragraphs(task.text))]
-    if progress:
-        lines += ["", "  Last iterations:", *(f"    {_iteration(entry)}" for entry in progress)]
+    iterations = [entry for entry in progress if entry.get("type", "iteration") == "iteration"]
+    if iterations:
+        lines += ["", "  Last iterations:", *(f"    {_iteration(entry)}" for entry in iterations)]
     return lines
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import CompletionCheck, Terms
+from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.notify import Notify
 from ralph.adapters.process import Child, Command, Starter, start
@@ -107,6 +108,8 @@ class TasksWiring(HarnessWiring):
         """What is to be done, where, and what is wrong with the list."""
         listing = self._backlog.file.read()
         problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
+        if len(listing.problems) > _MOST_SHOWN:
+            problems.append(f"and {len(listing.problems) - _MOST_SHOWN} more: ralph tasks list")
         chosen = [t for t in self._backlog().tasks if not t.aside]
         ready = sum(task.open for task in chosen)
         if not chosen and self._tasks.tags:
@@ -156,7 +159,7 @@ class TasksWiring(HarnessWiring):
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
-            gates=(*self._gates(attention, start), check),
+            gates=(HistoryGate(self._work), *self._gates(attention, start), check),
             about=partial(self._backlog.material, self._records),
         )
 

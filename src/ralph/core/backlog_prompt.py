@@ -49,7 +49,8 @@ def _task(task: Task) -> str:
     also = [f"type: {task.kind}"] if task.kind else []
     also += [f"tags: {', '.join(task.tags)}"] if task.tags else []
     head = f"Task {task.id}: {task.title}" + (f" ({'; '.join(also)})" if also else "")
-    return f"{head}\n\n{task.text}".rstrip()
+    notes = f"\n\nNotes:\n{task.notes.strip()}" if task.notes.strip() else ""
+    return f"{head}\n\n{task.text}".rstrip() + notes
 
 
 def _rule(task: Task) -> str:

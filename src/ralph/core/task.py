@@ -56,6 +56,7 @@ class Task:
     question: str = ""  # what it is parked with
     answers: tuple[str, ...] = ()  # what people said to its questions
     reason: str = ""  # why it is blocked
+    notes: str = ""  # what people have written to it since
     saved: str = ""  # where git keeps what an earlier try had done
 
     @property

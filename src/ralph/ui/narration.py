@@ -211,7 +211,8 @@ def _gate(fact: Checking | Checked, briefing: Briefing) -> Iterator[Line]:
 def _objection(finding: Finding, took: str, briefing: Briefing) -> str:
     log = f", output in {finding.log}" if finding.log else ""
     if finding.code is None or not briefing.announces(finding.gate):
-        return f"{finding.gate}: {first_line(finding.text)}{log}"
+        words = first_line(finding.text)
+        return f"{finding.gate}: {words.rstrip('.')}{log}" if log else f"{finding.gate}: {words}"
     action = _FAIL_ACTIONS[finding.placement]
     return f"Guardrail exited with code {finding.code} {took}: {action}{log}"
 
@@ -308,7 +309,8 @@ def _task_step(fact: Step) -> Iterator[Line]:
     """What became of a task's work (B §Rollback)."""
     done = _OF_A_TASK[fact.key]
     if fact.key == "commit":
-        yield Line(f"{done}: {first_line(fact.detail)}", Tone.GOOD)
+        words = f"{done}: {first_line(fact.detail)}" if fact.detail else "Nothing more to commit"
+        yield Line(words, Tone.GOOD)
     elif fact.detail:
         yield Line(f"{done}; what there was is kept in {fact.detail}", Tone.NOTICE)
 
