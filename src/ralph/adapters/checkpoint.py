@@ -65,6 +65,7 @@ class WorkTree:
         self.run_dir = os.path.abspath(run_dir)
         self._starter, self._watch = starter, watch
         self._left_out: tuple[str, ...] = ()
+        self._notes: list[str] = []
         self.refs = f"refs/ralph/{os.path.basename(self.run_dir)}"
 
     @cached_property
@@ -238,6 +239,15 @@ class WorkTree:
         """A person's files that the agent changed, and repositories that it made: the last commit
         left them out, relative to the top of the repository."""
         return self._left_out
+
+    def note(self, text: str) -> None:
+        """Something that a person has to know."""
+        self._notes.append(text)
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person has to know of the last commit or restore; each sentence once."""
+        notes, self._notes = dict.fromkeys(self._notes), []
+        return tuple(notes)
 
     def end(self) -> None:
         """The run is over: only what restores have saved is kept."""

@@ -7,10 +7,11 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
-from ralph.adapters import git_work
+from ralph.adapters import git_state, git_work
 from ralph.adapters.git_look import is_among
-from ralph.adapters.git_work import Repository
+from ralph.adapters.git_work import Done, Repository
 from ralph.core.value import value
 from ralph.errors import StateError
 
@@ -210,7 +211,22 @@ def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
         with suppress(FileNotFoundError):
             os.unlink(lock)
     else:
-        raise StateError(f"another git is at work; if there is none: rm {lock}")
+        message = f"another git is at work; if there is none: rm {lock}"
+        raise StateError(message, "Then go on: ralph resume")
+
+
+def when_unlocked(repository: Repository, change: Callable[[], Done]) -> Done:
+    """Change the index when nobody else has locked it; a StateError if somebody keeps it so. Only
+    the words of git say that a lock was the reason."""
+    lock = f"{repository.index}.lock"
+    done = change()
+    deadline = time.monotonic() + _LOCKED_FOR
+    while done.code != 0 and "index.lock" in done.said:
+        if not os.path.lexists(lock) and time.monotonic() >= deadline:
+            break
+        _wait_for(lock, deadline, partial(git_state.is_idle, repository))
+        done = change()
+    return done
 
 
 def index_lines(entries: Iterable[Entry]) -> bytes:

@@ -70,7 +70,13 @@ class Bench:
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""
         to = Checkpoint.of(state.task_checkpoint if whole_task else state.checkpoint)
-        return "" if to is None else self.work.restore(to, f"cut-{state.iteration}")
+        saved = "" if to is None else self.work.restore(to, f"cut-{state.iteration}")
+        self._tell_notes()
+        return saved
+
+    def _tell_notes(self) -> None:
+        for note in self.work.notes():
+            self.tell(note)
 
     # ------------------------------------------------------------ records
 
@@ -230,6 +236,7 @@ class Bench:
         self.file.compact()
         subject = f"{task}: {title}" if title else task
         _, refusal = self.work.commit(subject, task, since)
+        self._tell_notes()
         if refusal:
             return False, refusal
         left_out = self.work.left_out()
