@@ -59,3 +59,43 @@ def test_ctrl_c_twice_in_a_commit_is_no_refusal(project: Project) -> None:
     assert ralph("resume").code == 0
     assert project.turns("A") == 1
     assert project.subjects() == ["A: x", "begin"]
+
+
+def test_a_blocked_task_leaves_ignored_files_branches_and_stashes(project: Project) -> None:
+    """ "a person's uncommitted work at the start is never touched"; what was undone is told."""
+    (project.path / ".gitignore").write_text(".env\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "rules")
+    (project.path / ".env").write_text("SECRET\n")
+    project.git("branch", "other")
+    (project.path / "README").write_text("later\n")
+    project.git("stash", "push", "-q")
+    project.tasks(CHECKED)
+    script = """rm .env; git branch -qD other; git stash drop -q
+    echo n > new; git add new; git commit -qm "agent: new"; echo m > more"""
+    done = project.run(script, "--max-iterations", "1")
+    assert_clear(done, 3, "Undone: 2 files, 1 commit: ", "agent: new", "other", ".env", "stash")
+    assert (project.path / ".env").read_text() == "SECRET\n"
+    assert project.git("branch", "--list", "other").split() == ["other"]
+    assert len(project.git("stash", "list").splitlines()) == 1
+    assert project.subjects() == ["rules", "begin"]
+
+
+def test_the_branch_of_before_gets_the_task(project: Project) -> None:
+    project.tasks(A, {"id": "B", "title": "y"})
+    done = project.run(f"git checkout -qb work-$id; echo n > $id; {COMPLETE}")
+    assert_clear(done, 0, "The agent went to work-A: its work is on main")
+    assert project.subjects() == ["B: y", "A: x", "begin"]
+    assert project.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+
+
+def test_a_commit_with_our_words_leaves_nothing_over(project: Project) -> None:
+    project.tasks(A)
+    run = "Ralph-Run: $(basename $(ls -d $RALPH_STATE_DIR/*/runs/*))"
+    words = f'-m x -m "{run}\nRalph-Task: A"'
+    script = f"echo n > new; git add new; git commit -q {words}; echo m > more; {COMPLETE}"
+    assert project.run(script).code == 0
+    assert project.subjects() == ["A: x", "x", "begin"]
+    runs = project.git("log", "-2", "--format=%(trailers:key=Ralph-Run,valueonly)").split()
+    assert runs[0] == runs[1]
+    assert project.dirt() == []

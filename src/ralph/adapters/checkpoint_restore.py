@@ -16,9 +16,12 @@ from ralph.adapters.checkpoint_files import (
     put_index_back,
 )
 from ralph.adapters.checkpoint_head import put_head_back
+from ralph.adapters.checkpoint_ignored import put_back
+from ralph.adapters.checkpoint_refs import BringBack
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_look import Seen, is_among
 from ralph.core.value import value
+from ralph.core.words import listed
 from ralph.errors import StateError
 
 if TYPE_CHECKING:
@@ -54,12 +57,16 @@ class Restore:
 
     def __call__(self) -> str:
         try:
-            return self._all()
+            ref = self._all()
+            BringBack(self._work, self._work.refs_at(self._to), self._label, self._to.branch)()
+            self._put_ignored_back()
+            self._work.note_inner_changes("Not undone", self._apart.inner)
         except OSError as error:
             where = error.filename or self._place.top
             raise self._failure(f"{os.fsdecode(where)}: {error.strerror}") from error
         except StateError as error:
             raise self._failure(error.message) from error
+        return ref
 
     def _failure(self, why: str) -> StateError:
         kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
@@ -284,6 +291,14 @@ class Restore:
         with open(temporary, "wb") as file:
             file.write(os.fsencode(text))
         os.replace(temporary, path)
+
+    def _put_ignored_back(self) -> None:
+        directory = os.path.dirname(self._to.index)
+        back = put_back(self._files, self._work.copies_at(self._to), directory)
+        if back:
+            aside = self._files.aside
+            stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
+            self._work.note(f"Put back, though git ignores it: {listed(back)}{stood}")
 
 
 def _entry(fields: str, path: str) -> Entry:

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ralph.adapters import git_look
-from ralph.adapters.checkpoint_files import when_unlocked
+from ralph.adapters.checkpoint_files import content, when_unlocked
 from ralph.adapters.checkpoint_head import AgentCommits
+from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
 from ralph.adapters.git_work import Done
 from ralph.adapters.process import Command, Exit, Starter, start
@@ -64,24 +65,44 @@ class TaskCommit:
             return seen.head, ""  # nothing is left to commit
         message = ("-m", in_one_line(subject) or in_one_line(task), "-m", trailers)
         only = staged & taken if staged - taken else frozenset()
+        self._mark(seen.head)
         done = when_unlocked(self.work.repository, lambda: self._commit(message, only))
+        if done.code != 0:
+            self._mark(None)
         return ("", done.said) if done.code else (self.work.repository.resolve("HEAD"), "")
 
     def _trailers(self, task: str) -> str:
         run = os.path.basename(self.work.run_dir)
         return f"Ralph-Run: {run}\nRalph-Task: {in_one_line(task)}"
 
+    def _mark(self, head: str | None) -> None:
+        """Remember on top of what we commit, or that we do not."""
+        path = self._marker
+        try:
+            if head is not None:
+                write_atomically(path, head, 0o600)
+            elif os.path.exists(path):
+                os.unlink(path)
+        except OSError as error:
+            raise unwritable_state(self.work.run_dir, error) from error
+
+    @property
+    def _marker(self) -> str:
+        return os.path.join(self.work.run_dir, "committing")
+
     def _made(self, trailers: str, since: "Checkpoint") -> str:
-        """The commit that this task has already; "" if none."""
-        head = self.work.head()
-        if head in ("", since.head):
+        """The commit that this task has already; "" if none. Anybody can write our trailers, but
+        an agent not on top of what we were about to commit on."""
+        head, below = self.work.head(), content(self._marker)
+        if head in ("", since.head) or below is None:
             return ""
-        words = ("-z", "--no-show-signature", "--format=%H%n%(trailers:only,unfold)")
+        words = ("-z", "--no-show-signature", "--format=%H %P%n%(trailers:only,unfold)")
         range_ = f"{since.head}..{head}" if since.head else head
         said = self.work.repository.ask("log", *words, range_).decode("utf-8", "replace")
         for entry in said.split("\0"):
-            commit, *lines = entry.split("\n")
-            if {*trailers.split("\n")} <= {*lines}:
+            (commit, *parents), *lines = (line.split(" ") for line in entry.split("\n"))
+            told = {" ".join(words) for words in lines}
+            if parents[:1] == below.decode().split() and {*trailers.split("\n")} <= told:
                 return commit
         return ""
 

@@ -20,7 +20,7 @@ from ralph.core.task import Status
 from ralph.core.turn import Turn
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Park, Stop, Verdict
-from ralph.core.words import listed
+from ralph.core.words import counted, listed
 from ralph.errors import ConfigError
 
 _LONGEST = 2000  # characters of a reason
@@ -70,9 +70,20 @@ class Bench:
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""
         to = Checkpoint.of(state.task_checkpoint if whole_task else state.checkpoint)
-        saved = "" if to is None else self.work.restore(to, f"cut-{state.iteration}")
+        if to is None:
+            return ""
+        saved = self.work.restore(to, f"cut-{state.iteration}")
+        if saved:
+            self._tell_undone(*self.work.undone(to, saved), saved)
         self._tell_notes()
+        if whole_task:
+            self.work.settled()
         return saved
+
+    def _tell_undone(self, files: int, commits: tuple[str, ...], saved: str) -> None:
+        """Commits leave the branch: whoever made one of them has to know."""
+        names = f", {counted(len(commits), 'commit')}: {listed(commits, 3)}" if commits else ""
+        self.tell(f"Undone: {counted(files, 'file')}{names}. Kept: git show {saved}")
 
     def _tell_notes(self) -> None:
         for note in self.work.notes():
@@ -239,10 +250,17 @@ class Bench:
         self._tell_notes()
         if refusal:
             return False, refusal
-        left_out = self.work.left_out()
-        if left_out:
-            self.tell(f"Not committed, since you had changed it before: {listed(left_out)}")
+        self._tell_left_out(self.work.left_out())
+        self.work.settled()
         return True, subject
+
+    def _tell_left_out(self, paths: tuple[str, ...]) -> None:
+        inner = [path for path in paths if path.endswith("/")]
+        persons = [path for path in paths if path not in inner]
+        if persons:
+            self.tell(f"Not committed, since you had changed it before: {listed(persons)}")
+        if inner:
+            self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
 
     def sync(self, state: RunState) -> None:
         """There is no tracker yet."""
