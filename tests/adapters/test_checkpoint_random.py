@@ -100,15 +100,16 @@ def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: 
         for number, step in enumerate(before):
             take(top, number, *step)
         work = work_of(top)
-        was = state(top)
+        was, refs = state(top), places(top)
         there = work.checkpoint()
         for number, step in enumerate(after, 100):
             take(top, number, *step)
         stood, left = work.checkpoint(), files(top)
         ref = work.restore(there, "cut-1")
         spared = work.apart(there)
-        expected = with_spared(was, left, spared.ignored | spared.apart)
+        expected = with_spared(was, left, spared.spared - {*work.copies_at(there)})
         assert without_new(state(top), expected) == expected
+        assert refs.items() <= places(top).items()
         assert bool(ref) or stood.tree == there.tree
         if ref:
             kept = saved(top, ref)
@@ -117,8 +118,15 @@ def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: 
         assert work.restore(there, "cut-2") == ""
 
 
+def places(top: Path) -> dict[str, str]:
+    """Where every branch points to."""
+    said = git(top, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
+    return dict(line.split(" ") for line in said.splitlines())
+
+
 def with_spared(was: State, left: Files, spared: frozenset[str]) -> State:
-    """What has to be there: what was ignored, or in another repository, as the agent left it."""
+    """What has to be there: what is in an ignored directory, or in another repository, as the
+    agent left it."""
     kept = {path: file for path, file in was["files"].items() if not is_among(path, spared)}
     return {**was, "files": kept | {path: left[path] for path in left if is_among(path, spared)}}
 

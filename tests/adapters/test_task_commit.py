@@ -1,16 +1,21 @@
 """A task's commit: its work and the records, nothing of a person's (B §State Persistence)."""
 
 import os
+import subprocess
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 from checkpoint_support import git, new_repository, state, work_of
 
+from ralph.adapters import checkpoint_files
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.files import ensure_ralph_dir
-from ralph.adapters.process import start
-from ralph.adapters.task_commit import in_one_line
+from ralph.adapters.process import Child, Command, Starter, start
+from ralph.adapters.task_commit import in_one_line, patient
+from ralph.core.value import replace
 from ralph.core.verdict import Cut
+from ralph.errors import AbortedError, StateError
 
 HOOK = "#!/bin/sh\n"
 
@@ -208,13 +213,74 @@ def test_an_agent_does_not_get_rid_of_a_hook_by_a_setting(top: Path) -> None:
 def test_a_hook_that_hangs_is_ended(top: Path) -> None:
     hook(top, "pre-commit", "sleep 1000\n")
     given = work_of(top)
-    watch = Cut("time is up", grace=0.1)
-    work = WorkTree(str(top), os.environ, given.run_dir, starter=start, watch=lambda _: watch)
+    cut = replace(patient(3600) or Cut("never"), grace=0.1)
+    work = WorkTree(str(top), os.environ, given.run_dir, starter=start, watch=lambda _: cut)
     since = work.checkpoint()
     (top / "new").write_text("x")
     commit, refusal = work.commit("T-1: x", "T-1", since)
     assert commit == ""
-    assert refusal.startswith("time is up")
+    assert refusal.startswith("the commit's hooks took an hour")
+
+
+def test_someone_in_a_hurry_refuses_nothing(top: Path) -> None:
+    """ADR 7: what Ctrl+C cuts is gone on with later."""
+    slow = hook(top, "pre-commit", "sleep 1000\n")
+    given, hurry = work_of(top), Cut("asked to stop at once", grace=0.1)
+    work = WorkTree(str(top), os.environ, given.run_dir, starter=start, watch=lambda _: hurry)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    with pytest.raises(AbortedError, match="in the middle of a commit") as caught:
+        work.commit("T-1: x", "T-1", since)
+    assert "ralph resume" in caught.value.remedy
+    slow.unlink()
+    assert work_of(top).commit("T-1: x", "T-1", since)[1] == ""
+    assert committed(top) == ["new"]
+
+
+def test_a_locked_index_is_no_refusal(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an agent cannot mend does not go back to it: waited for, then told."""
+    monkeypatch.setattr(checkpoint_files, "_LOCKED_FOR", 0.0)
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    (top / ".git" / "index.lock").touch()
+    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=top, stdin=subprocess.PIPE) as other:
+        with pytest.raises(StateError, match=r"another git is at work.* rm .*index\.lock"):
+            work.commit("T-1: x", "T-1", since)
+        other.communicate()
+    (top / ".git" / "index.lock").unlink()
+    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert committed(top) == ["new"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="nobody can tell who is at work")
+def test_a_lock_of_a_killed_git_does_not_stop_a_commit(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_files, "_LOCKED_FOR", 0.0)
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    (top / ".git" / "index.lock").touch()
+    assert work.commit("T-1: x", "T-1", since)[1] == ""
+
+
+def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
+    """Somebody's `git add` between the staging and the commit."""
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    starts: list[Command] = []
+
+    def starter(command: Command, *_: object, log: IO[bytes] | None = None) -> Child:
+        starts.append(command)
+        locked = Command(("sh", "-c", "echo index.lock is there; exit 128"), "/", os.environ)
+        return start(command if len(starts) > 1 else locked, log=log)
+
+    tried = WorkTree(str(top), os.environ, work.run_dir, starter=cast("Starter", starter))
+    assert tried.commit("T-1: x", "T-1", since)[1] == ""
+    assert committed(top) == ["new"]
+    assert len(starts) == 2
 
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EDITOR"])

@@ -6,17 +6,20 @@ cannot keep is left alone or put aside in the run's directory.
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
-from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters import checkpoint_refs, git_look, git_state, git_work
+from ralph.adapters.checkpoint_end import CHECKPOINTS, forget_before, forget_run, sweep
 from ralph.adapters.checkpoint_files import Apart, is_same_index
+from ralph.adapters.checkpoint_ignored import Copy, keep
+from ralph.adapters.checkpoint_refs import Refs
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
 from ralph.adapters.git_work import Place, Repository
 from ralph.adapters.process import Starter, start
-from ralph.adapters.task_commit import TaskCommit, patient
+from ralph.adapters.task_commit import TaskCommit, in_one_line, patient
 from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.errors import StateError
@@ -65,6 +68,10 @@ class WorkTree:
         self.run_dir = os.path.abspath(run_dir)
         self._starter, self._watch = starter, watch
         self._left_out: tuple[str, ...] = ()
+        self._notes: list[str] = []
+        self._copies: dict[str, tuple[Copy, str]] = {}  # of ignored files, at the last checkpoint
+        self._kept_tips: frozenset[str] = frozenset()
+        self._settled = False
         self.refs = f"refs/ralph/{os.path.basename(self.run_dir)}"
 
     @cached_property
@@ -93,13 +100,16 @@ class WorkTree:
     def dirty(self) -> tuple[str, ...]:
         """What a person has not committed, relative to the workspace; `.ralph` is left out."""
         place = self.repository.place
-        changed = git_look.look(self.repository).changed
+        inner = git_look.inner_changes(self.repository)
+        inside = {path for path, digest in inner.items() if digest}
+        changed = sorted(inside.union(git_look.look(self.repository).changed))
         return tuple(os.path.relpath(place.path(path), self.workspace) for path in changed)
 
     def begin(self) -> None:
         """Keep what was not committed when the run began; a run that goes on finds it kept."""
         if os.path.exists(self._pinned):
             return
+        sweep(self.repository, self.run_dir)
         seen = git_look.look(self.repository)
         if (seen.there or seen.gone or seen.staged) and not self.repository.resolve(self.start_ref):
             self._keep_start(seen)
@@ -174,13 +184,17 @@ class WorkTree:
             tree = git_look.tree_of(self.repository, seen, self.run_dir)
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
+            self._keep_ignored(seen, directory)
             write_atomically(os.path.join(directory, _RECORD), self._record(seen), 0o600)
+            if self._settled:
+                forget_before(self.repository, self.run_dir, number)
+                self._settled = False
         except OSError as error:
             raise unwritable_state(self.run_dir, error) from error
         return Checkpoint(seen.head, seen.branch, tree, index)
 
     def _next(self) -> tuple[int, str]:
-        above = os.path.join(self.run_dir, "checkpoints")
+        above = os.path.join(self.run_dir, CHECKPOINTS)
         os.makedirs(above, mode=0o700, exist_ok=True)
         number = 1 + max((int(name) for name in os.listdir(above) if name.isdecimal()), default=0)
         directory = os.path.join(above, str(number))
@@ -189,14 +203,19 @@ class WorkTree:
 
     def _keep_index(self, number: int, index: str) -> None:
         """Most turns leave the index as it is: then one copy serves several checkpoints."""
-        last = os.path.join(self.run_dir, "checkpoints", str(number - 1), "index")
+        last = os.path.join(self.run_dir, CHECKPOINTS, str(number - 1), "index")
         if number > 1 and is_same_index(last, self.repository.index):
             os.link(last, index)
         else:
             git_work.copy_index(self.repository.index, index)
 
+    def _keep_ignored(self, seen: Seen, directory: str) -> None:
+        copies = keep(self.repository.place, seen.ignored, directory, self._copies)
+        self._copies = {path: (copy, directory) for path, copy in copies.items()}
+
     def _record(self, seen: Seen) -> str:
         blind = git_look.unreadable(self.repository) if seen.blind else []
+        refs = self._keep_refs(seen)
         return json.dumps(
             {
                 "apart": [*seen.apart, *blind],
@@ -204,8 +223,27 @@ class WorkTree:
                 "modes": git_look.modes_of(self.repository, {*seen.there, *seen.staged}),
                 "raw": git_look.raw(self.repository, seen.there),
                 "exclude": self.exclude(),
+                "inner": git_look.inner_changes(self.repository),
+                "refs": refs.places,
+                "stash": refs.stash,
+                "copies": {
+                    path: (copy.name, copy.size, copy.mode, copy.changed)
+                    for path, (copy, _) in self._copies.items()
+                },
             }
         )
+
+    def _keep_refs(self, seen: Seen) -> Refs:
+        """What they point to stays reachable, whatever an agent deletes and tidies up."""
+        found, refs = checkpoint_refs.look(self.repository)
+        tips = checkpoint_refs.tips(found, refs, seen.head)
+        if not self._kept_tips.issuperset(tips):
+            ref = f"{self.refs}/checkpoint-refs"
+            before = self.repository.resolve(ref)
+            parents = [*((before,) if before else ()), *tips]
+            self.repository.ask("update-ref", ref, self.save(self.empty_tree(), parents, "refs"))
+            self._kept_tips = self._kept_tips.union(tips)
+        return refs
 
     def exclude(self) -> str | None:
         """The repository's own list of ignored files, as it is now."""
@@ -217,15 +255,32 @@ class WorkTree:
 
     def apart(self, checkpoint: Checkpoint) -> Apart:
         """What a checkpoint knows and git does not keep."""
+        said = self._said(checkpoint)
+        kept = frozenset(said["apart"]), frozenset(said["ignored"])
+        return Apart(*kept, said["modes"], said["raw"], said["exclude"], said["inner"])
+
+    def refs_at(self, checkpoint: Checkpoint) -> Refs:
+        """Where branches, tags and the stash were at a checkpoint."""
+        said = self._said(checkpoint)
+        return Refs(said["refs"], tuple((commit, words) for commit, words in said["stash"]))
+
+    def copies_at(self, checkpoint: Checkpoint) -> dict[str, Copy]:
+        """The copies of ignored files that a checkpoint has."""
+        said = self._said(checkpoint)["copies"].items()
+        return {
+            path: Copy(name, size, mode, tuple(changed))
+            for path, (name, size, mode, changed) in said
+        }
+
+    def _said(self, checkpoint: Checkpoint) -> dict[str, Any]:
         path = os.path.join(os.path.dirname(checkpoint.index), _RECORD)
         try:
             with open(path, encoding="utf-8") as file:
-                said = json.load(file)
+                said: dict[str, Any] = json.load(file)
         except (OSError, ValueError) as error:
             message = f"the checkpoint cannot be read: {path}: {error}"
             raise StateError(message, f"Git still has it: git log {self.refs}/start") from error
-        kept = frozenset(said["apart"]), frozenset(said["ignored"])
-        return Apart(*kept, said["modes"], said["raw"], said["exclude"])
+        return said
 
     def restore(self, to: Checkpoint, label: str) -> str:
         """Put everything back as it was; the ref that keeps what stood there, "" if nothing
@@ -234,12 +289,26 @@ class WorkTree:
 
         return Restore(self, to, label)()
 
+    def undone(self, to: Checkpoint, ref: str) -> tuple[int, tuple[str, ...]]:
+        """What a restore took away and its ref keeps: how many files, and which commits, each in
+        one line, newest first."""
+        files = len(self.names(to.tree, f"{ref}^{{tree}}"))
+        without = (f"^{to.head}",) if to.head else ()
+        words = ("log", "--no-show-signature", "--format=%h %s", f"{ref}^@", *without, "--")
+        said = self.repository.ask(*words).decode("utf-8", "replace")
+        return files, tuple(in_one_line(line) for line in said.splitlines())
+
+    def settled(self) -> None:
+        """A task is over: with the next checkpoint another begins, and older ones go."""
+        self._settled = True
+
     def commit(self, subject: str, task: str, since: Checkpoint) -> tuple[str, str]:
         """Commit the task: the commit and "", or "" and what git or a hook said against it. With
         nothing to commit it is the commit that is there."""
         commit = TaskCommit(self, self._starter, self._watch)
         made = commit(subject, task, since)
         self._left_out = commit.left_out(since)
+        self.note_inner_changes("Not committed", self.apart(since).inner)
         return made
 
     def left_out(self) -> tuple[str, ...]:
@@ -247,12 +316,22 @@ class WorkTree:
         left them out, relative to the top of the repository."""
         return self._left_out
 
+    def note(self, text: str) -> None:
+        """Something that a person has to know."""
+        self._notes.append(text)
+
+    def note_inner_changes(self, what: str, before: Mapping[str, str]) -> None:
+        """Submodules are repositories of their own: only their commits are looked after."""
+        now = git_look.inner_changes(self.repository)
+        for path, digest in now.items():
+            if digest not in ("", before.get(path, "")):
+                self.note(f"{what}: changes inside the submodule {path}")
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person has to know of the last commit or restore; each sentence once."""
+        notes, self._notes = dict.fromkeys(self._notes), []
+        return tuple(notes)
+
     def end(self) -> None:
         """The run is over: only what restores have saved is kept."""
-        pattern = (f"{self.refs}/start", f"{self.refs}/checkpoint-*")
-        refs = self.repository.ask("for-each-ref", "--format=delete %(refname)", *pattern)
-        if refs:
-            self.repository.ask("update-ref", "--stdin", stdin=refs)
-        for name in os.listdir(self.run_dir):
-            if name == "checkpoints" or name.startswith(git_work.SCRATCH):
-                shutil.rmtree(os.path.join(self.run_dir, name), ignore_errors=True)
+        forget_run(self.repository, self.run_dir)

@@ -7,10 +7,11 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
-from ralph.adapters import git_work
+from ralph.adapters import git_state, git_work
 from ralph.adapters.git_look import is_among
-from ralph.adapters.git_work import Repository
+from ralph.adapters.git_work import Done, Repository
 from ralph.core.value import value
 from ralph.errors import StateError
 
@@ -45,6 +46,7 @@ class Apart:
     modes: Mapping[str, int]  # of changed files
     raw: Mapping[str, str]  # what is in changed files, before git makes its own of it
     exclude: str | None  # the repository's own list of ignored files; None if there was none
+    inner: Mapping[str, str]  # what was changed inside submodules, as a digest
 
     @property
     def spared(self) -> frozenset[str]:
@@ -121,15 +123,19 @@ class Files:
     def _make_way(self, entry: Entry) -> None:
         """Put aside what git does not see and would delete, a directory with all that is in it."""
         path = self.repository.place.path(entry.path)
-        self._make_usable_above(path)
-        parts = entry.path.split("/")
+        self.make_way_above(entry.path)
+        unseen = entry.mode == NOTHING and os.path.lexists(path)
+        if entry.old_mode != _LINK and (unseen or _is_directory(path)):
+            self.put_aside([entry.path])
+
+    def make_way_above(self, name: str) -> None:
+        """Put aside what is no directory where one has to be: a link might lead anywhere."""
+        self._make_usable_above(self.repository.place.path(name))
+        parts = name.split("/")
         for depth in range(1, len(parts)):
             above = self.repository.place.path("/".join(parts[:depth]))
             if os.path.lexists(above) and not _is_directory(above):
                 self.put_aside(["/".join(parts[:depth])])
-        unseen = entry.mode == NOTHING and os.path.lexists(path)
-        if entry.old_mode != _LINK and (unseen or _is_directory(path)):
-            self.put_aside([entry.path])
 
     def _make_usable_above(self, path: str) -> None:
         above = os.path.dirname(path)
@@ -161,7 +167,7 @@ class Files:
         path = self.repository.place.path(entry.path)
         if os.path.lexists(os.path.join(path, ".git")):
             words = ("reset", "--quiet", "--keep", entry.old_identifier)
-            done = git_work.call(words, path, self.repository.environ)
+            done = self.repository.inside(entry.path, *words)
             if done.code != 0:
                 raise StateError(f"{entry.path}: {done.said}")
 
@@ -210,7 +216,22 @@ def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
         with suppress(FileNotFoundError):
             os.unlink(lock)
     else:
-        raise StateError(f"another git is at work; if there is none: rm {lock}")
+        message = f"another git is at work; if there is none: rm {lock}"
+        raise StateError(message, "Then go on: ralph resume")
+
+
+def when_unlocked(repository: Repository, change: Callable[[], Done]) -> Done:
+    """Change the index when nobody else has locked it; a StateError if somebody keeps it so. Only
+    the words of git say that a lock was the reason."""
+    lock = f"{repository.index}.lock"
+    done = change()
+    deadline = time.monotonic() + _LOCKED_FOR
+    while done.code != 0 and "index.lock" in done.said:
+        if not os.path.lexists(lock) and time.monotonic() >= deadline:
+            break
+        _wait_for(lock, deadline, partial(git_state.is_idle, repository))
+        done = change()
+    return done
 
 
 def index_lines(entries: Iterable[Entry]) -> bytes:

@@ -15,13 +15,19 @@ from ralph.adapters.checkpoint_files import (
     make_usable,
     put_index_back,
 )
+from ralph.adapters.checkpoint_head import put_head_back
+from ralph.adapters.checkpoint_ignored import put_back
+from ralph.adapters.checkpoint_refs import BringBack
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_look import Seen, is_among
 from ralph.core.value import value
+from ralph.core.words import listed
 from ralph.errors import StateError
 
 if TYPE_CHECKING:
     from ralph.adapters.checkpoint import Checkpoint, WorkTree
+
+_TRIES = 3
 
 
 @value
@@ -51,12 +57,16 @@ class Restore:
 
     def __call__(self) -> str:
         try:
-            return self._all()
+            ref = self._all()
+            BringBack(self._work, self._work.refs_at(self._to), self._label, self._to.branch)()
+            self._put_ignored_back()
+            self._work.note_inner_changes("Not undone", self._apart.inner)
         except OSError as error:
             where = error.filename or self._place.top
             raise self._failure(f"{os.fsdecode(where)}: {error.strerror}") from error
         except StateError as error:
             raise self._failure(error.message) from error
+        return ref
 
     def _failure(self, why: str) -> StateError:
         kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
@@ -66,18 +76,28 @@ class Restore:
 
     def _all(self) -> str:
         self._mend_head()
+        for _ in range(_TRIES):
+            ref = self._once()
+            if ref is not None:
+                return ref
+        raise StateError("others commit here at the same time")
+
+    def _once(self) -> str | None:
+        """None if somebody moved the branch after it was saved: that has to be saved too."""
         seen = self._look()
+        tip = self._repository.resolve(self._to.branch) if self._to.branch else ""
         tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
         kept = self._kept()
         if self._is_there(seen, tree):
             return kept[-1].ref if kept else ""
         differing = self._differing(tree)
-        self._ref = self._save(seen, tree, differing, kept)
+        self._ref = self._save(seen, tip, tree, differing, kept)
         if self._was_killed(self._ref):
             self._save_also(tree, differing)
         self._mark(self._ref)
         git_state.forget(self._repository)
-        self._put_head_back(seen)
+        if not put_head_back(self._repository, self._to, seen, tip):
+            return None
         if self._put_rules_back(seen, differing):
             seen = self._look()
             tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
@@ -180,12 +200,11 @@ class Restore:
             if ref == name or ref.startswith(f"{name}.")
         ]
 
-    def _save(self, seen: Seen, tree: str, differing: list[Entry], kept: list[Kept]) -> str:
+    def _save(
+        self, seen: Seen, tip: str, tree: str, differing: list[Entry], kept: list[Kept]
+    ) -> str:
         """The ref that keeps what stands there: a new one, unless nothing is new to an older."""
-        tips = [seen.head]
-        if self._to.branch and seen.branch != self._to.branch:
-            tips.append(self._repository.resolve(self._to.branch))
-        parents = list(dict.fromkeys(tip for tip in tips if tip))
+        parents = list(dict.fromkeys(commit for commit in (seen.head, tip) if commit))
         for old in reversed(kept):
             if self._knows(old, tree, differing, parents):
                 return old.ref
@@ -250,20 +269,6 @@ class Restore:
             text = f"ref: {self._to.branch}" if self._to.branch else self._to.head
             write_atomically(path, f"{text}\n")
 
-    def _put_head_back(self, seen: Seen) -> None:
-        to, reflog = self._to, ("-m", "ralph: restore")
-        if not to.branch:
-            if seen.branch or seen.head != to.head:
-                self._repository.ask("update-ref", "--no-deref", *reflog, "HEAD", to.head)
-            return
-        if to.head:
-            if self._repository.resolve(to.branch) != to.head:
-                self._repository.ask("update-ref", *reflog, to.branch, to.head)
-        elif self._repository.resolve(to.branch):
-            self._repository.ask("update-ref", "-d", *reflog, to.branch)
-        if seen.branch != to.branch:
-            self._repository.ask("symbolic-ref", *reflog, "HEAD", to.branch)
-
     def _put_rules_back(self, seen: Seen, differing: list[Entry]) -> bool:
         """The old rules say what is ignored; whether they were others."""
         rules = [entry for entry in differing if entry.is_rule]
@@ -286,6 +291,14 @@ class Restore:
         with open(temporary, "wb") as file:
             file.write(os.fsencode(text))
         os.replace(temporary, path)
+
+    def _put_ignored_back(self) -> None:
+        directory = os.path.dirname(self._to.index)
+        back = put_back(self._files, self._work.copies_at(self._to), directory)
+        if back:
+            aside = self._files.aside
+            stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
+            self._work.note(f"Put back, though git ignores it: {listed(back)}{stood}")
 
 
 def _entry(fields: str, path: str) -> Entry:

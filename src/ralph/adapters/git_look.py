@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable
 
+from ralph.adapters.digest import digest_of
 from ralph.adapters.git_work import Repository, copy_index, scratch
 from ralph.core.value import value
 from ralph.errors import StateError
@@ -218,3 +219,31 @@ def is_among(path: str, kept: Collection[str]) -> bool:
     parts = path.rstrip("/").split("/")
     above = ("/".join(parts[:depth]) + "/" for depth in range(1, len(parts) + 1))
     return path in kept or any(directory in kept for directory in above)
+
+
+def inner_changes(repository: Repository) -> dict[str, str]:
+    """What is changed inside each submodule, as a digest; "" for nothing."""
+    place = repository.place
+    if not os.path.lexists(place.path(".gitmodules")):
+        return {}
+    said = os.fsdecode(repository.ask("ls-files", "--stage", "-z")).split("\0")
+    links = (entry.partition("\t")[2] for entry in said if entry.startswith("160000 "))
+    there = [path for path in links if os.path.lexists(os.path.join(place.path(path), ".git"))]
+    return {path: _inner_change(repository, path) for path in there}
+
+
+def _inner_change(repository: Repository, path: str) -> str:
+    words = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD", "--")
+    changed = repository.inside(path, *words).output
+    new = repository.inside(path, "ls-files", "--others", "--exclude-standard", "-z").output
+    names = sorted({*os.fsdecode(changed).split("\0"), *os.fsdecode(new).split("\0")} - {""})
+    found = [(name, *_stamp(os.path.join(repository.place.path(path), name))) for name in names]
+    return digest_of([os.fsencode(repr(found))]) if found else ""
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return found.st_mode, found.st_size, found.st_mtime_ns

@@ -197,6 +197,12 @@ class Repository:
         """The object of that name; "" if there is none."""
         return self.run("rev-parse", "--verify", "--quiet", name).output.decode().strip()
 
+    def inside(self, path: str, *words: str) -> Done:
+        """Run a command in a submodule, whose settings an agent may have changed as well."""
+        options = (word for setting in _DEAF for word in ("-c", setting))
+        environ = {**self.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+        return call((*options, *words), self.place.path(path), environ)
+
     def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> Done:
         """Make an index agree with the work tree about these paths."""
         removed = b"".join(f"0 {self.place.zeros}\t".encode() + name for name in _ended(gone))

@@ -22,7 +22,7 @@ from ralph.core.task import Status
 from ralph.core.turn import Turn
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Park, Stop, Verdict
-from ralph.core.words import listed
+from ralph.core.words import counted, listed
 from ralph.errors import RalphError
 
 _LONGEST = 2000  # characters of a reason
@@ -83,9 +83,27 @@ class Bench:
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""
         to = Checkpoint.of(state.task_checkpoint if whole_task else state.checkpoint)
+        if to is None:
+            return ""
         # A failed turn may be discarded first, and what it did is kept apart from the task's.
         part = ".0" if whole_task and state.turn is not None and state.turn.failed else ""
-        return "" if to is None else self.work.restore(to, f"cut-{state.iteration}{part}")
+        saved = self.work.restore(to, f"cut-{state.iteration}{part}")
+        if saved:
+            self._tell_gone(self.work.undone(to, saved)[1])
+        self._tell_notes()
+        if whole_task:
+            self.work.settled()
+        return saved
+
+    def _tell_gone(self, commits: tuple[str, ...]) -> None:
+        """Commits leave the branch: whoever made one of them has to know."""
+        if commits:
+            number = counted(len(commits), "commit")
+            self.tell(f"{number} left the branch with it: {listed(commits, 3)}")
+
+    def _tell_notes(self) -> None:
+        for note in self.work.notes():
+            self.tell(note)
 
     # ------------------------------------------------------------ records
 
@@ -248,12 +266,20 @@ class Bench:
         subject = f"{task}: {title}" if title else task
         head = self.work.head()
         made, refusal = self.work.commit(subject, task, since)
+        self._tell_notes()
         if refusal:
             return False, refusal
-        left_out = self.work.left_out()
-        if left_out:
-            self.tell(f"Not committed: {listed(left_out)} (yours, or a repository of its own)")
+        self._tell_left_out(self.work.left_out())
+        self.work.settled()
         return True, subject if made != head else ""
+
+    def _tell_left_out(self, paths: tuple[str, ...]) -> None:
+        inner = [path for path in paths if path.endswith("/")]
+        persons = [path for path in paths if path not in inner]
+        if persons:
+            self.tell(f"Not committed, since you had changed it before: {listed(persons)}")
+        if inner:
+            self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
 
     def sync(self, state: RunState) -> None:
         """There is no tracker yet."""

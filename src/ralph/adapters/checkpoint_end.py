@@ -1,0 +1,60 @@
+"""What is kept for the way back goes when nobody can go back to it any more."""
+
+import os
+import shutil
+from collections.abc import Iterable
+
+from ralph.adapters import git_work
+from ralph.adapters.git_work import Repository
+
+CHECKPOINTS = "checkpoints"  # in a run's directory
+
+
+def forget_run(repository: Repository, run_dir: str) -> None:
+    """A run is over: only what restores have saved is kept."""
+    refs = f"refs/ralph/{os.path.basename(run_dir)}"
+    forget_refs(repository, (f"{refs}/start", f"{refs}/checkpoint-*"))
+    for name in os.listdir(run_dir):
+        if name == CHECKPOINTS or name.startswith(git_work.SCRATCH):
+            shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)
+
+
+def forget_before(repository: Repository, run_dir: str, number: int) -> None:
+    """Nobody goes back to before this checkpoint: the copies of a long run would be many."""
+    above = os.path.join(run_dir, CHECKPOINTS)
+    old = [name for name in os.listdir(above) if name.isdecimal() and int(name) < number]
+    run = os.path.basename(run_dir)
+    if old:
+        forget_refs(repository, (f"refs/ralph/{run}/checkpoint-{name}" for name in old))
+    for name in old:
+        shutil.rmtree(os.path.join(above, name), ignore_errors=True)
+
+
+def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
+    """Delete those that are there."""
+    said = repository.ask("for-each-ref", "--format=delete %(refname)", *patterns)
+    if said:
+        repository.ask("update-ref", "--stdin", stdin=said)
+
+
+def sweep(repository: Repository, run_dir: str) -> None:
+    """Forget the runs of this workspace that were killed after their last word. Of a run that is
+    not in this workspace's directory nobody can say here whether it is over."""
+    said = repository.ask("for-each-ref", "--format=%(refname)", "refs/ralph/*/start")
+    said += repository.ask("for-each-ref", "--format=%(refname)", "refs/ralph/*/checkpoint-*")
+    runs = {name.split("/")[2] for name in os.fsdecode(said).split("\n") if name}
+    for run in sorted(runs - {os.path.basename(run_dir)}):
+        directory = os.path.join(os.path.dirname(run_dir), run)
+        if os.path.isdir(directory) and _is_over(directory):
+            forget_run(repository, directory)
+
+
+def _is_over(run_dir: str) -> bool:
+    """One that was asked to stop can go on; so can one whose journal cannot be read, perhaps."""
+    from ralph.adapters.runs import Run, account_of
+    from ralph.core.state import is_interrupted
+
+    above, name = os.path.split(run_dir)
+    account = account_of(Run(name, os.path.dirname(above)))
+    stop = account.state.stop
+    return not account.problem and stop is not None and not is_interrupted(stop)
