@@ -83,6 +83,18 @@ def test_filters(here: Here, workspace: Path, filters: tuple[str, ...], ids: str
     assert found == [record for record in BACKLOG if record["id"] in ids.split()]
 
 
+def test_a_blocker_on_a_broken_line_is_waited_for(here: Here, workspace: Path) -> None:
+    """ "a broken line … is named by line", and nobody knows whether that task is done."""
+    waits = {"id": "T-2", "title": "Sort", "blockedBy": ["T-1"]}
+    write(workspace, {"id": "T-1", "status": "half done"}, waits)
+    done = here("tasks", "list")
+    assert "Sort  (waits for T-1)" in done.out
+    assert "line 1" in done.err
+    assert "is not there" not in done.err
+    assert here("tasks", "list", "--ready", "--json").out == "[]\n"
+    assert "T-2: waits for T-1" in here("tasks", "next").out
+
+
 def test_the_tree_of_dependencies(here: Here, workspace: Path) -> None:
     """Each task below its blockers; what was shown is not shown again, and circles do not hang."""
     write(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.backlog import TRANSITIONS, chosen, cycle, legal, unknown_blockers, waiting
+from ralph.core.backlog import TRANSITIONS, chosen, cycle, legal, unknown_blockers
 from ralph.core.task import Backlog, Status, Task
 
 FOLLOWS = {
@@ -79,16 +79,17 @@ def test_a_circle_is_one_and_is_found_if_there_is_one(edges: list[list[int]]) ->
         assert not left, "those wait for each other"
 
 
-def test_who_waits_for_whom() -> None:
-    """ADR 21: "A blocker that is done, cancelled or unknown does not block"."""
-    tasks = [
+def test_who_waits_for_a_stranger() -> None:
+    """A task whose line is broken is known: it is told elsewhere what is wrong with it."""
+    tasks = (
         Task("a", status=Status.DONE),
         Task("b", status=Status.REVIEW),
         Task("c", blocked_by=("a", "b", "x")),
         Task("d", blocked_by=("a",)),
-    ]
-    assert waiting(tasks) == {"c": ("b",)}
-    assert unknown_blockers(tasks) == (("c", "x"),)
+    )
+    assert unknown_blockers(Backlog(tasks)) == (("c", "x"),)
+    known = {t.id: t for t in (*tasks, Task("x"))}
+    assert unknown_blockers(Backlog(tasks, known=known)) == ()
 
 
 TASKS = (Task("a", tags=("x", "y")), Task("b", tags=("y",)), Task("c"))

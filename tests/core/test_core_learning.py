@@ -12,7 +12,6 @@ from ralph.core.learning import (
     by_task,
     figures,
     lessons_of,
-    plain,
     relevant,
     summary,
 )
@@ -235,8 +234,3 @@ def test_never_too_many_lines_and_none_too_long(most: int) -> None:
     assert all(len(line) <= 300 for line in lines)
     if most > 1:
         assert [line[:13] for line in lines if line.startswith("Iteration")][-1] == "Iteration 30:"
-
-
-def test_a_line_is_safe_to_show() -> None:
-    assert plain(f"a\x1b[31m{KEY}\x07b\r\n\u2028c") == "a[redacted] b c"
-    assert plain("x" * 400) == "x" * 299 + "…"

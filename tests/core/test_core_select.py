@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from core_cases import opening
 
-from ralph.core.select import first_open, next_story, next_task, next_unreviewed
+from ralph.core.select import blockers, first_open, next_story, next_task, next_unreviewed
 from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog, Mode, ReviewStatus, Status, Task
 
@@ -61,6 +61,14 @@ def test_what_blocks_a_task(blocker: Task, free: bool) -> None:
 def test_one_open_blocker_of_several_is_enough() -> None:
     chosen = next_task(opening(Task("a", blocked_by=("x", "b")), B))
     assert chosen == Assignment("b")
+
+
+def test_what_a_task_waits_for_is_named() -> None:
+    """ADR 21: "A blocker that is done, cancelled or unknown does not block"."""
+    done, reviewed = Task("d", status=DONE), Task("r", status=Status.REVIEW)
+    task = Task("a", blocked_by=("d", "r", "x", "b"))
+    assert blockers(task, opening(task, done, reviewed, B)) == ("r", "b")
+    assert blockers(B, opening(task, B)) == ()
 
 
 def test_a_blocker_done_in_this_run_does_not_block() -> None:

@@ -5,10 +5,10 @@ import errno
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
+from ralph.adapters.append import append_line, is_at, lock
 from ralph.adapters.safe_open import regular
 from ralph.core.redact import redacted_json
 
@@ -27,13 +27,7 @@ def append(path: str, record: dict[str, Any]) -> None:
     line = redacted_json(record).encode() + b"\n"
     file, locked = _open_locked(path)
     try:
-        size = os.fstat(file).st_size
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        data = b"\n" + line if torn else line
-        if os.write(file, data) < len(data):
-            if locked:
-                os.ftruncate(file, size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append_line(file, line, alone=locked)
     finally:
         os.close(file)
 
@@ -43,7 +37,7 @@ def _open_locked(path: str) -> tuple[int, bool]:
     for _ in range(_TRIES):
         file = regular(os.open(path, _FLAGS, 0o644), path)
         locked = _lock(file)
-        if not locked or _is_still_there(file, path):
+        if not locked or is_at(file, path):
             break
         os.close(file)
     else:
@@ -53,24 +47,9 @@ def _open_locked(path: str) -> tuple[int, bool]:
 
 def _lock(file: int) -> bool:
     """Whoever holds the lock for long does not hold up the run."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.01)
-        except OSError:  # a file system without locks
-            return False
-        else:
-            return True
-
-
-def _is_still_there(file: int, path: str) -> bool:
     try:
-        return os.path.samestat(os.fstat(file), os.lstat(path))
-    except OSError:
+        return lock(file, fcntl.LOCK_EX, _PATIENCE)
+    except OSError:  # a file system without locks
         return False
 
 

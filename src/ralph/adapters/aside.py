@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ralph.adapters.process import Command, Exit, Starter, start
-from ralph.core.learning import plain
+from ralph.core.plain import plain
 from ralph.core.redact import redacted_json
 from ralph.core.value import value
 from ralph.core.verdict import Cut

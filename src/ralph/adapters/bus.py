@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from ralph.adapters.append import append_line, lock
 from ralph.adapters.safe_open import refuse_irregular, regular
 from ralph.adapters.stamps import timestamp
 from ralph.core.bus import LARGEST, Decoder, Message, encode
@@ -27,7 +28,6 @@ _HOLE = 1024 * 1024  # so many bytes that nobody wrote belong to no message
 _ALL = 1 << 62
 _WRITERS_PATIENCE = 10.0  # seconds; an entry is written in much less than one
 _READERS_PATIENCE = 0.2
-_PAUSE = 0.001
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)  # not every system tells holes
 _numbers = itertools.count(1)
 
@@ -57,9 +57,9 @@ class Bus:
         if len(entry) > LARGEST:
             raise OSError(errno.EFBIG, "the message is too large", self._path)
         with _opened(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
-            if not _locked(file, fcntl.LOCK_EX, patience):
+            if not lock(file, fcntl.LOCK_EX, patience):
                 raise OSError(errno.EBUSY, "another process keeps it locked", self._path)
-            _append(file, entry, self._path)
+            append_line(file, entry, alone=True)
 
     def read(self) -> list[Message]:
         """All messages; a missing file has none. OSError when it cannot be read."""
@@ -152,21 +152,6 @@ def _size(path: str) -> int:
     return found.st_size
 
 
-def _locked(file: int, how: int, patience: float) -> bool:
-    """Take a lock, which goes when the file is closed; whether that could be done in time."""
-    give_up = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            left = give_up - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(_PAUSE, left))
-        else:
-            return True
-
-
 def _next_data(file: int, offset: int, end: int) -> int:
     """Where bytes begin that somebody wrote."""
     if _SEEK_DATA is None:
@@ -180,20 +165,8 @@ def _next_data(file: int, offset: int, end: int) -> int:
 def _settled_size(file: int) -> int:
     """How long the file is when nobody is writing: an entry that is not whole then is torn."""
     with suppress(OSError):  # a file system without locks
-        _locked(file, fcntl.LOCK_SH, _READERS_PATIENCE)
+        lock(file, fcntl.LOCK_SH, _READERS_PATIENCE)
     size = os.fstat(file).st_size
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_UN)
     return size
-
-
-def _append(file: int, entry: bytes, path: str) -> None:
-    """In one write, on a line of its own even behind an entry that was torn off."""
-    size = os.fstat(file).st_size
-    torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-    data = b"\n" + entry if torn else entry
-    written = os.write(file, data)
-    if written < len(data):
-        if os.fstat(file).st_size == size + written:  # nobody has written without the lock
-            os.ftruncate(file, size)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)

@@ -1,6 +1,5 @@
 """The money ledger of a project: one line for each turn that cost something (ADR 22)."""
 
-import errno
 import json
 import math
 import os
@@ -8,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ralph.adapters.append import append_line
 from ralph.core.events import AgentEvent, Usage
 from ralph.core.facts import Began, Ended, Fact, Launching, Resumed, Started, Step
 from ralph.core.ledger import Entry
@@ -109,14 +109,9 @@ class Ledger:
 
 
 def _append(path: str, line: bytes) -> None:
-    """In one write, on a line of its own even after one that was torn off."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        size = os.fstat(file).st_size
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        data = b"\n" + line if torn else line
-        if os.write(file, data) < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append_line(file, line, alone=False)
     finally:
         os.close(file)
 

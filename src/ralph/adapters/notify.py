@@ -7,7 +7,7 @@ from typing import Any
 
 from ralph.adapters.aside import Aside
 from ralph.adapters.process import Starter, start
-from ralph.core.learning import plain
+from ralph.core.plain import plain
 from ralph.core.verdict import Cut
 from ralph.errors import ConfigError
 

@@ -1,11 +1,11 @@
 """Which lines of the task file were written by `ralph tasks`: the host of a run undoes what an
 agent writes there by itself, and must not undo what a person asked for."""
 
-import errno
 import hashlib
 import json
 import os
 
+from ralph.adapters.append import append_line
 from ralph.adapters.files import ensure_state_root, unwritable_state, write_atomically
 from ralph.adapters.safe_open import open_regular, regular
 
@@ -23,21 +23,13 @@ def note(project: str, task_id: str, line: bytes) -> None:
         if not os.path.exists(ignore):
             write_atomically(ignore, "*\n")
         path = os.path.join(project, FILE)
-        _append(regular(os.open(path, _OPEN, 0o600), path), json.dumps(entry).encode() + b"\n")
+        file = regular(os.open(path, _OPEN, 0o600), path)
+        try:
+            append_line(file, json.dumps(entry).encode() + b"\n", alone=False)
+        finally:
+            os.close(file)
     except OSError as error:
         raise unwritable_state(project, error) from error
-
-
-def _append(file: int, line: bytes) -> None:
-    """In one write, on a line of its own even after one that was torn off."""
-    try:
-        size = os.fstat(file).st_size
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        data = b"\n" * torn + line
-        if os.write(file, data) < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(file)
 
 
 def moment(project: str) -> int:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from ralph.adapters.append import append_line, is_at, lock
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.safe_open import create, open_regular, refuse_irregular, regular
 from ralph.adapters.task_ids import next_id, unknown
@@ -29,7 +30,6 @@ _LONG = 10_000  # tasks: to write such a list takes a while
 _OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PATIENCE = 30.0  # seconds for others to finish writing
 _MOMENT = 1.0  # seconds for a line that may be written just now
-_LOOK_EVERY = 0.01
 _TICK = 0.05  # seconds within which two changes may leave a file with the same time
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -220,7 +220,7 @@ class TaskFile:
             try:
                 if not _lock(file, fcntl.LOCK_EX, _PATIENCE):
                     raise OSError(errno.EWOULDBLOCK, "another process holds its lock", self.path)
-                if _is_at(file, self.path):
+                if is_at(file, self.path):
                     self._held = True
                     yield file
                     return
@@ -240,7 +240,7 @@ class TaskFile:
         if judge:
             self._refuse_strangers(old, task)
         self._witness(old, new, line)
-        _append(file, line)
+        append_line(file, line + b"\n", alone=True)
 
     def _refuse_strangers(self, old: dict[str, Any], task: Task) -> None:
         """A new blocker must be there, and must not wait for this very task. What was so before
@@ -302,42 +302,14 @@ def _refuse_odd(found: os.stat_result, path: str) -> None:
     refuse_irregular(found, path)
 
 
-def _is_at(file: int, path: str) -> bool:
-    """Whether that is still the file with this name."""
-    try:
-        return os.path.samestat(os.fstat(file), os.lstat(path))
-    except FileNotFoundError:
-        return False
-
-
 def _lock(file: int, kind: int, patience: float) -> bool:
     """Wait for a lock; whoever keeps it for ever does not keep us. True where there are none."""
-    give_up = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(_LOOK_EVERY)
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
-            return True
-        else:
-            return True
-
-
-def _append(file: int, line: bytes) -> None:
-    """In one write, on a line of its own also after one that was torn off; all of it or nothing."""
-    size = os.fstat(file).st_size
-    torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-    data = b"\n" * torn + line + b"\n"
-    written = os.write(file, data)
-    if written < len(data):
-        if os.fstat(file).st_size == size + written:
-            os.ftruncate(file, size)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    try:
+        return lock(file, kind, patience)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return True
 
 
 def _append_to(path: str, data: bytes) -> None:

@@ -13,8 +13,8 @@ from ralph.core.actions import action_of
 from ralph.core.anomalies import JOURNAL, Anomaly, anomalies_in, costly
 from ralph.core.events import AgentEvent, ToolStart
 from ralph.core.facts import Began, Decided, Ended, Fact, Settled
-from ralph.core.learning import plain
 from ralph.core.outcome import outcome
+from ralph.core.plain import plain
 from ralph.core.state import NEW, Phase, RunState, fold
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Boundary, Cut, Park, Verdict, Wait

@@ -17,7 +17,7 @@ from ralph.adapters.safe_open import open_regular
 from ralph.adapters.stamps import timestamp
 from ralph.core.actions import KINDS, action_of
 from ralph.core.events import AgentEvent, ToolStart
-from ralph.core.learning import plain
+from ralph.core.plain import plain
 from ralph.errors import ConfigError
 from ralph.streams import parser_for
 from ralph.streams.framing import Framer

@@ -3,20 +3,18 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
 
 import click
 
+from ralph.cli.asking import ask, dialogue
 from ralph.cli.params import current_directory
 from ralph.core.verdict import Placement
-from ralph.errors import AbortedError, ConfigError
+from ralph.errors import ConfigError
 from ralph.settings.paths import Json
 
 _DEFAULTS: Json = {"outputTruncateChars": 5000, "streamAgentOutput": True}
 _MOST_DIGITS = 9
-_Answer = TypeVar("_Answer")
 
 
 @click.command(
@@ -34,21 +32,16 @@ def init() -> None:
             "ralph init needs a terminal: it asks questions.",
             "Write .ralph/settings.json by hand; see ralph explain --schema.",
         )
-    with suppress(ImportError):  # lets people edit the line, where Python was built with it
-        import readline  # noqa: F401
-    try:
-        _dialogue(current_directory())
-    except (KeyboardInterrupt, EOFError):
-        print()
-        raise AbortedError("Aborted: no settings were written.") from None
+    with dialogue("no settings were written."):
+        _converse(current_directory())
 
 
-def _dialogue(workspace: str) -> None:
+def _converse(workspace: str) -> None:
     _refuse_hopeless(workspace)
     kept: Json = {}
     if os.path.exists(_settings_file(workspace)):
         _show_existing(workspace)
-        if not _ask("Overwrite? (y/N): ", _yes):
+        if not ask("Overwrite? (y/N): ", _yes):
             return
         kept = _worth_keeping(workspace)
     print()
@@ -103,28 +96,28 @@ def _worth_keeping(workspace: str) -> Json:
 def _answers() -> Json:
     """What the person wants, asked in H's order."""
     agent = {
-        "command": _ask("Agent command (e.g., claude, codex, amp, or other LLM CLI): ", _needed),
-        "flags": _ask("Agent flags (comma-separated, optional): ", _items),
+        "command": ask("Agent command (e.g., claude, codex, amp, or other LLM CLI): ", _needed),
+        "flags": ask("Agent flags (comma-separated, optional): ", _items),
     }
     answers: Json = {
         "agent": agent,
-        "maximumIterations": _ask("Maximum iterations [10]: ", _iterations),
-        "completionResponse": _ask("Completion response [DONE]: ", str) or "DONE",
+        "maximumIterations": ask("Maximum iterations [10]: ", _iterations),
+        "completionResponse": ask("Completion response [DONE]: ", str) or "DONE",
         "guardrails": _guardrails(),
     }
-    if _ask("Configure SCM? (y/N): ", _yes):
+    if ask("Configure SCM? (y/N): ", _yes):
         answers["scm"] = {
-            "command": _ask("  SCM command (e.g., git): ", _needed),
-            "tasks": _ask("  SCM tasks (comma-separated, e.g., commit,push): ", _needed_items),
+            "command": ask("  SCM command (e.g., git): ", _needed),
+            "tasks": ask("  SCM tasks (comma-separated, e.g., commit,push): ", _needed_items),
         }
     return answers
 
 
 def _guardrails() -> list[Json]:
     guardrails = []
-    while command := _ask("Add guardrail command (leave blank to finish): ", str):
-        action = _ask("  Fail action (APPEND|PREPEND|REPLACE): ", _fail_action)
-        hint = _ask("  Hint (optional, guidance for agent on failure): ", str)
+    while command := ask("Add guardrail command (leave blank to finish): ", str):
+        action = ask("  Fail action (APPEND|PREPEND|REPLACE): ", _fail_action)
+        hint = ask("  Hint (optional, guidance for agent on failure): ", str)
         guardrail = {"command": command, "failAction": action}
         guardrails.append({**guardrail, "hint": hint} if hint else guardrail)
     return guardrails
@@ -153,22 +146,6 @@ def _write(workspace: str, settings: Json) -> None:
             f"{path}: cannot be written: {error.strerror}.",
             "Check the disk (df -h .) and who may write there (ls -ld .ralph).",
         ) from None
-
-
-def _ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:
-    """Ask until the answer is understood; each time say in one line why it was not."""
-    while True:
-        try:
-            return understand(_trimmed(input(question)))
-        except UnicodeError:
-            print("  That is not readable text.")
-        except ValueError as error:
-            print(f"  {error}")
-
-
-def _trimmed(answer: str) -> str:
-    answer.encode()  # a terminal may send bytes that are no text; no file could hold them
-    return answer.strip()
 
 
 def _needed(answer: str) -> str:

@@ -3,22 +3,19 @@
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from ralph.adapters.task_file import TaskFile
+from ralph.cli.asking import ask, dialogue
 from ralph.cli.params import in_directory
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import needed, task_file, tell
 from ralph.cli.tasks_fields import described, fields_of, title_of
 from ralph.cli.terminal import is_terminal
 from ralph.core.completion import spelled
-from ralph.errors import AbortedError, ConfigError
-
-_Answer = TypeVar("_Answer")
+from ralph.errors import ConfigError
 
 
 @click.command(
@@ -69,28 +66,23 @@ def _asked(file: TaskFile) -> dict[str, Any]:
         raise ConfigError(
             "a task needs a title", 'Say what to do: ralph tasks add "Sort the list by date"'
         )
-    with suppress(ImportError):  # lets people edit the line, where Python was built with it
-        import readline  # noqa: F401
-    try:
+    with dialogue("no task was added."):
         return _answers(file)
-    except (KeyboardInterrupt, EOFError):
-        print()
-        raise AbortedError("Aborted: no task was added.") from None
 
 
 def _answers(file: TaskFile) -> dict[str, Any]:
     """What the person wants; what was left blank is left out."""
     answers = {
-        "title": _ask("Title: ", title_of),
-        "description": _ask("Description (optional): ", str),
-        "completion": _ask(
+        "title": ask("Title: ", title_of),
+        "description": ask("Description (optional): ", str),
+        "completion": ask(
             "Completion (test:COMMAND, grep:TEXT, file:PATH, validate:SCRIPT) [explicit]: ",
             lambda answer: spelled(answer) if answer else None,
         ),
-        "blockedBy": _ask(
+        "blockedBy": ask(
             "Blocked by (ids, comma-separated, optional): ", lambda answer: _ids(answer, file)
         ),
-        "priority": _ask("Priority [0]: ", _priority),
+        "priority": ask("Priority [0]: ", _priority),
     }
     return {name: answer for name, answer in answers.items() if answer}
 
@@ -106,18 +98,3 @@ def _priority(answer: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,9}", answer or "0"):
         raise ValueError("This must be a whole number.")
     return int(answer or "0")
-
-
-def _ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:
-    """Ask until the answer is understood; each time say in one line why it was not."""
-    while True:
-        try:
-            answer = input(question)
-            answer.encode()  # a terminal may send bytes that are no text
-            return understand(answer.strip())
-        except UnicodeError:
-            print("  That is not readable text.")
-        except ValueError as error:
-            print(f"  {error}")
-        except ConfigError as error:
-            print(f"  {error.message}. {error.remedy}")

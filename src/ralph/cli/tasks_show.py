@@ -16,11 +16,11 @@ from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import loaded, needed, shown, task_argument, task_file, task_option
 from ralph.cli.tasks_lines import nothing_ready, one_task, table, tree
 from ralph.cli.terminal import style_of
-from ralph.core.backlog import chosen, unknown_blockers, waiting
+from ralph.core.backlog import chosen, unknown_blockers
 from ralph.core.case import Case
-from ralph.core.select import next_task
+from ralph.core.select import blockers, next_task
 from ralph.core.state import NEW
-from ralph.core.task import Status, Task
+from ralph.core.task import Backlog, Status, Task
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
 from ralph.ui.channel import Channel
@@ -64,7 +64,7 @@ def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: 
     file = task_file(os.environ)
     listing = loaded(file)
     _warn(listing)
-    waits = waiting(listing.backlog.tasks)
+    waits = _waits(listing.backlog)
     tasks = [t for t in listing.backlog.tasks if _wanted(t, waits, **which)]
     if in_json:
         ids = {t.id for t in tasks}
@@ -74,6 +74,17 @@ def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: 
     else:
         lines = tree if as_tree else table
         click.echo("\n".join(lines(tasks, waits, style_of(sys.stdout, os.environ))))
+
+
+def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
+    """Who waits for whom."""
+    case = _opening(backlog)
+    return {t.id: found for t in backlog.tasks if t.blocked_by and (found := blockers(t, case))}
+
+
+def _opening(backlog: Backlog) -> Case:
+    """As a run that begins now would see it."""
+    return Case(Boundary.OPENING, NEW, time.time(), backlog=backlog)
 
 
 def _wanted(
@@ -103,8 +114,7 @@ def _parts(task: Task) -> tuple[str, ...]:
 
 def _warn(listing: Listing) -> None:
     """What the lines say together, and cannot be meant so."""
-    tasks = listing.backlog.tasks
-    strangers = unknown_blockers(tasks)
+    strangers = unknown_blockers(listing.backlog)
     told = [f"{task} waits for {b}, which is not there" for task, b in strangers[:_MOST_TOLD]]
     if len(strangers) > _MOST_TOLD:
         told.append(f"{len(strangers) - _MOST_TOLD} more blockers are not there")
@@ -144,8 +154,8 @@ def show(task_id: str, *, in_json: bool) -> None:
     known = {t.id: t for t in backlog.tasks}
     progress = Records(file.workspace, "").progress_of(task_id, _ITERATIONS)
     if in_json:
-        blockers = [_state(b, known) for b in known[task_id].blocked_by]
-        click.echo(json.dumps({**record, "blockers": blockers, "progress": progress}))
+        named = [_state(b, known) for b in known[task_id].blocked_by]
+        click.echo(json.dumps({**record, "blockers": named, "progress": progress}))
     else:
         style = style_of(sys.stdout, os.environ)
         click.echo("\n".join(one_task(record, known, progress, style)))
@@ -187,13 +197,12 @@ def next_one(*, task: str | None, tags: tuple[str, ...], in_json: bool) -> None:
     if task is not None:
         needed(file, task)
     backlog = chosen(listing.backlog, task, tags)
-    found = next_task(Case(Boundary.OPENING, NEW, time.time(), backlog=backlog))
+    found = next_task(_opening(backlog))
     if in_json:
         click.echo(json.dumps(needed(file, found.task) if found else None))
     elif found is None:
         asked_for = [t for t in backlog.tasks if not t.aside]
-        waits = waiting(backlog.tasks)
-        click.echo(nothing_ready(asked_for, waits) if backlog.tasks else _EMPTY)
+        click.echo(nothing_ready(asked_for, _waits(backlog)) if backlog.tasks else _EMPTY)
     else:
         click.echo(shown(f"{found.task}: {found.title}"))
 

@@ -1,4 +1,4 @@
-"""A backlog as a whole: what may follow on a status, who waits for whom, who waits for himself."""
+"""A backlog as a whole: what may follow on a status, who waits for a stranger, or for himself."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -27,19 +27,10 @@ def legal(old: Status, new: Status) -> bool:
     return old is new or new in TRANSITIONS[old]
 
 
-def waiting(tasks: Iterable[Task]) -> dict[str, tuple[str, ...]]:
-    """Who waits for whom. A blocker that is done, cancelled or unknown does not block (ADR 21)."""
-    known = tuple(tasks)
-    live = {t.id for t in known if t.status not in ENDED}
-    found = {t.id: tuple(b for b in t.blocked_by if b in live) for t in known if t.blocked_by}
-    return {task: blockers for task, blockers in found.items() if blockers}
-
-
-def unknown_blockers(tasks: Iterable[Task]) -> tuple[tuple[str, str], ...]:
+def unknown_blockers(backlog: Backlog) -> tuple[tuple[str, str], ...]:
     """Each task that names a blocker which is not there, with that blocker."""
-    known = tuple(tasks)
-    ids = {t.id for t in known}
-    return tuple((t.id, b) for t in known for b in t.blocked_by if b not in ids)
+    named = ((t.id, b) for t in backlog.tasks for b in t.blocked_by)
+    return tuple((task, b) for task, b in named if backlog.get(b) is None)
 
 
 def cycle(tasks: Iterable[Task]) -> tuple[str, ...]:

@@ -5,20 +5,17 @@ left out.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from ralph.core.redact import redact
+from ralph.core.plain import plain
 from ralph.core.task import Task
 from ralph.core.value import replace, value
 from ralph.core.words import counted
 
-_LONGEST_LINE = 300
 _COMMONEST = 5  # blockers and gates that are named
-_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 @value
@@ -134,15 +131,6 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
-
-
-def plain(text: str, most: int = _LONGEST_LINE) -> str:
-    """A text on one line that is safe to show: no control characters, no secrets, not too long."""
-    # Redacted first, since a colour may stand right before a key, and again without the colours.
-    text = _ESCAPE_SEQUENCE.sub("", redact(text[: 4 * most]))
-    words = "".join(c if c.isprintable() else " " for c in text).split()
-    line = redact(" ".join(words))
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 # ------------------------------------------------------------------ adding up

@@ -8,18 +8,12 @@ import unicodedata
 from collections.abc import Callable
 from itertools import accumulate
 
+from ralph.core.plain import without_escapes
+
 Redact = Callable[[str], str]
 
 _TAB = 4
 _AS_EMOJI = "\ufe0f"
-_ESCAPE_SEQUENCE = re.compile(
-    r"""
-      (?:\x1b\[|\x9b) [0-?]* [ -/]* [@-~]                       # CSI: colours, cursor movement
-    | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) [^\x07\x1b\x9c]* (?:\x07|\x1b\\|\x9c)   # OSC, DCS ...
-    | \x1b [ -/]* [0-~]                                         # all the others
-    """,
-    re.VERBOSE,
-)
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
 # C0 and C1 without tab and newline, and the characters that embed, override or isolate direction.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -29,7 +23,7 @@ def clean(text: str) -> str:
     """The text without escape sequences and control characters; every line ends with a newline."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return _CONTROL.sub("", _LINE_END.sub("\n", _ESCAPE_SEQUENCE.sub("", text)))
+    return _CONTROL.sub("", _LINE_END.sub("\n", without_escapes(text)))
 
 
 def one_line(text: str) -> str:
