@@ -165,6 +165,9 @@ def guarded(
         (own / directory).mkdir(parents=True, exist_ok=True)
         monkeypatch.setenv(name, str(own / directory))
     monkeypatch.setenv("PATH", quiet_path)
+    # A ralph that a test starts need not be compiled each time.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.getbasetemp() / "pycache"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")

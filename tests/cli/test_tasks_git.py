@@ -74,7 +74,7 @@ def test_a_blocked_task_leaves_ignored_files_branches_and_stashes(project: Proje
     script = """rm .env; git branch -qD other; git stash drop -q
     echo n > new; git add new; git commit -qm "agent: new"; echo m > more"""
     done = project.run(script, "--max-iterations", "1")
-    assert_clear(done, 3, "Undone: 2 files, 1 commit: ", "agent: new", "other", ".env", "stash")
+    assert_clear(done, 3, "1 commit left the branch", "agent: new", "other", ".env", "stash")
     assert (project.path / ".env").read_text() == "SECRET\n"
     assert project.git("branch", "--list", "other").split() == ["other"]
     assert len(project.git("stash", "list").splitlines()) == 1

@@ -155,10 +155,6 @@ class WorkTree:
         """The commit that HEAD is at; "" if there is none."""
         return self.repository.resolve("HEAD") or ""
 
-    def branch(self) -> str:
-        """Which branch HEAD is on; "" where it is detached."""
-        return self.repository.run("symbolic-ref", "--quiet", "HEAD").output.decode().strip()
-
     def holds(self, commit: str) -> bool:
         """Whether a commit is part of what HEAD is at."""
         return self.repository.run("merge-base", "--is-ancestor", commit, "HEAD").code == 0

@@ -17,16 +17,9 @@ class HistoryGate:
     always = False
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing as long as HEAD goes on from where the task began, on its branch."""
+        """Nothing as long as HEAD goes on from where the task began."""
         before = Checkpoint.of(case.state.task_checkpoint)
-        if before is None:
-            return
-        branch = before.branch.removeprefix("refs/heads/")
-        if self.work.branch() != before.branch:
-            where = f"git switch {branch}" if branch else f"git switch --detach {before.head}"
-            text = f"HEAD is on another branch than the task began on. Go back: {where}"
-            yield Finding(self.name, text)
-        elif before.head and not self.work.holds(before.head):
+        if before is not None and before.head and not self.work.holds(before.head):
             back = f"git reset --soft {before.head}"
             text = f"Commits of before the task are gone from the branch. Go back: {back}"
             yield Finding(self.name, text)
