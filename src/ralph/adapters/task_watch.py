@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.adapters.files import unwritable_state
+from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_edits import known, moment
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_lines import decoded
+from ralph.adapters.task_lines import Lines, decoded
 from ralph.core.task import Status
 from ralph.core.words import listed
 
@@ -55,6 +56,20 @@ class TaskWatch:
                 undone.append(f"{name} {words}")
         return f"edited by the turn, and put back: {listed(undone, 5)}" if undone else ""
 
+    def take_in(self, path: str) -> None:
+        """Add the tasks that a turn had added in a sandbox, whose list could not land since someone
+        else had changed it meanwhile."""
+        try:
+            with open_regular(path) as file:
+                lines = Lines()
+                lines.feed(file.read())
+        except OSError:
+            return
+        known = self._file.lines()
+        for task in lines.tasks:
+            if task not in known:
+                self._file.put(decoded(lines.raw(task)))
+
     def _remembered(self, iteration: int) -> tuple[int, list[bytes]]:
         try:
             with open(self._before, "rb") as file:
@@ -84,13 +99,14 @@ def _judged(old: dict[str, Any], found: bytes | None, *, own: bool) -> tuple[dic
         changed = sorted(name for name in names if old.get(name) != new.get(name))
         return old, f"was changed ({', '.join(changed)})" if changed else ""
     changed = [name for name in _PROOF if old.get(name) != new.get(name)]
-    called = new.get("status") in _FINAL and old.get("status") not in _FINAL
+    before, after = (fields.get("status", Status.PENDING) for fields in (old, new))
+    called = before != after and (before in _FINAL or after in _FINAL)
     if called:
         changed.append("status")
     kept = {name: held for name, held in new.items() if name not in changed}
     right = {**kept, **{name: old[name] for name in changed if name in old}}
     if called:
-        return right, f"was called {new['status']}"
+        return right, f"was called {after}"
     return right, f"was changed ({', '.join(changed)})" if changed else ""
 
 

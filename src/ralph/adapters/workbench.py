@@ -10,7 +10,7 @@ from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
 from ralph.adapters.kept_work import bring_back
 from ralph.adapters.notify import Notify
-from ralph.adapters.task_file import TaskFile
+from ralph.adapters.task_file import NAME, TaskFile
 from ralph.adapters.task_lines import iso
 from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_watch import TaskWatch
@@ -77,7 +77,10 @@ class Bench:
         return self.restore(state, whole_task=False)
 
     def undo_edits(self, state: RunState) -> str:
-        """Put back what the turn did to the task list and may not."""
+        """Put back what the turn did to the task list and may not, and take what could not land."""
+        landed = state.landed
+        if landed is not None and any(text.startswith(f"{NAME}: ") for text in landed.spared):
+            self.watch.take_in(os.path.join(landed.saved, NAME))
         return self.watch.undo(_task(state), state.iteration)
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:

@@ -16,6 +16,8 @@ from ralph.core.verdict import Boundary
 from ralph.core.words import listed
 from ralph.ports import Policy, Ports
 
+_OURS = ".ralph/"  # of no use to the agent
+
 
 class Layers(Protocol):
     """What holds the changes of turns until they land."""
@@ -81,8 +83,9 @@ class NotApplied:
         if last is not None and not last.kept and not case.turn.failed:
             text = "You said that this turn failed, so what it changed was thrown away."
             yield Finding(self.name, text)
-        if last is not None and last.spared:
-            what = listed(last.spared)
+        spared = [text for text in last.spared if not text.startswith(_OURS)] if last else []
+        if spared:
+            what = listed(spared)
             text = f"These changes are not in the project: {what}. Look at the files again."
             yield Finding(self.name, text)
 
