@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ralph.adapters import completion_gate
 from ralph.adapters.completion_gate import (
     CompletionCheck,
     Terms,
@@ -180,6 +181,31 @@ def test_typescript_goes_to_the_projects_own_runner_first(tmp_path: Path) -> Non
     runner.write_text('#!/bin/sh\necho "ran $(basename "$1")"\n')
     runner.chmod(0o755)
     assert checked(check)[1]["artifacts"] == ["ran check.ts"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "ran"),
+    [
+        ("echo v22.6.0", "--experimental-strip-types --no-warnings check.ts"),
+        ("echo v22.5.9", "check.ts"),
+        ("printf '\\377'", "check.ts"),
+        ("exec /bin/sleep 600", "check.ts"),
+    ],
+)
+def test_node_is_asked_what_it_can_and_never_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, ran: str
+) -> None:
+    """ "TypeScript by extension": newer ones want to be told that they may read it."""
+    monkeypatch.setattr(completion_gate, "_MOMENT", 0.5)
+    node = tmp_path / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then {answer}\nfi\n')
+    node.chmod(0o755)
+    check = gate(tmp_path, {"type": "validate", "script": "check.ts"}, PATH=str(node.parent))
+    (tmp_path / "project" / "check.ts").touch()
+    found, evidence = checked(check)
+    assert found == []
+    assert evidence["command"] == f"node {ran}"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from ralph.core.world import hurried
 _NOT_FOUND = 127
 _MOST_ARTIFACTS = 1000
 _LONGEST_ARTIFACT = 1000
+_MOMENT = 2.0  # seconds for a program to say its version
 _NODE = "node"  # reads TypeScript from 22.6 on, and what is plain JavaScript in it before
 _RUNNERS = {  # by extension; the first that is installed
     ".py": (("python3",), ("python",)),
@@ -324,10 +325,19 @@ def _installed(
 
 
 def _node_flags(env: Mapping[str, str]) -> tuple[str, ...]:
-    said = subprocess.run(
-        (_NODE, "--version"), env=env, capture_output=True, check=False, text=True
-    ).stdout
-    version = re.match(r"v([0-9]+)\.([0-9]+)", said)
+    """What makes it read TypeScript, where it needs that said; nothing if it does not answer."""
+    try:
+        said = subprocess.run(
+            (_NODE, "--version"),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_MOMENT,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    version = re.match(rb"v([0-9]{1,9})\.([0-9]{1,9})", said)
     if version is None or (int(version[1]), int(version[2])) < (22, 6):
         return ()
     return ("--experimental-strip-types", "--no-warnings")

@@ -125,9 +125,9 @@ class TaskFile:
             if task_id in self._lines.tasks or task_id in self._lines.broken:
                 remedy = f"Take another, or change it: ralph tasks edit {task_id}"
                 raise ConfigError(f"there is a task {task_id} already", remedy)
-            now = self._stamp()
-            own = {"id": task_id, "status": "pending", "createdAt": now, "updatedAt": now}
-            new = {"id": task_id, "title": "", "status": "", **fields, **own}
+            first = {"id": task_id, "title": fields.get("title", ""), "status": "pending"}
+            more = {name: held for name, held in fields.items() if name not in first}
+            new = {**first, **more, **dict.fromkeys(("createdAt", "updatedAt"), self._stamp())}
             self._write(file, {}, new)
         return new
 
