@@ -137,6 +137,8 @@ def test_what_the_turn_did_to_its_own_line_is_undone(
     [
         (lambda tasks: tasks.change("T-2", status="done"), "T-2 was called done"),
         (lambda tasks: tasks.change("T-2", status="cancelled"), "T-2 was called cancelled"),
+        (lambda tasks: tasks.change("T-3", status="cancelled"), "T-3 was called cancelled"),
+        (lambda tasks: tasks.change("T-3", status=None), "T-3 was called pending"),
         (lambda tasks: tasks.change("T-2", completion=None), "T-2 was changed (completion)"),
         (
             lambda tasks: tasks.change("T-2", completion={"type": "explicit"}),
@@ -212,7 +214,6 @@ def with_broken_lines(tasks: List) -> None:
         lambda tasks: tasks.change("T-2", title="Better words"),
         lambda tasks: tasks.change("T-2", blockedBy=["T-1"], priority=9, description="More"),
         lambda tasks: tasks.change("T-2", status="blocked"),
-        lambda tasks: tasks.change("T-3", status="cancelled"),
         lambda tasks: tasks.change("T-1", updatedAt="2026-02-02T00:00:00.000Z"),
         in_another_order,
         spelled_otherwise,
@@ -350,3 +351,14 @@ def test_a_run_directory_that_cannot_be_written_is_told(tasks: List) -> None:
         tasks.watch.remember(ITERATION)
     assert "RALPH_STATE_DIR" in refused.value.remedy
     assert os.listdir(tasks.workspace) == [".ralph"]
+
+
+def test_tasks_that_could_not_land_are_taken_in(tasks: List, tmp_path: Path) -> None:
+    """A sandbox's list does not land where someone else has changed it meanwhile."""
+    held = tmp_path / "held.jsonl"
+    new = {"id": "N-1", "title": "found"}
+    lines = (OWN, {**DONE, "title": "other"}, new, "{broken")
+    held.write_text("".join(f"{x if isinstance(x, str) else json.dumps(x)}\n" for x in lines))
+    tasks.watch.take_in(str(held))
+    assert tasks.said() == {**AS_BEFORE, "N-1": new}
+    tasks.watch.take_in(str(tmp_path / "gone"))
