@@ -102,7 +102,7 @@ def test_a_description_from_standard_input_in_another_directory(workspace: Path)
         (("x", "--completion", '{"type":"validate"}'), ["needs a script"]),
         (("x", "--completion", '{"type":'), ["is not JSON"]),
         (("x", "--priority", "high"), ["not a whole number"]),
-        (("x", "--estimate", "soon"), ["not a number of iterations"]),
+        (("x", "--estimate", "soon"), ["neither iterations such as 3"]),
         (("x", "--max-iterations", "0"), ["limits.maxIterations must be a whole number"]),
         (("x", "--max-cost", "0"), ["limits.maxCost must be a number above 0"]),
         (("x", "--max-time", "soon"), ["not a duration"]),

@@ -51,6 +51,16 @@ LESSON = Lesson(
 )
 
 
+@pytest.mark.parametrize(
+    ("estimate", "ratio"),
+    [("90s", 1.0), (" 3m ", 0.5), ("1h", 0.025), ("0s", None), ("soon", None), (None, None)],
+)
+def test_an_estimate_may_be_a_time(estimate: object, ratio: float | None) -> None:
+    """ "iterations and time against estimate"."""
+    (lesson,) = lessons_of([{**WRITTEN, "seconds": 90.0, "estimate": estimate}])
+    assert lesson.ratio == ratio
+
+
 def test_a_lesson_is_read_as_it_was_written() -> None:
     assert lessons_of([WRITTEN]) == (LESSON,)
     assert LESSON.ratio == 1.5

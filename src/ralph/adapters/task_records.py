@@ -17,6 +17,7 @@ from ralph.adapters.safe_open import open_regular
 from ralph.adapters.stamps import timestamp
 from ralph.core.actions import KINDS, action_of
 from ralph.core.events import AgentEvent, ToolStart
+from ralph.core.learning import lessons_of
 from ralph.core.plain import plain
 from ralph.errors import ConfigError
 from ralph.streams import parser_for
@@ -83,9 +84,11 @@ class Records:
         self._write(PROGRESS, "anomaly", entry, f"anomaly/{kind}/{detail}")
 
     def lesson(self, entry: Mapping[str, Any]) -> None:
-        """A task ended; `iterations`, and `estimate` where it is a number, make the `ratio`."""
+        """A task ended; what it took against its `estimate` is the `ratio`."""
         status = entry.get("status")
-        made = {"ratio": _ratio(entry), "iteration": entry.get("iterations"), **_shortened(entry)}
+        ratios = [lesson.ratio for lesson in lessons_of([entry]) if lesson.ratio is not None]
+        ratio = round(ratios[0], 3) if ratios else None
+        made = {"ratio": ratio, "iteration": entry.get("iterations"), **_shortened(entry)}
         self._write(LEARNING, "task", made, f"task/{status}")
 
     def progress_of(self, task_id: str, most: int = 20) -> list[Entry]:
@@ -133,12 +136,6 @@ class Records:
 
 def _last(newest_first: Iterable[Entry], most: int) -> list[Entry]:
     return list(islice(newest_first, most))[::-1]
-
-
-def _ratio(entry: Mapping[str, Any]) -> float | None:
-    iterations, estimate = entry.get("iterations"), entry.get("estimate")
-    numbers = isinstance(iterations, int | float) and isinstance(estimate, int | float)
-    return round(iterations / estimate, 3) if numbers and estimate > 0 else None  # type: ignore[operator]
 
 
 def _shortened(entry: Mapping[str, Any]) -> Entry:

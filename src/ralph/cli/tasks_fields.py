@@ -17,10 +17,12 @@ _LONGEST_TITLE = 500
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _number(text: str) -> float:
-    """An estimate: iterations, also parts of one."""
+def _estimate(text: str) -> float | str:
+    """Iterations, also parts of one, or a time, which stays as it is written."""
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?[smhd]", text):
+        return text
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
-        raise click.BadParameter(f"{text!r} is not a number of iterations such as 3.")
+        raise click.BadParameter(f"{text!r} is neither iterations such as 3 nor a time such as 2h.")
     return float(text)
 
 
@@ -45,7 +47,7 @@ _OPTIONS = (
     click.option("--tag", "tags", metavar="T", multiple=True, help="A tag; again for more."),
     task_option("--blocked-by", "A task to be done before; again for more.", multiple=True),
     task_option("--parent", "The task that this one is a part of."),
-    click.option("--estimate", metavar="N", type=_number, help="Iterations it may take."),
+    click.option("--estimate", metavar="N", type=_estimate, help="Iterations, or a time: 3, 2h."),
     click.option(
         "--completion",
         metavar="RULE",
@@ -129,6 +131,6 @@ def _parent(parent: str | None, file: TaskFile) -> str | None:
     return parent
 
 
-def _whole(number: float | None) -> float | None:
+def _whole(number: float | str | None) -> float | str | None:
     """A number as people write it: 5, not 5.0."""
-    return int(number) if number is not None and number == int(number) else number
+    return int(number) if isinstance(number, float) and number == int(number) else number

@@ -5,6 +5,7 @@ left out.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -15,6 +16,7 @@ from ralph.core.task import Task
 from ralph.core.value import replace, value
 from ralph.core.words import counted
 
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _COMMONEST = 5  # blockers and gates that are named
 
 
@@ -31,6 +33,7 @@ class Lesson:
     seconds: float = 0.0
     cost: float | None = None
     estimate: float | None = None  # iterations
+    estimated_time: float | None = None  # seconds, where the estimate is a time
     reason: str = ""
     blockers: tuple[str, ...] = ()
     gates: tuple[tuple[str, int], ...] = ()  # those that objected, and how often
@@ -38,8 +41,10 @@ class Lesson:
 
     @property
     def ratio(self) -> float | None:
-        """The iterations that it took for each that was estimated."""
-        return self.iterations / self.estimate if self.estimate else None
+        """What it took against what was estimated: iterations, or time."""
+        if self.estimate:
+            return self.iterations / self.estimate
+        return self.seconds / self.estimated_time if self.estimated_time else None
 
 
 @value
@@ -101,6 +106,7 @@ def _lesson(data: Mapping[str, Any]) -> Lesson | None:
         seconds=_number(data.get("seconds")) or 0.0,
         cost=_number(data.get("cost")),
         estimate=_number(data.get("estimate")),
+        estimated_time=_time(data.get("estimate")),
         reason=_text(data.get("reason")),
         blockers=_texts(data.get("blockers")),
         gates=_counts(data.get("gates")),
@@ -131,6 +137,14 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+def _time(value: object) -> float | None:
+    """Seconds, of a text such as 90s, 30m or 2h."""
+    if not isinstance(value, str):
+        return None
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([smhd])", value.strip())
+    return float(found[1]) * _UNITS[found[2]] if found else None
 
 
 # ------------------------------------------------------------------ adding up
