@@ -40,6 +40,14 @@ class TaskBacklog:
         """What completes the task."""
         return parse((self.file.record(task) or {}).get("completion"), task)
 
+    def scripts(self) -> tuple[str, ...]:
+        """What validates open tasks. Of a long list only lines that may name one are looked into."""
+        named = (task for task, line in self.file.lines().items() if b'"validate"' in line)
+        known = self().get
+        tasks = [task for task in named if (found := known(task)) is not None and found.open]
+        scripts = (self.rule_of(task).script for task in tasks)
+        return tuple(dict.fromkeys(script for script in scripts if script))
+
     def material(self, records: Records, task: Task) -> Material:
         """The project's papers as they are now, and what was learned."""
         papers = ((name, self._paper(name)) for name in _PAPERS)

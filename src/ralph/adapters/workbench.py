@@ -233,7 +233,8 @@ class Bench:
 
     def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
         task, record = _task(state), self.file.record(_task(state)) or {}
-        past = self.records.progress_of(task, 100)
+        run = os.path.basename(self.run_dir)
+        past = [item for item in self.records.progress_of(task, 100) if item.get("run") == run]
         gates = Counter(found["gate"] for item in past for found in item.get("findings") or ())
         spent, before = state.spent_at(self.now()), state.spent_before_task
         cost = round(spent.dollars - before.dollars, 6)

@@ -23,7 +23,6 @@ from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Plan
 from ralph.cli.wiring import HarnessWiring, SignalSource
-from ralph.core.completion import Kind
 from ralph.core.facts import Fact, Settled
 from ralph.core.state import RunState
 from ralph.core.value import replace
@@ -137,11 +136,8 @@ class TasksWiring(HarnessWiring):
 
     def _scripts(self) -> tuple[str, ...]:
         """Scripts that prove tasks: no turn may change what judges it."""
-        tasks = (task for task in self._backlog().tasks if task.open and task.check)
-        rules = (self._backlog.rule_of(task.id) for task in tasks)
-        scripts = dict.fromkeys(r.script for r in rules if r.kind is Kind.VALIDATE)
-        there = (os.path.join(self._plan.workspace, script) for script in scripts)
-        return tuple(s for s, path in zip(scripts, there, strict=True) if os.path.exists(path))
+        scripts, here = self._backlog.scripts(), self._plan.workspace
+        return tuple(s for s in scripts if os.path.exists(os.path.join(here, s)))
 
     def _profile(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
