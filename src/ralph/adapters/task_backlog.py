@@ -41,7 +41,7 @@ class TaskBacklog:
         return parse((self.file.record(task) or {}).get("completion"), task)
 
     def scripts(self) -> tuple[str, ...]:
-        """What validates open tasks. Of a long list only lines that may name one are looked into."""
+        """What validates open tasks. Only lines that may name one are looked into."""
         named = (task for task, line in self.file.lines().items() if b'"validate"' in line)
         known = self().get
         tasks = [task for task in named if (found := known(task)) is not None and found.open]
