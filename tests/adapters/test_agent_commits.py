@@ -228,3 +228,41 @@ def test_a_branch_that_moved_meanwhile_is_saved_first(
     git(top, "merge-base", "--is-ancestor", moved[0], ref)
     assert isinstance(point, Checkpoint)
     assert git(top, "rev-parse", "HEAD") == point.head
+
+
+def test_a_branch_that_the_agent_deleted_is_committed_on(top: Path) -> None:
+    """The task's commit is never the first of a branch that had others."""
+    work = work_of(top)
+    since = work.checkpoint()
+    git(top, "update-ref", "-d", "refs/heads/main")
+    (top / "new").write_text("x")
+    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert subjects(top) == ["T-1: x", "Begin"]
+    assert committed(top) == ["new"]
+    assert work.notes() == ("The agent deleted main: it was brought back.",)
+
+
+def test_commits_that_the_agent_rewrote_are_kept(top: Path) -> None:
+    """That may be the task: it stays so, and what was there can be found."""
+    work = work_of(top)
+    since = work.checkpoint()
+    git(top, "commit", "--quiet", "--amend", "--message", "Another beginning")
+    (top / "new").write_text("x")
+    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert subjects(top) == ["T-1: x", "Another beginning"]
+    assert git(top, "rev-parse", "refs/ralph/run-1/commits-1") == since.head
+    (note,) = work.notes()
+    assert "rewrote the commits of main" in note
+
+
+def test_ralphs_files_that_an_agent_committed_are_as_before(top: Path) -> None:
+    (top / "mine").write_text("a person's\n")
+    (top / ".ralph").mkdir()
+    for name in ("tasks.jsonl", "settings.json"):
+        (top / ".ralph" / name).write_text("{}\n")
+    work = work_of(top)
+    since = work.checkpoint()
+    agent_commits(top)
+    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert committed(top) == [".ralph/tasks.jsonl", "new"]
+    assert dirt_of(top) == ["", "?? .ralph/settings.json", "?? mine"]

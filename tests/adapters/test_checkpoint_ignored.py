@@ -28,6 +28,10 @@ def overwrite(top: Path) -> None:
     (top / ".env").write_text("SECRET=2\n")
 
 
+def open_to_all(top: Path) -> None:
+    (top / ".env").chmod(0o644)
+
+
 def replace_by_directory(top: Path) -> None:
     (top / ".env").unlink()
     (top / ".env").mkdir()
@@ -52,7 +56,15 @@ def commit_it(top: Path) -> None:
     git(top, "commit", "--quiet", "--message", "Oh no")
 
 
-HOWS = (delete, overwrite, replace_by_directory, replace_by_link, link_above, commit_it)
+HOWS = (
+    delete,
+    overwrite,
+    open_to_all,
+    replace_by_directory,
+    replace_by_link,
+    link_above,
+    commit_it,
+)
 
 
 @pytest.mark.parametrize("how", HOWS)

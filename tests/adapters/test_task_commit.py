@@ -265,6 +265,14 @@ def test_a_lock_of_a_killed_git_does_not_stop_a_commit(
     assert work.commit("T-1: x", "T-1", since)[1] == ""
 
 
+def test_a_hook_may_speak_of_other_locks(top: Path) -> None:
+    hook(top, "pre-commit", "echo \"'a/index.lock' is out of date, as is poetry.lock\"; exit 1\n")
+    work = work_of(top)
+    since = work.checkpoint()
+    (top / "new").write_text("x")
+    assert "out of date" in work.commit("T-1: x", "T-1", since)[1]
+
+
 def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
     """Somebody's `git add` between the staging and the commit."""
     work = work_of(top)
@@ -274,7 +282,8 @@ def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
 
     def starter(command: Command, *_: object, log: IO[bytes] | None = None) -> Child:
         starts.append(command)
-        locked = Command(("sh", "-c", "echo index.lock is there; exit 128"), "/", os.environ)
+        words = f"echo '»{top}/.git/HEAD.lock« ist da'; exit 128"
+        locked = Command(("sh", "-c", words), "/", os.environ)
         return start(command if len(starts) > 1 else locked, log=log)
 
     tried = WorkTree(str(top), os.environ, work.run_dir, starter=cast("Starter", starter))

@@ -40,8 +40,8 @@ def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
 def sweep(repository: Repository, run_dir: str) -> None:
     """Forget the runs of this workspace that were killed after their last word. Of a run that is
     not in this workspace's directory nobody can say here whether it is over."""
-    said = repository.ask("for-each-ref", "--format=%(refname)", "refs/ralph/*/start")
-    said += repository.ask("for-each-ref", "--format=%(refname)", "refs/ralph/*/checkpoint-*")
+    patterns = ("refs/ralph/*/start", "refs/ralph/*/checkpoint-*")
+    said = repository.ask("for-each-ref", "--format=%(refname)", *patterns)
     runs = {name.split("/")[2] for name in os.fsdecode(said).split("\n") if name}
     for run in sorted(runs - {os.path.basename(run_dir)}):
         directory = os.path.join(os.path.dirname(run_dir), run)

@@ -2,6 +2,7 @@
 is in the way is put aside, never deleted."""
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -221,15 +222,20 @@ def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
 
 
 def when_unlocked(repository: Repository, change: Callable[[], Done]) -> Done:
-    """Change the index when nobody else has locked it; a StateError if somebody keeps it so. Only
+    """Change something when nobody else has locked it; a StateError if somebody keeps it so. Only
     the words of git say that a lock was the reason."""
-    lock = f"{repository.index}.lock"
+    # In any language. A hook may speak of other locks, such as those of packages.
+    common = repository.place.git_dir.partition("/worktrees/")[0]
+    pattern = re.compile(rf"{re.escape(common)}/[^\n]*?\.lock\b")
     done = change()
     deadline = time.monotonic() + _LOCKED_FOR
-    while done.code != 0 and "index.lock" in done.said:
+    while done.code != 0 and (found := pattern.search(done.said)):
+        lock = found[0]
         if not os.path.lexists(lock) and time.monotonic() >= deadline:
             break
-        _wait_for(lock, deadline, partial(git_state.is_idle, repository))
+        of_index = lock == f"{repository.index}.lock"
+        idle = partial(git_state.is_idle, repository) if of_index else lambda: False
+        _wait_for(lock, deadline, idle)
         done = change()
     return done
 

@@ -57,8 +57,9 @@ class AgentCommits:
         to the branch of before; what there is to commit then."""
         repository = self.work.repository
         for _ in range(_TRIES):
+            self._mend_branch()
             seen = git_look.look(repository)
-            tip = repository.resolve(self.since.branch) if self.since.branch else seen.head
+            tip = self._tip(seen)
             persons = self._persons_paths(seen.head, tip)
             if not persons:
                 return self._back_on_branch(seen, tip)
@@ -71,6 +72,17 @@ class AgentCommits:
                 )
                 return git_look.look(repository)
         raise StateError("others commit here at the same time", "Go on: ralph resume")
+
+    def _mend_branch(self) -> None:
+        """A branch that the agent deleted is there again: the commit must not be its first."""
+        branch, repository = self.since.branch, self.work.repository
+        if branch and self.since.head and not repository.resolve(branch):
+            move(repository, branch, self.since.head, "")
+            self.work.note(f"The agent deleted {_short(branch)}: it was brought back.")
+
+    def _tip(self, seen: Seen) -> str:
+        elsewhere = self.since.branch and self.since.branch != seen.branch
+        return self.work.repository.resolve(self.since.branch) if elsewhere else seen.head
 
     def _new(self, *tips: str) -> list[str]:
         return [tip for tip in dict.fromkeys(tips) if tip and tip != self.since.head]
@@ -98,24 +110,31 @@ class AgentCommits:
         return kept[commit]
 
     def _put_entries_back(self) -> None:
-        """A person's paths are staged as they were, or not at all."""
-        repository, persons = self.work.repository, self.work.persons_paths
-        said = repository.ask("ls-files", "--stage", "-z", index=self.since.index)
-        entries = [entry for entry in said.split(b"\0") if entry]
-        were = [e for e in entries if os.fsdecode(e.partition(b"\t")[2]) in persons]
+        """A person's paths, and Ralph's, are staged as they were, or not at all."""
+        repository = self.work.repository
+        old, now = (self._entries(index) for index in (self.since.index, repository.index))
         none = f"0 {repository.place.zeros}\t".encode()
-        lines = [*(none + os.fsencode(path) for path in sorted(persons)), *were]
+        gone = sorted({*self.work.persons_paths, *old, *now})
+        lines = [*(none + os.fsencode(path) for path in gone), *old.values()]
         text = b"".join(line + b"\0" for line in lines)
         words = ("update-index", "--replace", "-z", "--index-info")
         done = when_unlocked(repository, lambda: repository.run(*words, stdin=text))
         if done.code != 0:
             raise StateError(f"git update-index: {done.said}", "Try: git status")
 
+    def _entries(self, index: str) -> dict[str, bytes]:
+        """What an index says about a person's paths and Ralph's."""
+        said = self.work.repository.ask("ls-files", "--stage", "-z", index=index).split(b"\0")
+        entries = {os.fsdecode(entry.partition(b"\t")[2]): entry for entry in said if entry}
+        is_ours, persons = self.work.repository.place.is_ours, self.work.persons_paths
+        return {path: e for path, e in entries.items() if path in persons or is_ours(path)}
+
     def _back_on_branch(self, seen: Seen, tip: str) -> Seen:
         """The branch of before gets the work, unless that would take something from it. Who began
         on none loses nothing on an agent's branch: HEAD stays there."""
         branch = self.since.branch
         if seen.branch == branch:
+            self._tell_rewritten(seen.head)
             return seen
         here = _short(seen.branch) or "no branch (HEAD is detached)"
         if not branch or not self._follows(tip, seen.head):
@@ -129,10 +148,16 @@ class AgentCommits:
         self.work.note(f"The agent went to {here}: its work is on {_short(branch)}, as is HEAD.")
         return git_look.look(repository)
 
+    def _tell_rewritten(self, head: str) -> None:
+        """That may be the very task: what was there before is kept."""
+        if not self._follows(self.since.head, head):
+            ref, where = self._kept(self.since.head), _short(self.since.branch) or "HEAD"
+            self.work.note(f"The agent rewrote the commits of {where}; the old ones: git log {ref}")
+
     def _follows(self, old: str, new: str) -> bool:
         """Whether everything of the one is in the other; nothing is in everything."""
         words = ("merge-base", "--is-ancestor", old, new)
-        return not old or not new or self.work.repository.run(*words).code == 0
+        return old in ("", new) or not new or self.work.repository.run(*words).code == 0
 
 
 def _short(branch: str) -> str:

@@ -59,12 +59,17 @@ def keep(
     return copies
 
 
-def _small_file(path: str) -> os.stat_result | None:
+def _lstat(path: str) -> os.stat_result | None:
     try:
-        found = os.lstat(path)
+        return os.lstat(path)
     except OSError:
         return None
-    return found if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST else None
+
+
+def _small_file(path: str) -> os.stat_result | None:
+    found = _lstat(path)
+    small = found and stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST
+    return found if small else None
 
 
 def _copied(source: str, target: str, copy: Copy, last: tuple[Copy, str] | None) -> bool:
@@ -90,25 +95,22 @@ def put_back(files: Files, copies: Mapping[str, Copy], directory: str) -> list[s
 
 def _put_back(files: Files, path: str, copy: Copy, directory: str) -> bool:
     target, kept = files.repository.place.path(path), os.path.join(directory, copy.name)
-    if _is_unchanged(target, copy, kept):
-        return False
+    mode = stat.S_IMODE(copy.mode)
+    found = _lstat(target)
+    if found and (copy.is_of(found) or _is_same(target, found, kept)):
+        changed = stat.S_IMODE(found.st_mode) != mode
+        if changed:
+            os.chmod(target, mode)
+        return changed
     files.make_way_above(path)
     files.put_aside([path])
     os.makedirs(os.path.dirname(target), exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with open(kept, "rb") as source, open(os.open(target, flags, 0o600), "wb") as file:
         shutil.copyfileobj(source, file)
-    os.chmod(target, stat.S_IMODE(copy.mode))
+    os.chmod(target, mode)
     os.utime(target, ns=(copy.changed[1], copy.changed[1]))
     return True
-
-
-def _is_unchanged(path: str, copy: Copy, kept: str) -> bool:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return False
-    return copy.is_of(found) or _is_same(path, found, kept)
 
 
 def _is_same(path: str, found: os.stat_result, kept: str) -> bool:

@@ -93,8 +93,9 @@ class TaskCommit:
     def _made(self, trailers: str, since: "Checkpoint") -> str:
         """The commit that this task has already; "" if none. Anybody can write our trailers, but
         an agent not on top of what we were about to commit on."""
-        head, below = self.work.head(), content(self._marker)
-        if head in ("", since.head) or below is None:
+        below = content(self._marker)
+        head = self.work.head() if below is not None else ""
+        if below is None or head in ("", since.head):
             return ""
         words = ("-z", "--no-show-signature", "--format=%H %P%n%(trailers:only,unfold)")
         range_ = f"{since.head}..{head}" if since.head else head
