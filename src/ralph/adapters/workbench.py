@@ -74,16 +74,16 @@ class Bench:
             return ""
         saved = self.work.restore(to, f"cut-{state.iteration}")
         if saved:
-            self._tell_undone(*self.work.undone(to, saved), saved)
+            self._tell_undone(*self.work.undone(to, saved))
         self._tell_notes()
         if whole_task:
             self.work.settled()
         return saved
 
-    def _tell_undone(self, files: int, commits: tuple[str, ...], saved: str) -> None:
+    def _tell_undone(self, files: int, commits: tuple[str, ...]) -> None:
         """Commits leave the branch: whoever made one of them has to know."""
         names = f", {counted(len(commits), 'commit')}: {listed(commits, 3)}" if commits else ""
-        self.tell(f"Undone: {counted(files, 'file')}{names}. Kept: git show {saved}")
+        self.tell(f"Undone: {counted(files, 'file')}{names}")
 
     def _tell_notes(self) -> None:
         for note in self.work.notes():
