@@ -4,7 +4,7 @@
     ├── ConfigError     2    bad settings, usage or prompt; an agent that cannot be started
     ├── LockedError     2    another run holds this workspace
     ├── StateError      2    the state directory or the journal cannot be read or written
-    └── AbortedError  130    a person ended a dialogue
+    └── AbortedError  130    a person ended a dialogue, or a commit
 
 Anything else is a bug (exit 70). How a *run* ends is never an exception: that is a verdict.
 """
@@ -35,6 +35,6 @@ class StateError(RalphError):
 
 
 class AbortedError(RalphError):
-    """A person ended a dialogue with Ctrl+C or the end of input."""
+    """A person ended a dialogue with Ctrl+C or the end of input, or a commit by Ctrl+C twice."""
 
     reason = "interrupted"

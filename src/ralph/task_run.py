@@ -65,8 +65,8 @@ class TaskRun:
 
     def run(self) -> int:
         """Work until nothing is left, or a limit or a person ends it: the exit code that `ralph
-        tasks run` would have. RalphError, with `message` and `remedy`, for what it would refuse;
-        RuntimeError while another thread is in here."""
+        tasks run` would have. RalphError, with `message` and `remedy`, for what it would refuse, or
+        if it was cancelled twice within a commit; RuntimeError while another thread is in here."""
         from ralph.cli.backlog import plan_tasks
         from ralph.cli.loop import begin
         from ralph.cli.planning import Invocation

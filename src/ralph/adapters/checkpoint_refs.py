@@ -87,10 +87,9 @@ class BringBack:
         ]
         back = [name for name in wrong if self._bring_back(name, found)]
         if back:
-            self.work.note(
-                f"Brought back as they were: {listed([*_short(back)])}. What they had become is"
-                f" kept in {self._kept}/."
-            )
+            became = any(name in found for name in back)
+            kept = f". What they had become is kept in {self._kept}/" if became else ""
+            self.work.note(f"Brought back as they were: {listed([*_short(back)])}{kept}")
         self._bring_stash_back()
 
     @property
