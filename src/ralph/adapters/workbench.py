@@ -92,28 +92,17 @@ class Bench:
         part = ".0" if whole_task and state.turn is not None and state.turn.failed else ""
         saved = self.work.restore(to, f"cut-{state.iteration}{part}")
         if saved:
-<<<<<<< HEAD
             self._tell_gone(self.work.undone(to, saved)[1])
-=======
-            self._tell_undone(*self.work.undone(to, saved))
->>>>>>> wip-b
         self._tell_notes()
         if whole_task:
             self.work.settled()
         return saved
 
-<<<<<<< HEAD
     def _tell_gone(self, commits: tuple[str, ...]) -> None:
         """Commits leave the branch: whoever made one of them has to know."""
         if commits:
             number = counted(len(commits), "commit")
             self.tell(f"{number} left the branch with it: {listed(commits, 3)}")
-=======
-    def _tell_undone(self, files: int, commits: tuple[str, ...]) -> None:
-        """Commits leave the branch: whoever made one of them has to know."""
-        names = f", {counted(len(commits), 'commit')}: {listed(commits, 3)}" if commits else ""
-        self.tell(f"Undone: {counted(files, 'file')}{names}")
->>>>>>> wip-b
 
     def _tell_notes(self) -> None:
         for note in self.work.notes():
