@@ -4,145 +4,36 @@ Time goes on with every look at the clock: what is written twice must not depend
 """
 
 import json
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from checkpoint_support import git, new_repository, work_of
+from checkpoint_support import git
+from workbench_support import (
+    ACCEPT,
+    COMPLETE,
+    FAILED,
+    GO_ON,
+    KEY,
+    LIMIT,
+    QUESTION,
+    STOP,
+    Json,
+    Place,
+    place,
+)
 
-from ralph.adapters import append_log, task_file
-from ralph.adapters.append import append_line
-from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import evidence_file
-from ralph.adapters.notify import Notify
-from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_records import Records
-from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
-from ralph.core.claims import Claim
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.state import RunState
-from ralph.core.task import Assignment
-from ralph.core.turn import Ending, Turn
+from ralph.core.turn import Turn
 from ralph.core.value import replace
-from ralph.core.verdict import Accept, Continue, Feedback, Park, Reason, Stop, Verdict, Wait
+from ralph.core.verdict import Continue, Feedback, Park, Verdict, Wait
 from ralph.errors import ConfigError
 
-Json = dict[str, Any]
-COMPLETE = Turn(claims=(Claim("<promise>COMPLETE</promise>"),), cost_usd=0.5, seconds=2.0)
-FAILED = Turn(ending=Ending.CUT, exit_code=1, why="timed out")
-ACCEPT = Accept(("the agent says so",))
-LIMIT = Park("task limit: 10 iterations used up")
-QUESTION = Park("DECIDE: Which one?", asks=True)
-GO_ON = Continue((Feedback("Mend the tests."),))
-STOP = Stop(Reason.LIMIT, "the run's money is used up")
-KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
-
-
-class Clock:
-    """Every look at it is a second later."""
-
-    def __init__(self) -> None:
-        self.time = 1_769_860_800.0  # 2026-01-31T12:00:00Z
-
-    def __call__(self) -> float:
-        self.time += 1.0
-        return self.time
-
-
-class Place:
-    """A project with one task, and what is written in it."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.workspace = new_repository(tmp_path / "project")
-        self.told: list[str] = []
-        self.clock = Clock()
-        self.runs: dict[str, WorkTree] = {}
-        self.put(estimate=2, type="bug", tags=["parser"])
-
-    def put(self, **fields: object) -> None:
-        """Someone writes the task's line; the list has no other."""
-        task = {"id": "T-1", "title": "Sort", "createdAt": "2026-01-01T00:00:00.000Z", **fields}
-        path = self.workspace / ".ralph" / "tasks.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(task) + "\n")
-
-    def bench(self, run: str = "run-1", **more: Any) -> Bench:  # noqa: ANN401
-        """The bench of a run, as a process that begins now makes it."""
-        work = self.runs.get(run) or work_of(self.workspace, run)
-        self.runs[run] = work
-        file = TaskFile(str(self.workspace), self.clock)
-        command = "cat >> ../notified"
-        where = str(self.workspace)
-        project = str(self.workspace.parent)
-        return Bench(
-            file,
-            TaskWatch(file, work.run_dir, project),
-            work,
-            Records(where, run, self.told.append, self.clock),
-            Notify(command, (), where, os.environ, self.told.append),
-            work.run_dir,
-            "text",
-            self.clock,
-            self.told.append,
-            **more,
-        )
-
-    def begun(self, bench: Bench, iteration: int = 1, turn: Turn = COMPLETE) -> RunState:
-        """A turn of the task has begun, and ended so."""
-        here = bench.work.checkpoint().text()
-        state = RunState(
-            iteration=iteration,
-            task_iteration=iteration,
-            assignment=Assignment("T-1", "Sort"),
-            checkpoint=here,
-            task_checkpoint=here,
-            spent=Spent(iteration, 30.0, 1.25),
-            spent_before_task=Spent(0, 10.0, 0.25),
-        )
-        bench.take_up(state)
-        return replace(state, turn=turn)
-
-    def task(self) -> Json:
-        """The task as the file says now, without the times."""
-        record = TaskFile(str(self.workspace)).record("T-1") or {}
-        times = ("createdAt", "updatedAt", "completedAt")
-        return {name: held for name, held in record.items() if name not in times}
-
-    def lines(self, name: str) -> list[Json]:
-        """The objects of a file of records."""
-        path = self.workspace / ".ralph" / f"{name}.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def changes(self) -> list[str]:
-        """The changes of status that were recorded."""
-        progress = self.lines("progress")
-        return [f"{e['from']} -> {e['to']}" for e in progress if e["type"] == "status"]
-
-    def iterations(self) -> list[Json]:
-        return [entry for entry in self.lines("progress") if entry["type"] == "iteration"]
-
-    def notified(self) -> list[str]:
-        path = self.workspace.parent / "notified"
-        lines = path.read_text().splitlines() if path.exists() else ()
-        return [json.loads(line)["event"] for line in lines]
-
-    def files(self) -> dict[str, bytes]:
-        """All that is recorded, to the byte."""
-        return {path.name: path.read_bytes() for path in (self.workspace / ".ralph").iterdir()}
-
-    def write(self, name: str, text: str = "work\n") -> None:
-        (self.workspace / name).write_text(text)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
+__all__ = ["place"]
 
 # ------------------------------------------------------------------ taking up
 
@@ -365,165 +256,6 @@ def test_the_next_run_goes_on_with_what_was_saved(place: Place) -> None:
     assert (place.workspace / "new").read_text() == "work\n"
     assert place.told == ["What the run before had done is back: refs/ralph/run-1/cut-1"]
     assert "saved" not in place.task()
-
-
-# ------------------------------------------------------------------ killed in it
-
-
-class Killed(BaseException):
-    """The process is gone: nothing is tidied up."""
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, number: int, *, written: bool) -> list[bytes]:
-    """Be killed at that line, before or after it is written; all lines that came to it."""
-    seen: list[bytes] = []
-    really = append_line
-
-    def append(file: int, line: bytes, *, alone: bool) -> None:
-        seen.append(line)
-        if len(seen) == number and not written:
-            raise Killed
-        really(file, line, alone=alone)
-        if len(seen) == number:
-            raise Killed
-
-    for module in (task_file, append_log):
-        monkeypatch.setattr(module, "append_line", append)
-    return seen
-
-
-def result(place: Place) -> object:
-    """All that was written, without times."""
-    lessons = [{**lesson, "time": "", "seconds": 0} for lesson in place.lines("learning")]
-    progress = [{**entry, "time": ""} for entry in place.lines("progress")]
-    return place.task(), progress, lessons
-
-
-@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(
-    ("verdict", "retries", "lines"),
-    [(ACCEPT, 0, 4), (LIMIT, 0, 4), (QUESTION, 0, 4), (LIMIT, 1, 3), (GO_ON, 0, 1)],
-    ids=["accept", "park", "question", "retry", "continue"],
-)
-def test_who_is_killed_at_any_line_takes_the_step_again(
-    tmp_path: Path, verdict: Verdict, retries: int, lines: int, *, written: bool
-) -> None:
-    """ "Every method is idempotent for one iteration": nothing is missing, nothing is twice."""
-    results = []
-    for number in range(lines + 1):  # the last time nobody is killed
-        place = Place(tmp_path / str(number))
-        bench = place.bench(retries=retries)
-        state = place.begun(bench)
-        with pytest.MonkeyPatch.context() as patched, suppress(Killed):
-            seen = kill_at(patched, number + 1, written=written)
-            bench.record(state, verdict)
-        assert len(seen) == min(number + 1, lines)
-        place.bench(retries=retries).record(state, verdict)
-        results.append(result(place))
-    assert results == [results[-1]] * len(results)
-
-
-# ------------------------------------------------------------------ trying again
-
-
-def failed_try(place: Place, bench: Bench, iteration: int) -> Json:
-    """What is said of the task after one more try; the step is taken twice."""
-    state = replace(place.begun(bench, iteration), task_iteration=1, turn=Turn())
-    bench.record(state, LIMIT)
-    told = place.task()
-    before = place.files()
-    bench.record(state, LIMIT)
-    assert place.files() == before
-    return {name: held for name, held in told.items() if name in ("status", "reason", "tries")}
-
-
-def test_a_task_that_failed_is_tried_again_in_the_same_run(place: Place) -> None:
-    """`onFailure: retry`."""
-    bench = place.bench(retries=1)
-    first = failed_try(place, bench, 1)
-    assert first == {"status": "pending", "reason": LIMIT.why, "tries": ["run-1/T-1/1/try"]}
-    assert (place.notified(), place.lines("learning")) == ([], []), "nobody is needed yet"
-    assert failed_try(place, bench, 2)["status"] == "blocked"
-    assert set(place.notified()) == {"blocked"}
-    assert len(place.lines("learning")) == 1
-    there = ["pending -> in_progress", "in_progress -> pending"]
-    assert place.changes() == [*there, "pending -> in_progress", "in_progress -> blocked"]
-
-
-@pytest.mark.parametrize("retries", [0, 1, 3])
-def test_it_is_tried_as_often_as_was_asked_for(place: Place, retries: int) -> None:
-    bench = place.bench(retries=retries)
-    statuses = [failed_try(place, bench, n)["status"] for n in range(1, retries + 2)]
-    assert statuses == ["pending"] * retries + ["blocked"]
-
-
-def test_every_run_has_its_own_tries(place: Place) -> None:
-    bench = place.bench(retries=1)
-    assert [failed_try(place, bench, n)["status"] for n in (1, 2)] == ["pending", "blocked"]
-    TaskFile(str(place.workspace)).update("T-1", lambda _: {"status": "pending"})
-    second = failed_try(place, place.bench("run-2", retries=1), 1)
-    assert second == {"status": "pending", "reason": LIMIT.why, "tries": ["run-2/T-1/1/try"]}
-
-
-def test_a_question_is_not_tried_again(place: Place) -> None:
-    """Only an answer helps."""
-    bench = place.bench(retries=5)
-    bench.record(place.begun(bench, turn=Turn()), QUESTION)
-    assert (place.task()["status"], place.task()["question"]) == ("blocked", "Which one?")
-
-
-@pytest.mark.parametrize("tries", [7, "run-1/", [1, None], {"a": 1}, None])
-def test_odd_tries_in_the_file_are_none(place: Place, tries: object) -> None:
-    place.put(tries=tries)
-    assert failed_try(place, place.bench(retries=1), 1)["tries"] == ["run-1/T-1/1/try"]
-
-
-def test_a_task_that_is_done_remembers_no_tries(place: Place) -> None:
-    bench = place.bench(retries=1)
-    failed_try(place, bench, 1)
-    bench.record(place.begun(bench, 2), ACCEPT)
-    assert {"tries", "reason", "saved"}.isdisjoint(place.task())
-
-
-# ------------------------------------------------------------------ a person's word
-
-BY_A_PERSON: list[Json] = [
-    {"status": "cancelled"},
-    {"status": "review"},
-    {"status": "done"},
-    {"status": "blocked"},
-]
-
-
-@pytest.mark.parametrize("fields", BY_A_PERSON, ids=[row["status"] for row in BY_A_PERSON])
-@pytest.mark.parametrize("verdict", [ACCEPT, LIMIT, GO_ON, STOP], ids=lambda v: type(v).__name__)
-def test_a_persons_status_is_not_overwritten(place: Place, fields: Json, verdict: Verdict) -> None:
-    """Whoever settled the task while its turn went on has the last word."""
-    bench = place.bench()
-    state = place.begun(bench)
-    place.put(**fields)
-    line = place.files()["tasks.jsonl"]
-    bench.record(state, verdict)
-    bench.take_up(state)
-    assert place.files()["tasks.jsonl"] == line
-    assert place.changes() == ["pending -> in_progress"]
-    assert len(place.iterations()) == 1, "what the turn did is recorded all the same"
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"status": "done", "evidence": {"kind": "explicit"}},
-        {"status": "blocked", "reason": "task limit"},
-        {"status": "blocked", "question": "Which?"},
-        {"status": "pending"},
-        {},
-    ],
-)
-def test_what_a_run_wrote_it_writes_anew(place: Place, fields: Json) -> None:
-    place.put(**fields)
-    place.begun(place.bench())
-    assert place.task() == {"id": "T-1", "title": "Sort", "status": "in_progress"}
 
 
 # ------------------------------------------------------------------ the commit
