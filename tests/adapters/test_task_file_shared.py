@@ -237,19 +237,19 @@ def test_a_full_disk_leaves_the_file_as_it_was(workspace: Path, act: str, room: 
 
 
 def test_a_witness_hears_before_it_is_written(workspace: Path) -> None:
-    heard: list[tuple[str | None, str, bytes, int]] = []
+    heard: list[tuple[str, bytes, int]] = []
     path = path_of(workspace)
 
-    def witness(old: dict[str, Any], new: dict[str, Any], line: bytes) -> None:
-        heard.append((old.get("status"), new["status"], line, path.stat().st_size))
+    def witness(task: str, line: bytes) -> None:
+        heard.append((task, line, path.stat().st_size))
 
     file = TaskFile(str(workspace), witness=witness)
     added = file.add({"title": "x"})
     size = path.stat().st_size
     changed = file.update("T-001", lambda _: {"status": "done"})
     assert heard == [
-        (None, "pending", encoded(added), 0),
-        ("pending", "done", encoded(changed), size),
+        ("T-001", encoded(added), 0),
+        ("T-001", encoded(changed), size),
     ]
 
 

@@ -66,8 +66,8 @@ class List:
     def edit(self, task_id: str, **fields: object) -> None:
         """A person changes fields by `ralph tasks edit`, which leaves a note."""
 
-        def witness(_: Json, new: Json, line: bytes) -> None:
-            note(self.project, str(new["id"]), line)
+        def witness(task: str, line: bytes) -> None:
+            note(self.project, task, line)
 
         TaskFile(str(self.workspace), witness=witness).update(task_id, lambda _: fields)
 

@@ -254,7 +254,7 @@ def test_the_next_run_goes_on_with_what_was_saved(place: Place) -> None:
     second = place.bench("run-2")
     place.begun(second)
     assert (place.workspace / "new").read_text() == "work\n"
-    assert place.told == ["What the run before had done is back: refs/ralph/run-1/cut-1"]
+    assert place.told == ["What was done for T-1 before is back: refs/ralph/run-1/cut-1"]
     assert "saved" not in place.task()
 
 
@@ -336,7 +336,7 @@ def test_what_is_left_out_of_a_commit_is_told(place: Place) -> None:
     place.write("new")
     bench.record(state, ACCEPT)
     assert bench.commit(state)[0]
-    assert place.told == ["Not committed: mine (yours, or a repository of its own)"]
+    assert place.told == ["Not committed, since you had changed it before: mine"]
     assert "mine" in git(place.workspace, "status", "--porcelain")
 
 

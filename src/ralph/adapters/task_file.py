@@ -34,7 +34,7 @@ _TICK = 0.05  # seconds within which two changes may leave a file with the same 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 Change = Callable[[dict[str, Any]], Mapping[str, Any] | None]
-Witness = Callable[[dict[str, Any], dict[str, Any], bytes], None]
+Witness = Callable[[str, bytes], None]  # a task's id, and a line about it
 
 
 @value
@@ -50,15 +50,14 @@ class Listing:
 class TaskFile:
     """The task file of a workspace, kept in memory as long as nobody changes it.
 
-    `witness` hears of every line before it is written: the task as it was ({} for a new one), as it
-    will be, and the line without its end. If it raises, nothing is written.
+    `witness` hears of every line, without its end, before it is written. If it raises, nothing is.
     """
 
     def __init__(
         self,
         workspace: str,
         now: Callable[[], float] = time.time,
-        witness: Witness = lambda _, __, ___: None,
+        witness: Witness = lambda _task_id, _line: None,
     ) -> None:
         self.workspace = workspace
         self.path = os.path.join(workspace, NAME)
@@ -239,7 +238,7 @@ class TaskFile:
             raise ConfigError(f"this would be no task: {error}", remedy) from None
         if judge:
             self._refuse_strangers(old, task)
-        self._witness(old, new, line)
+        self._witness(task.id, line)
         append_line(file, line + b"\n", alone=True)
 
     def _refuse_strangers(self, old: dict[str, Any], task: Task) -> None:

@@ -143,6 +143,8 @@ class Bench:
             again = {"status": Status.PENDING.value, "tries": tries, "reason": why, **saved}
             self._change(state, again, why)
             return
+        if _is_a_persons(self.file.record(_task(state)) or {}):
+            return  # who settled it knows
         told = {"question": why.removeprefix(_DECIDE)} if park.asks else {"reason": why}
         self._change(state, {"status": Status.BLOCKED.value, **told, **saved}, why)
         self._learn(state, Status.BLOCKED, why, entry)
@@ -268,14 +270,13 @@ class Bench:
         assert since is not None, "a turn of a task begins with a checkpoint"
         self.file.compact()
         subject = f"{task}: {title}" if title else task
-        head = self.work.head()
         made, refusal = self.work.commit(subject, task, since)
         self._tell_notes()
         if refusal:
             return False, refusal
         self._tell_left_out(self.work.left_out())
         self.work.settled()
-        return True, subject if made != head else ""
+        return True, subject if made != since.head else ""
 
     def _tell_left_out(self, paths: tuple[str, ...]) -> None:
         inner = [path for path in paths if path.endswith("/")]

@@ -63,14 +63,14 @@ def refuse_agents(environ: Mapping[str, str], what: str) -> None:
 
 def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFile:
     """The task file of this directory. What a person writes is remembered, so that a run which is
-    under way does not take it for its agent's; of an agent's only a change of status."""
+    under way does not take it for its agent's."""
     workspace = current_directory()
 
-    def witness(old: dict[str, Any], new: dict[str, Any], line: bytes) -> None:
+    def witness(task_id: str, line: bytes) -> None:
         if is_agents(environ):
             return
         try:
-            note(project_dir(state_root(environ), workspace), str(new["id"]), line)
+            note(project_dir(state_root(environ), workspace), task_id, line)
         except StateError:
             if needs_note:
                 raise
