@@ -15,8 +15,9 @@ Examples:
   ralph tasks learn --type bug      only those of one type
   ralph tasks learn --json | jq .total.ratio.mean
 \b
-It reads .ralph/learning.jsonl. A task counts once, with all its tries; estimates are numbers of
-iterations, and only tasks that are done are held against theirs.
+It reads .ralph/learning.jsonl. A task counts once, with all its tries;
+estimates are iterations or a time (3, 2h), and only tasks that are done are
+held against theirs.
 """
 
 
