@@ -21,6 +21,7 @@ from ralph.core.turn import Turn
 from ralph.core.verdict import (
     Accept,
     Boundary,
+    Cause,
     Continue,
     Park,
     Reason,
@@ -198,7 +199,7 @@ def test_a_whole_run_of_the_engine(stage: Stage) -> None:
 NEAR = "<promise>complete</promise>"
 SAID = Turn(text=NEAR, claims=find_claims(NEAR))
 ODD: list[tuple[str, tuple[Fact, ...]]] = [
-    ("stalled", (judged(Park("3 iterations without any progress")),)),
+    ("stalled", (judged(Park("3 iterations without any progress", Cause.STALLED)),)),
     ("stalled", (judged(Stop(Reason.STALLED, "3 iterations without any progress")),)),
     ("protected", (judged(Continue(), findings=(Finding("protect", ".git/hooks: put back"),)),)),
     (
@@ -261,7 +262,9 @@ def test_a_hook_that_raises_is_told_once_and_the_others_are_called(stage: Stage)
     failing = Hooks(**dict.fromkeys(NAMES, fail))
     reader = stage.read_by(failing, stage.hooks, failing)
     for number in range(1, 6):
-        stage.play(*turn(number, Park("3 iterations without any progress")), reader=reader)
+        stage.play(
+            *turn(number, Park("3 iterations without any progress", Cause.STALLED)), reader=reader
+        )
     told = [line for line in stage.told if line.startswith("The hook")]
     why = "failed: ValueError: no [redacted] whatever. The run goes on."
     called = ["onTaskStart", "onIterationStart", "onAnomaly", "onIterationEnd", "onTaskEnd"]
@@ -296,7 +299,7 @@ def test_commands_get_json_on_standard_input(stage: Stage) -> None:
     reader = stage.read_by(commands(every, str(stage.workspace), os.environ, stage.told.append))
     stage.play(began(1), reader=reader)
     reader.on_events([ToolStart("1", "Read", "a.py")])
-    stall = Park("3 iterations without any progress")
+    stall = Park("3 iterations without any progress", Cause.STALLED)
     stage.play(*turn(1, stall)[1:], reader=reader)
     said = [json.loads(line) for line in (stage.workspace / "said.jsonl").read_text().splitlines()]
     about = {"task": {"id": "T-1"}, "iteration": 1}

@@ -20,14 +20,14 @@ from ralph.core.state import RunState
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Turn
 from ralph.core.value import replace
-from ralph.core.verdict import Accept, Continue, Feedback, Park, Reason, Stop
+from ralph.core.verdict import Accept, Cause, Continue, Feedback, Park, Reason, Stop
 
 Json = dict[str, Any]
 COMPLETE = Turn(claims=(Claim("<promise>COMPLETE</promise>"),), cost_usd=0.5, seconds=2.0)
 FAILED = Turn(ending=Ending.CUT, exit_code=1, why="timed out")
 ACCEPT = Accept(("the agent says so",))
 LIMIT = Park("task limit: 10 iterations used up")
-QUESTION = Park("DECIDE: Which one?", asks=True)
+QUESTION = Park("DECIDE: Which one?", Cause.QUESTION)
 GO_ON = Continue((Feedback("Mend the tests."),))
 STOP = Stop(Reason.LIMIT, "the run's money is used up")
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"

@@ -59,7 +59,7 @@ def test_what_is_odd_is_found_in_facts(fact: Fact, turn: Turn | None, found: lis
 
 
 def test_a_task_parked_for_want_of_progress_is_stalled() -> None:
-    """By the words of the rule itself."""
+    """By the rule itself."""
     state = RunState(stalls=2, snapshot=Snapshot("same"))
     case = replace(closing_case(state=state), snapshot=Snapshot("same"))
     verdict = Stalled(3, park=True)(case)

@@ -51,6 +51,7 @@ from ralph.core.turn import Turn
 from ralph.core.verdict import (
     Accept,
     Answer,
+    Cause,
     Continue,
     Cut,
     Feedback,
@@ -251,7 +252,7 @@ def test_who_asks_is_parked_or_blocks_the_run() -> None:
     """ADR 1: "`asks`: BLOCKED/DECIDE/question → Park in tasks, else blocked"."""
     case = closing(said("<promise>DECIDE: red or blue?</promise>"))
     assert Asks()(case) == Stop(Reason.BLOCKED, "DECIDE: red or blue?")
-    assert Asks(park=True)(case) == Park("DECIDE: red or blue?", asks=True)
+    assert Asks(park=True)(case) == Park("DECIDE: red or blue?", Cause.QUESTION)
     assert Asks()(closing()) is None
     assert Asks()(closing(replace(case.turn, exit_code=1))) is None
 
@@ -302,7 +303,7 @@ def test_turns_without_progress_end_the_run(
     state = replace(UNDER_WORK, stalls=stalls, snapshot=Snapshot("same"))
     case = replace(closing(state=state), snapshot=Snapshot(tree))
     assert Stalled(after)(case) == answer
-    assert not answer or Stalled(after, park=True)(case) == Park(answer.why)  # type: ignore[union-attr]
+    assert not answer or Stalled(after, park=True)(case) == Park(answer.why, Cause.STALLED)  # type: ignore[union-attr]
 
 
 def test_another_set_of_findings_is_progress_and_another_log_is_not() -> None:

@@ -29,6 +29,7 @@ from ralph.core.verdict import (
     Accept,
     Answer,
     Boundary,
+    Cause,
     Continue,
     Feedback,
     Park,
@@ -90,7 +91,7 @@ def test_open_tasks_that_wait_for_others_are_named_with_these() -> None:
     ("last", "why"),
     [
         (Park("task limit"), "a is blocked: task limit (onFailure: stop)"),
-        (Park("DECIDE: what?", asks=True), None),
+        (Park("DECIDE: what?", Cause.QUESTION), None),
         (Accept(("x",)), None),
     ],
 )
@@ -142,8 +143,8 @@ def test_a_check_of_the_task_proves_it_done(case: Case, answer: Answer | None) -
     [
         (Status.IN_PROGRESS, None),
         (Status.DONE, Accept(("a person called it done",))),
-        (Status.CANCELLED, Park("a person made it cancelled")),
-        (Status.REVIEW, Park("a person made it review")),
+        (Status.CANCELLED, Park("a person made it cancelled", Cause.PERSON)),
+        (Status.REVIEW, Park("a person made it review", Cause.PERSON)),
     ],
 )
 def test_a_person_may_settle_a_task_under_work(status: Status, answer: Answer | None) -> None:

@@ -21,7 +21,7 @@ from ralph.core.state import RunState
 from ralph.core.task import Status
 from ralph.core.turn import Turn
 from ralph.core.value import value
-from ralph.core.verdict import Accept, Park, Stop, Verdict
+from ralph.core.verdict import Accept, Cause, Park, Stop, Verdict
 from ralph.core.words import counted, listed
 from ralph.errors import RalphError
 
@@ -139,16 +139,17 @@ class Bench:
         why = redact(park.why)[:_LONGEST]
         tries = self._tries(state)
         saved = {"saved": entry["saved"]} if "saved" in entry else {}
-        if not park.asks and len(tries) <= self.retries:
+        if park.cause is Cause.PERSON:
+            return  # who settled it knows
+        if park.failed and len(tries) <= self.retries:
             again = {"status": Status.PENDING.value, "tries": tries, "reason": why, **saved}
             self._change(state, again, why)
             return
-        if _is_a_persons(self.file.record(_task(state)) or {}):
-            return  # who settled it knows
-        told = {"question": why.removeprefix(_DECIDE)} if park.asks else {"reason": why}
+        asks = park.cause is Cause.QUESTION
+        told = {"question": why.removeprefix(_DECIDE)} if asks else {"reason": why}
         self._change(state, {"status": Status.BLOCKED.value, **told, **saved}, why)
         self._learn(state, Status.BLOCKED, why, entry)
-        event = "question" if park.asks else "blocked"
+        event = "question" if asks else "blocked"
         self.notify.send(
             {
                 "event": event,

@@ -6,10 +6,9 @@ from ralph.core.claims import CompleteClaim
 from ralph.core.facts import Decided, Fact, Step
 from ralph.core.state import RunState
 from ralph.core.value import value
-from ralph.core.verdict import Boundary, Park, Reason, Stop, Verdict
+from ralph.core.verdict import Boundary, Cause, Park, Reason, Stop, Verdict
 
 TASK_FILE = "tasks.jsonl"  # the key of the step that undoes an agent's edits of it
-_STALLED = "without any progress"
 _TOO_MUCH = 2  # times the mean
 
 
@@ -49,7 +48,7 @@ def _stalled(verdict: Verdict) -> Iterator[Anomaly]:
     match verdict:
         case Stop(reason=Reason.STALLED, why=why):
             yield Anomaly("stalled", why)
-        case Park(why=why) if why.endswith(_STALLED):
+        case Park(why=why, cause=Cause.STALLED):
             yield Anomaly("stalled", why)
         case _:
             return

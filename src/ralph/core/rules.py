@@ -19,6 +19,7 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
     Answer,
+    Cause,
     Continue,
     Cut,
     Feedback,
@@ -279,7 +280,7 @@ class Asks:
         question = None if case.turn.failed else asked(case.turn)
         if question is None:
             return None
-        return Park(question, asks=True) if self.park else Stop(Reason.BLOCKED, question)
+        return Park(question, Cause.QUESTION) if self.park else Stop(Reason.BLOCKED, question)
 
 
 @value
@@ -326,7 +327,7 @@ class Stalled:
         if not self.after or count < self.after:
             return None
         why = f"{count} iterations without any progress"
-        return Park(why) if self.park else Stop(Reason.STALLED, why)
+        return Park(why, Cause.STALLED) if self.park else Stop(Reason.STALLED, why)
 
 
 @value

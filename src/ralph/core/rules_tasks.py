@@ -6,7 +6,7 @@ from ralph.core.limits import Limits, Spent, exceeded, left
 from ralph.core.select import blockers, next_task
 from ralph.core.task import Status, Task
 from ralph.core.value import value
-from ralph.core.verdict import Accept, Answer, Cut, Park, Reason, Stop
+from ralph.core.verdict import Accept, Answer, Cause, Cut, Park, Reason, Stop
 from ralph.core.words import counted, duration, listed
 
 CHECK = "completion"  # the gate that checks what a task itself names
@@ -55,7 +55,7 @@ class Halt:
 
     def __call__(self, case: Case) -> Answer | None:
         last, assignment = case.state.verdict, case.state.assignment
-        if not isinstance(last, Park) or last.asks or assignment is None:
+        if not isinstance(last, Park) or not last.failed or assignment is None:
             return None
         return Stop(Reason.BLOCKED, f"{assignment.task} is blocked: {last.why} (onFailure: stop)")
 
@@ -114,7 +114,7 @@ def withdrawn(case: Case) -> Answer | None:
         return None
     if status is Status.DONE:
         return Accept(("a person called it done",))
-    return Park(f"a person made it {status}")
+    return Park(f"a person made it {status}", Cause.PERSON)
 
 
 @value

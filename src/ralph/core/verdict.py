@@ -82,12 +82,26 @@ class Accept:
     evidence: tuple[str, ...]
 
 
+class Cause(StrEnum):
+    """Why a task is left to a person."""
+
+    LIMIT = "limit"
+    STALLED = "stalled"
+    QUESTION = "question"  # the agent wants an answer
+    PERSON = "person"  # somebody has settled it already
+
+
 @value
 class Park:
-    """Leave this task to a person and go on with the next. `asks`: the agent wants an answer."""
+    """Leave this task to a person and go on with the next."""
 
     why: str
-    asks: bool = False
+    cause: Cause = Cause.LIMIT
+
+    @property
+    def failed(self) -> bool:
+        """The task was given up, though nobody was asked and nobody asked for it."""
+        return self.cause in (Cause.LIMIT, Cause.STALLED)
 
 
 @value

@@ -24,6 +24,7 @@ from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
     Accept,
     Boundary,
+    Cause,
     Continue,
     Park,
     Placement,
@@ -43,6 +44,12 @@ from ralph.ui.words import coming_time, money
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80
 _SCM = "scm:"
+_PARKED = {
+    Cause.LIMIT: "is blocked",
+    Cause.STALLED: "is blocked",
+    Cause.QUESTION: "waits for you",
+    Cause.PERSON: "is left alone",
+}
 _OF_A_TASK = {
     "commit": "Committed",
     "restore": "The task's changes are undone",
@@ -325,10 +332,9 @@ def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[
     match verdict:
         case Stop():
             yield from closing_lines(verdict, after, briefing)
-        case Park(why=why, asks=asks):
+        case Park(why=why, cause=cause):
             task = after.assignment.task if after.assignment else "The task"
-            how = "waits for you" if asks else "is blocked"
-            yield Line(f"{task} {how}: {one_line(why)}", Tone.NOTICE)
+            yield Line(f"{task} {_PARKED[cause]}: {one_line(why)}", Tone.NOTICE)
         case _:
             return
 
