@@ -149,6 +149,15 @@ def waiting(verdict: Wait | Continue, turn: Turn = LIMITED) -> Watched:
     return Watched(BEGAN, Ended(NOW, turn), decided, Settled(NOW, verdict))
 
 
+def test_of_a_backlog_the_task_is_named_with_its_own_iteration() -> None:
+    """B §Real-time: current task, current iteration."""
+    briefing = Briefing(iterations=10, tasks=True)
+    state = fold(NEW, Began(NOW, 7, Assignment("T-3", "Sort")))
+    assert (briefing.where(NEW), briefing.where(state)) == ("", "T-3 1/10")
+    own = fold(NEW, Began(NOW, 7, Assignment("T-3", "Sort", most=2)))
+    assert briefing.where(own) == "T-3 1/2"
+
+
 def test_a_rate_limit_counts_down() -> None:
     run = waiting(Wait(NOW + 751, "Too many"))
     assert run.words() == "rate limited: 12m31s left, until 22:25:51"

@@ -116,7 +116,7 @@ class Activity:
             found = self._stopping(found, own, asked)
         if spent := state.spent.dollars + self._cost:
             found = replace(found, more=(*found.more, money(spent)))
-        which = self._briefing.which(state.iteration) if state.iteration else ""
+        which = self._briefing.where(state)
         return replace(found, which=which)
 
     def _do(

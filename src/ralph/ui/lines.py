@@ -1,6 +1,8 @@
 """What Ralph's own lines are made of, and what they must be told about a run."""
 
+from ralph.core.state import RunState
 from ralph.core.value import value
+from ralph.ui.clean import one_line
 from ralph.ui.style import Tone
 
 
@@ -34,6 +36,15 @@ class Briefing:
     def announces(self, gate: str) -> bool:
         """Whether this gate is a command people wait for, and want to see start and end."""
         return gate in self.guardrails
+
+    def where(self, state: RunState) -> str:
+        """Which iteration it is, and of a backlog, of which task: `T-3 1/10`."""
+        if not self.tasks:
+            return self.which(state.iteration) if state.iteration else ""
+        if state.assignment is None or not state.task_iteration:
+            return ""
+        number = self.which(state.task_iteration, state.assignment.most)
+        return f"{one_line(state.assignment.task)} {number}"
 
     def which(self, iteration: int, most: int | None = None) -> str:
         """H §Verbose Output: `1/10`; a task may have a limit of its own."""
