@@ -336,8 +336,10 @@ def test_what_is_left_out_of_a_commit_is_told(place: Place) -> None:
     place.write("new")
     bench.record(state, ACCEPT)
     assert bench.commit(state)[0]
-    assert place.told == ["Not committed, since you had changed it before: mine"]
+    ref = "refs/ralph/run-1/left-1"
+    assert place.told == [f"Yours, and as before the task: mine. What stood there: git show {ref}"]
     assert "mine" in git(place.workspace, "status", "--porcelain")
+    assert (place.workspace / "mine").read_text() == "a person's\n"
 
 
 # ------------------------------------------------------------------ undoing, and the end

@@ -2,6 +2,7 @@
 
 import subprocess
 
+import pytest
 from backlog_support import COMPLETE, Project, project
 from run_support import Running, assert_clear, ralph
 
@@ -99,3 +100,26 @@ def test_a_commit_with_our_words_leaves_nothing_over(project: Project) -> None:
     runs = project.git("log", "-2", "--format=%(trailers:key=Ralph-Run,valueonly)").split()
     assert runs[0] == runs[1]
     assert project.dirt() == []
+
+
+@pytest.mark.parametrize(
+    "deed",
+    ["echo other > README; rm mine; echo 2 >> staged", "git checkout -q .; git clean -fq", "true"],
+)
+def test_a_persons_files_are_as_before_when_a_task_is_done(project: Project, deed: str) -> None:
+    """ "`--allow-dirty`, which restores it exactly"."""
+    (project.path / "README").write_text("half done\n")
+    (project.path / "mine").write_text("hours of work\n")
+    (project.path / "staged").write_text("one\n")
+    project.git("add", "staged")
+    before = project.git("status", "--porcelain=v2")
+    project.tasks(A)
+    done = project.run(f"{deed}; echo n > new; {COMPLETE}", "--allow-dirty")
+    assert_clear(done, 0)
+    after = project.git("status", "--porcelain=v2")
+    assert [line for line in after.splitlines() if ".ralph" not in line] == before.splitlines()
+    assert (project.path / "README").read_text() == "half done\n"
+    assert (project.path / "mine").read_text() == "hours of work\n"
+    assert (project.path / "staged").read_text() == "one\n"
+    assert ("left-1" in project.kept()) is (deed != "true")
+    assert "new" in project.git("show", "--name-only", "--format=", "HEAD").split()

@@ -6,6 +6,8 @@ import pytest
 from backlog_support import COMPLETE, Project, project
 from run_support import Running, assert_clear, ralph
 
+from ralph.testing.sandbox_stage import overlay_is_usable
+
 __all__ = ["project"]
 
 A = {"id": "A", "title": "The first"}
@@ -43,6 +45,22 @@ def test_a_task_whose_check_passes_is_done_whatever_the_agent_asks(project: Proj
     assert project.task("A")["status"] == "done"
 
 
+@pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
+def test_in_a_sandbox_a_persons_editor_is_known_for_what_it_is(project: Project) -> None:
+    """ "a task file edited by ... a person while the run goes on"."""
+    project.tasks({**A, "description": "old"}, {"id": "C", "title": "other"})
+    path = project.path / ".ralph" / "tasks.jsonl"
+    agent = project.agent(f"touch begun; sleep 2; touch $id; {COMPLETE}".replace("$NOTES", "."))
+    running = Running(project.path, "tasks", "run", "--agent", agent)
+    running.await_that(lambda: "Iteration 1" in running.err())
+    check = '"title": "other", "completion": {"type": "test_passing", "command": "test -f C"}'
+    path.write_text(path.read_text().replace('"title": "other"', check))
+    done = running.end()
+    assert_clear(done, 0)
+    assert "put back" not in done.err
+    assert project.task("C")["evidence"]["kind"] == "test_passing"
+
+
 def test_an_agent_may_add_tasks(project: Project) -> None:
     project.tasks(A)
     more = """[ $id = A ] && echo '{"id": "N", "title": "found"}' >> .ralph/tasks.jsonl"""
@@ -74,6 +92,17 @@ def test_a_script_that_validates_is_not_the_agents_to_change(project: Project) -
     assert_clear(project.run(script), 0, "Protected path check.sh was changed")
     assert project.turns("A") == 2
     assert project.task("A")["evidence"]["artifacts"] == ["a"]
+
+
+def test_what_a_script_that_validates_leads_to_is_protected_too(project: Project) -> None:
+    project.tasks({**A, "completion": {"type": "validate", "script": "check.sh"}})
+    (project.path / "real.sh").write_text("test -f a\n")
+    (project.path / "check.sh").symlink_to("real.sh")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "check")
+    script = f"[ $n = 1 ] && echo true > real.sh || touch a; {COMPLETE}"
+    assert_clear(project.run(script), 0, "Protected path real.sh was changed")
+    assert project.turns("A") == 2
 
 
 def test_a_script_that_a_task_makes_is_its_own_until_it_is_done(project: Project) -> None:

@@ -20,6 +20,7 @@ from ralph.adapters.checkpoint_ignored import put_back
 from ralph.adapters.checkpoint_refs import BringBack
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_look import Seen, is_among
+from ralph.adapters.git_work import Repository
 from ralph.core.value import value
 from ralph.core.words import listed
 from ralph.errors import StateError
@@ -153,11 +154,7 @@ class Restore:
         return self._repository.ask(*words) == old
 
     def _differing(self, tree: str, to: str = "") -> list[Entry]:
-        if tree == (to or self._to.tree):
-            return []
-        words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to or self._to.tree)
-        parts = os.fsdecode(self._repository.ask(*words)).split("\0")[:-1]
-        return [_entry(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        return differing(self._repository, tree, to or self._to.tree)
 
     def _new_rules(self, seen: Seen) -> list[str]:
         """Rules that hide themselves, new in a directory of the work: they would hide more."""
@@ -299,6 +296,15 @@ class Restore:
             aside = self._files.aside
             stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
             self._work.note(f"Put back, though git ignores it: {listed(back)}{stood}")
+
+
+def differing(repository: Repository, tree: str, to: str) -> list[Entry]:
+    """The paths in which two trees differ."""
+    if tree == to:
+        return []
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to)
+    parts = os.fsdecode(repository.ask(*words)).split("\0")[:-1]
+    return [_entry(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _entry(fields: str, path: str) -> Entry:

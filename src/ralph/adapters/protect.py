@@ -26,14 +26,15 @@ class Protector:
     def __init__(self, workspace: str, patterns: Iterable[str], store: str) -> None:
         self._workspace = workspace
         self.patterns = tuple(patterns)
-        self.patterns += tuple(glob.escape(path) for path in self._behind_links())
+        self.patterns += tuple(glob.escape(path) for path in self._behind_links(self.patterns))
         self._own = self.patterns
         self._store = store
         self._known: dict[str, tuple[Entry, str]] = {}
 
     def protect_also(self, paths: Iterable[str]) -> None:
         """These files too, instead of those that were named here before."""
-        self.patterns = (*self._own, *map(glob.escape, paths))
+        own = tuple(map(glob.escape, paths))
+        self.patterns = (*self._own, *own, *map(glob.escape, self._behind_links(own)))
 
     def digests(self) -> tuple[tuple[str, str], ...]:
         """(path, digest) of every protected file, sorted."""
@@ -85,10 +86,10 @@ class Protector:
                 elif os.path.lexists(full):
                     yield os.path.normpath(path)
 
-    def _behind_links(self) -> Iterator[str]:
+    def _behind_links(self, patterns: tuple[str, ...]) -> Iterator[str]:
         """What protected links lead to in the workspace; asked before any agent can make one."""
         home = os.path.realpath(self._workspace)
-        paths = (p for pattern in self.patterns for p in self._matches(pattern))
+        paths = (p for pattern in patterns for p in self._matches(pattern))
         for full in (os.path.join(self._workspace, path) for path in paths):
             real = os.path.realpath(full)
             if os.path.islink(full) and real.startswith(os.path.join(home, "")):

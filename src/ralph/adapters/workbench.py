@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint_yours import give_back
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
 from ralph.adapters.kept_work import bring_back
 from ralph.adapters.notify import Notify
@@ -81,6 +82,9 @@ class Bench:
         landed = state.landed
         if landed is not None and any(text.startswith(f"{NAME}: ") for text in landed.spared):
             self.watch.take_in(os.path.join(landed.saved, NAME))
+        touched = landed is not None and NAME in landed.ours and not state.cut_off
+        if self.layered and not touched:
+            return ""  # whoever edited the list, it was not the turn
         return self.watch.undo(_task(state), state.iteration)
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
@@ -276,14 +280,19 @@ class Bench:
         if refusal:
             return False, refusal
         self._tell_left_out(self.work.left_out())
+        self._give_back(since, state.iteration)
         self.work.settled()
         return True, subject if made != since.head else ""
 
+    def _give_back(self, since: Checkpoint, iteration: int) -> None:
+        """What a person had not committed is as it was when the task began."""
+        ref, paths = give_back(self.work, since, f"left-{iteration}")
+        if ref:
+            names = listed(paths)
+            self.tell(f"Yours, and as before the task: {names}. What stood there: git show {ref}")
+
     def _tell_left_out(self, paths: tuple[str, ...]) -> None:
         inner = [path for path in paths if path.endswith("/")]
-        persons = [path for path in paths if path not in inner]
-        if persons:
-            self.tell(f"Not committed, since you had changed it before: {listed(persons)}")
         if inner:
             self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
 

@@ -73,6 +73,7 @@ class Landed:
     spared: tuple[str, ...] = ()  # what could not be applied, and why
     saved: str = ""  # where to find what is not in the project
     refused: tuple[str, ...] = ()  # hosts that it wanted to call, and might not
+    ours: tuple[str, ...] = ()  # of Ralph's own files, those that it changed
 
 
 @value

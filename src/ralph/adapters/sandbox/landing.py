@@ -172,6 +172,7 @@ def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -
         spared=tuple(f"{_shown(spared.path)}: {spared.why}" for spared in missing),
         saved=kept.saved,
         refused=refused,
+        ours=tuple(path for path in kept.applied if path.startswith(".ralph/")),
     )
 
 
