@@ -217,6 +217,15 @@ def test_what_cannot_work_is_refused_before_the_first_turn(
     assert project.turns("A") == 0
 
 
+def test_a_file_of_the_project_is_not_taken_for_ours(project: Project) -> None:
+    """A run keeps a `git.json` in its own directory."""
+    (project.path / "git.json").write_text("[]")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "json")
+    project.tasks(A)
+    assert_clear(project.run(f"touch a; {COMPLETE}"), 0)
+
+
 def test_no_tasks_at_all(project: Project) -> None:
     assert_clear(project.run(COMPLETE), 2, "there are no tasks here", "ralph tasks add")
     project.tasks()

@@ -171,15 +171,14 @@ def _refuse_unusable(plan: Plan) -> None:
             raise ConfigError(f"there are no tasks here: {where} is not there", _NO_TASKS)
     if backlog.task is not None and listing.backlog.get(backlog.task) is None:
         raise backlog.file.refusal(backlog.task)
-    notify = plan.settings.notify
-    problem = notify_problem(notify.urls)
+    problem = notify_problem(plan.settings.notify.urls)
     if problem is not None:
         raise problem
 
 
 def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
     """A person's work that is not committed could not be told from a task's."""
-    work = WorkTree(plan.workspace, plan.environ, "")
+    work = WorkTree(plan.workspace, plan.environ, os.path.join(plan.project, "runs", "none-yet"))
     work.check()
     dirty = work.dirty()
     if dirty and not allowed:
