@@ -244,6 +244,32 @@ def test_what_was_committed_before_stays_on_the_branch(
     assert project.git("symbolic-ref", "HEAD").strip() == "refs/heads/main"
 
 
+def test_a_merge_that_is_not_ended_is_no_work_done(project: Project) -> None:
+    """Git itself refuses to commit conflicts."""
+    for branch, text in (("other", "o"), ("main", "m")):
+        project.git("checkout", "-q", "-B", branch, "HEAD" if branch == "other" else "HEAD~1")
+        (project.path / "README").write_text(text)
+        project.git("commit", "-qam", text)
+    project.tasks(A)
+    done = project.run(f"git merge -q other; {COMPLETE}", "--max-iterations", "1")
+    assert_clear(done, 3, "history: Git is in the middle of a merge")
+    assert (project.path / "README").read_text() == "m"
+    assert project.dirt() == []
+
+
+def test_a_persons_files_do_not_come_back_with_the_saved_work(project: Project) -> None:
+    (project.path / "mine").write_text("secret")
+    project.tasks(A)
+    ask = 'echo "<promise>DECIDE: red or blue?</promise>"'
+    script = f"echo $n >> work; [ $n = 1 ] && {ask} || {COMPLETE}"
+    assert project.run(script, "--allow-dirty").code == 3
+    (project.path / "mine").unlink()
+    assert ralph("tasks", "answer", "A", "blue").code == 0
+    assert_clear(project.run(script), 0, "Not brought back")
+    assert "mine" not in project.git("show", "--name-only", "--format=", "HEAD").split()
+    assert not (project.path / "mine").exists()
+
+
 def test_hooks_and_notifications_are_told_as_json(project: Project) -> None:
     """ "commands in settings (JSON on stdin); a failing hook never ends the run"."""
     said = f"cat >> {project.notes}/said"

@@ -104,6 +104,8 @@ HISTORIES = [
             refusals={1: "lint: 1 error"}),
     History("refused again and again", (A, B), (COMPLETE,), "a a b", "Accept Accept Accept", 3,
             task_limits=Limits(iterations=2), refusals={1: "no", 2: "nor so"}),
+    History("refused in other words", (A, B), (COMPLETE,), "a a a", "Accept Accept Accept", 3,
+            refusals={1: "no", 2: "nor so", 3: "never"}),
     History("refused for ever", (A, B), (COMPLETE,), "a a", "Accept Accept", 3,
             refusals={1: "no", 2: "no"}),
 ]  # fmt: skip

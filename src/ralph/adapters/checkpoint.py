@@ -155,6 +155,11 @@ class WorkTree:
         """The commit that HEAD is at; "" if there is none."""
         return self.repository.resolve("HEAD") or ""
 
+    def under_way(self) -> str:
+        """What git is in the middle of, such as a merge with conflicts; "" if nothing."""
+        found = git_state.under_way(self.repository.place.git_dir)
+        return ", ".join(operation.name for operation in found)
+
     def holds(self, commit: str) -> bool:
         """Whether a commit is part of what HEAD is at."""
         return self.repository.run("merge-base", "--is-ancestor", commit, "HEAD").code == 0

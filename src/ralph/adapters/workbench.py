@@ -61,11 +61,19 @@ class Bench:
         record = self.file.record(_task(state)) or {}
         saved = record.get("saved")
         going = record.get("status") == Status.IN_PROGRESS or record.get("answers")
-        going = going and state.task_iteration == 1
-        if not going or not saved or state.again or not bring_back(self.work, saved):
+        if not going or not saved or state.task_iteration > 1 or state.again or state.cut_off:
+            return {}
+        if record.get("savedBeside") or not bring_back(self.work, saved):
+            self.tell(f"Not brought back, since the project is another by now: {saved}")
             return {}
         self.tell(f"What was done for {_task(state)} before is back: {saved}")
         return {"saved": None}
+
+    def _kept(self, saved: str) -> dict[str, Any]:
+        """Where the work of a try is. With a person's uncommitted files it is not to come back."""
+        if not saved:
+            return {}
+        return {"saved": saved, "savedBeside": True if self.work.persons_paths else None}
 
     def _clear_up(self, state: RunState) -> str:
         """Discard what a turn that was cut off has left, if only that can have come since."""
@@ -124,7 +132,7 @@ class Bench:
             case Park():
                 self._park(state, verdict, entry)
             case _:  # the next iteration, or the next run, goes on with it
-                kept = {"saved": saved} if saved and isinstance(verdict, Stop) else {}
+                kept = self._kept(saved) if isinstance(verdict, Stop) else {}
                 going = {"status": Status.IN_PROGRESS.value, **kept}
                 self._change(state, going, entry["reason"])
 
@@ -133,8 +141,7 @@ class Bench:
             "status": Status.DONE.value,
             "completedAt": iso(datetime.fromtimestamp(self.now(), UTC)),
             "evidence": entry["evidence"],
-            "saved": None,
-            "tries": None,
+            **dict.fromkeys(("saved", "savedBeside", "tries")),
         }
         self._change(state, done, entry["reason"])
         self._learn(state, Status.DONE, "", entry)
@@ -142,7 +149,7 @@ class Bench:
     def _park(self, state: RunState, park: Park, entry: dict[str, Any]) -> None:
         why = redact(park.why)[:_LONGEST]
         tries = self._tries(state)
-        saved = {"saved": entry["saved"]} if "saved" in entry else {}
+        saved = self._kept(entry.get("saved", ""))
         if park.cause is Cause.PERSON:
             return  # who settled it knows
         if park.failed and len(tries) <= self.retries:

@@ -74,6 +74,7 @@ class RunState:
     failures: int = 0  # failed turns in a row
     stalls: int = 0  # turns without progress in a row
     holds: int = 0  # times this session was held back from ending
+    refusals: int = 0  # commits in a row that were refused
     waits: int = 0  # waits in a row
     waited: float = 0.0  # seconds waited, in all; pauses aside
     wake: float | None = None  # when to go on
@@ -145,6 +146,7 @@ def _after(state: RunState, fact: Fact) -> RunState:
             return replace(
                 state,
                 steps=(*state.steps, fact),
+                refusals=_refusals(state, fact),
                 spent=replace(
                     state.spent,
                     dollars=state.spent.dollars + (fact.cost_usd or 0.0),
@@ -307,6 +309,12 @@ def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
         findings=fact.findings or state.findings,
         feedback=tuple(dict.fromkeys((*state.feedback, *told))),
     )
+
+
+def _refusals(state: RunState, step: Step) -> int:
+    if step.key != "commit":
+        return state.refusals
+    return 0 if step.ok else state.refusals + 1
 
 
 def _settled(state: RunState, verdict: Verdict) -> RunState:

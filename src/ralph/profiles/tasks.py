@@ -62,6 +62,7 @@ from ralph.profiles.shared import Patience, allowance, watching
 
 DISCARDED = "The changes of the failed iteration were discarded: the files are as before it."
 TASK_LIMITS = Limits(iterations=10, seconds=1800.0, dollars=5.0)  # B §Per-Task Limits
+_MOST_REFUSALS = 3  # of commits in a row
 RUN_LIMITS = Limits(seconds=14_400.0, dollars=50.0)  # B §Global Limits
 
 
@@ -311,11 +312,12 @@ class Settle:
         yield Settled(ports.clock.now(), verdict)
 
     def _after_refusal(self, ports: Ports, state: RunState, refusal: str) -> Verdict:
-        """The agent is told, once: what it cannot mend will refuse every other task too."""
+        """The agent is told: what it cannot mend will refuse every other task too."""
+        in_a_row = state.refusals + (state.step("commit") is None)
         told = Feedback(f"The commit was refused:\n{refusal}")
         last = (refusal.strip().splitlines() or ["no reason given"])[-1]
         why = f"the commit was refused: {last}"
-        if told in state.feedback:
+        if told in state.feedback or in_a_row >= _MOST_REFUSALS:
             return Stop(Reason.BLOCKED, why)
         parked = self.limit(survey(ports, state, Boundary.CLOSING))
         return Continue((told,)) if parked is None else Park(f"{parked.why}; {why}")
