@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ralph.adapters.task_file import Listing, TaskFile
 from ralph.adapters.task_lines import Lines
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, Spent
 from ralph.core.task import Status, Task
 
 GOOD = b'{"id":"good"}'
@@ -289,3 +289,19 @@ def test_unknown_fields_are_kept_for_ever(workspace: Path) -> None:
     assert record is not None
     assert {name: record[name] for name in odd} == odd
     assert "title" not in record
+
+
+@pytest.mark.parametrize(
+    ("status", "spent", "used"),
+    [
+        ("in_progress", {"a": {"iterations": 2, "seconds": 5, "cost": 0.5}}, Spent(2, 5.0, 0.5)),
+        ("in_progress", {"a": {"iterations": 2}, "b": {"iterations": 1}}, Spent(3)),
+        ("in_progress", {"a": 3, "b": {"iterations": "many", "seconds": -4}}, Spent()),
+        ("pending", {"a": {"iterations": 2}}, Spent()),
+    ],
+)  # fmt: skip
+def test_what_runs_before_have_used_counts_for_a_task_under_way(
+    workspace: Path, status: str, spent: object, used: Spent
+) -> None:
+    listing = file_of(workspace, {"id": "a", "status": status, "spent": spent}).read()
+    assert listing.backlog.tasks[0].used == used

@@ -97,6 +97,7 @@ def test_a_layered_sandbox_leaves_nothing_to_undo(place: Place) -> None:
 
 # ------------------------------------------------------------------ recording
 
+USED = {"iterations": 1, "seconds": 20.0, "cost": 1.0}
 RECORDED: list[tuple[str, Turn, Verdict, Json, str, list[str]]] = [
     ("accept", COMPLETE, ACCEPT, {"status": "done"}, "complete", []),
     (
@@ -117,7 +118,7 @@ RECORDED: list[tuple[str, Turn, Verdict, Json, str, list[str]]] = [
     ),
     ("continue", Turn(), GO_ON, {"status": "in_progress"}, "continue", []),
     ("failed", FAILED, GO_ON, {"status": "in_progress"}, "failed", []),
-    ("stop", Turn(), STOP, {"status": "in_progress"}, "continue", []),
+    ("stop", Turn(), STOP, {"status": "in_progress", "spent": {"run-1": USED}}, "continue", []),
     ("wait", Turn(), Wait(0.0, "an empty answer"), {"status": "in_progress"}, "waiting", []),
 ]
 

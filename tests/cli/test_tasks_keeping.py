@@ -200,6 +200,22 @@ def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Pr
     assert "saved" not in project.task("A")
 
 
+def test_a_tasks_limits_go_on_in_the_next_run(project: Project) -> None:
+    """A nightly run with a limit of its own must not pay for the same task without end."""
+    project.tasks({**A, "limits": {"maxIterations": 3}}, {"id": "C", "title": "other"})
+    project.settings(failAfter=1)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "settings")
+    assert project.run("echo $n >> a; exit 1").code == 5
+    assert project.run("echo $n >> a; exit 1").code == 5
+    done = project.run(f"[ $id = A ] || {COMPLETE}; touch $id")
+    assert_clear(
+        done, 3, "Iteration 3/3 starting", "A is blocked: task limit: 3 iterations used up"
+    )
+    assert "Iteration 3 of 3" in project.prompt("A", 3)
+    assert "spent" not in project.task("A")
+
+
 def test_what_the_run_before_left_is_only_named_if_the_project_has_changed(
     project: Project,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ralph.core import completion
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, Spent
 from ralph.core.task import Status, Task
 from ralph.core.value import value
 from ralph.errors import ConfigError
@@ -22,6 +22,7 @@ LARGEST_LINE = 4 << 20  # bytes
 _LONGEST_ID = 200
 _BOM = b"\xef\xbb\xbf"
 _NO_LIMITS = Limits()
+_UNUSED = Spent()
 _TEXTS = (
     *("title", "description", "type", "createdAt", "updatedAt", "completedAt", "parent"),
     *("question", "reason", "saved", "externalId", "externalUrl"),
@@ -64,6 +65,7 @@ class TaskLine(msgspec.Struct, rename="camel", gc=False):
     external_id: str | None = None
     external_url: str | None = None
     notes: str | list[Any] | None = None
+    spent: dict[str, Any] | None = None
 
 
 # Where a task's line stands: its number, its first byte and the one behind its last, its createdAt.
@@ -210,9 +212,20 @@ def _task(line: TaskLine) -> Task:
         question=line.question or "",
         answers=line.answers or (),
         reason=line.reason or "",
+        used=_used(line.spent) if line.spent and line.status is Status.IN_PROGRESS else _UNUSED,
         notes=_notes(line.notes),
         saved=line.saved or "",
     )
+
+
+def _used(spent: dict[str, Any]) -> Spent:
+    """What runs that had to leave a task in the middle have used, by their names."""
+    runs = [used for used in spent.values() if isinstance(used, dict)]
+    iterations, seconds, cost = (
+        sum(n for used in runs if isinstance(n := used.get(name), int | float) and n > 0)
+        for name in ("iterations", "seconds", "cost")
+    )
+    return Spent(int(iterations), float(seconds), float(cost))
 
 
 def _notes(notes: str | list[Any] | None) -> str:

@@ -69,6 +69,20 @@ class Bench:
         self.tell(f"What was done for {_task(state)} before is back: {saved}")
         return {"saved": None}
 
+    def _left(self, state: RunState, saved: str) -> dict[str, Any]:
+        """What the next run must know of a task that this one leaves in the middle: a task's limits
+        do not begin anew."""
+        record = self.file.record(_task(state)) or {}
+        known = record.get("spent")
+        spent, before = state.spent, state.spent_before_task  # the same whenever it is asked
+        own = {
+            "iterations": state.task_iteration,
+            "seconds": round(spent.seconds - before.seconds, 3),
+            "cost": round(spent.dollars - before.dollars, 6),
+        }
+        runs = known if isinstance(known, dict) else {}
+        return {"spent": {**runs, os.path.basename(self.run_dir): own}, **self._kept(saved)}
+
     def _kept(self, saved: str) -> dict[str, Any]:
         """Where the work of a try is. With a person's uncommitted files it is not to come back."""
         if not saved:
@@ -132,7 +146,7 @@ class Bench:
             case Park():
                 self._park(state, verdict, entry)
             case _:  # the next iteration, or the next run, goes on with it
-                kept = self._kept(saved) if isinstance(verdict, Stop) else {}
+                kept = self._left(state, saved) if isinstance(verdict, Stop) else {}
                 going = {"status": Status.IN_PROGRESS.value, **kept}
                 self._change(state, going, entry["reason"])
 
@@ -141,7 +155,7 @@ class Bench:
             "status": Status.DONE.value,
             "completedAt": iso(datetime.fromtimestamp(self.now(), UTC)),
             "evidence": entry["evidence"],
-            **dict.fromkeys(("saved", "savedBeside", "tries")),
+            **dict.fromkeys(("saved", "savedBeside", "spent", "tries")),
         }
         self._change(state, done, entry["reason"])
         self._learn(state, Status.DONE, "", entry)
@@ -154,11 +168,13 @@ class Bench:
             return  # who settled it knows
         if park.failed and len(tries) <= self.retries:
             again = {"status": Status.PENDING.value, "tries": tries, "reason": why, **saved}
+            again["spent"] = None
             self._change(state, again, why)
             return
         asks = park.cause is Cause.QUESTION
         told = {"question": why.removeprefix(_DECIDE)} if asks else {"reason": why}
-        self._change(state, {"status": Status.BLOCKED.value, **told, **saved}, why)
+        blocked = {"status": Status.BLOCKED.value, "spent": None, **told, **saved}
+        self._change(state, blocked, why)
         self._learn(state, Status.BLOCKED, why, entry)
         event = "question" if asks else "blocked"
         self.notify.send(

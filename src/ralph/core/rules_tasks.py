@@ -152,10 +152,11 @@ def limits_of_task(case: Case, usual: Limits) -> Limits:
 
 
 def spent_on_task(case: Case) -> Spent:
-    """What was used since the first turn of the task under work began."""
-    spent, before = case.spent, case.state.spent_before_task
+    """What was used since the first turn of the task under work began, and by the runs before that
+    had to leave it in the middle."""
+    spent, before, used = case.spent, case.state.spent_before_task, case.task.used
     return Spent(
-        spent.iterations - before.iterations,
-        spent.seconds - before.seconds,
-        spent.dollars - before.dollars,
+        used.iterations + spent.iterations - before.iterations,
+        used.seconds + spent.seconds - before.seconds,
+        used.dollars + spent.dollars - before.dollars,
     )

@@ -28,7 +28,8 @@ def next_task(case: Case) -> Assignment | None:
     )
     if best is None:
         return None
-    return Assignment(best.id, best.title, most=best.limits.iterations)
+    before = best.used.iterations
+    return Assignment(best.id, best.title, most=best.limits.iterations, before=before)
 
 
 def next_story(case: Case) -> Assignment | None:

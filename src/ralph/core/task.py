@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, Spent
 from ralph.core.value import value
 
 
@@ -56,6 +56,7 @@ class Task:
     question: str = ""  # what it is parked with
     answers: tuple[str, ...] = ()  # what people said to its questions
     reason: str = ""  # why it is blocked
+    used: Spent = Spent()  # by runs that had to leave it in the middle
     notes: str = ""  # what people have written to it since
     saved: str = ""  # where git keeps what an earlier try had done
 
@@ -88,3 +89,4 @@ class Assignment:
     title: str = ""
     mode: Mode = Mode.IMPLEMENT
     most: int | None = None  # iterations, where the task has a limit of its own
+    before: int = 0  # its iterations in earlier runs

@@ -211,7 +211,8 @@ class Compose:
     def __call__(self, case: Case) -> str:
         task, state = case.task, case.state
         most = limits_of_task(case, self.limits).iterations
-        text = task_prompt(task, self.about(task), state.task_iteration, most)
+        iteration = task.used.iterations + state.task_iteration
+        text = task_prompt(task, self.about(task), iteration, most)
         return place(text, (*state.feedback, *cut_off(state)))
 
 

@@ -43,8 +43,14 @@ class Briefing:
             return self.which(state.iteration) if state.iteration else ""
         if state.assignment is None or not state.task_iteration:
             return ""
-        number = self.which(state.task_iteration, state.assignment.most)
-        return f"{one_line(state.assignment.task)} {number}"
+        return f"{one_line(state.assignment.task)} {self.number(state)}"
+
+    def number(self, state: RunState) -> str:
+        """Which iteration it is: of a backlog, of the task, with those of runs before."""
+        task = state.assignment
+        if not self.tasks or task is None:
+            return self.which(state.iteration)
+        return self.which(task.before + state.task_iteration, task.most)
 
     def which(self, iteration: int, most: int | None = None) -> str:
         """H §Verbose Output: `1/10`; a task may have a limit of its own."""

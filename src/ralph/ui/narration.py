@@ -110,20 +110,16 @@ def _starting(
         again = True
     else:
         return
-    iteration = after.task_iteration if briefing.tasks else after.iteration
-    if briefing.tasks and isinstance(fact, Began) and iteration == 1 and not again:
+    if briefing.tasks and isinstance(fact, Began) and after.task_iteration == 1 and not again:
         title = f": {one_line(fact.assignment.title)}" if fact.assignment.title else ""
         yield Line(f"Task {fact.assignment.task}{title}", Tone.HEAD)
-    most = after.assignment.most if after.assignment else None
-    turn = f"{briefing.turn.capitalize()} {briefing.which(iteration, most)}"
+    turn = f"{briefing.turn.capitalize()} {briefing.number(after)}"
     yield Line(f"{turn} starting{' again' if again else ''}", Tone.HEAD)
 
 
 def _resumed(before: RunState, briefing: Briefing) -> Line:
     if before.phase is Phase.TURN:
-        number = before.task_iteration if briefing.tasks else before.iteration
-        which = briefing.which(number, before.assignment.most if before.assignment else None)
-        return Line(f"Resumed: {briefing.turn} {which} was cut off", Tone.HEAD)
+        return Line(f"Resumed: {briefing.turn} {briefing.number(before)} was cut off", Tone.HEAD)
     return Line(f"Resumed after {counted(before.iteration, briefing.turn)}", Tone.HEAD)
 
 
