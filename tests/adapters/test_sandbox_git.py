@@ -170,6 +170,22 @@ def test_the_history_is_held_as_a_whole(project: Path, script: str, says: str) -
     assert subprocess.check_output(["git", "log"], cwd=project) == before
 
 
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "rm -rf .git/objects",
+        "find .git/objects -type f | head -1 | xargs rm -f",
+        "f=$(find .git/objects -type f | head -1); chmod u+w $f; echo garbage > $f",
+    ],
+)
+def test_objects_of_the_history_are_held(project: Path, deed: str) -> None:
+    """Git takes an object away only once another pack has it, and never changes one."""
+    done = kept(project, f"{deed}; echo 2 > a")
+    assert "a" in done.applied
+    assert done.held
+    assert subprocess.run(["git", "fsck", "--strict"], cwd=project, check=False).returncode == 0
+
+
 def test_a_history_that_was_made_anew_is_held_as_a_whole(project: Path) -> None:
     before = subprocess.check_output(["git", "log"], cwd=project)
     script = "rm -rf .git; git init -q; git add -A; git $WHO commit -qm New; echo 2 > a"

@@ -199,7 +199,7 @@ def spelled_otherwise(tasks: List) -> None:
 
 
 def with_new_tasks(tasks: List) -> None:
-    tasks.write(*ALL, {"id": "T-4", "status": "done"}, {"id": "T-5"})
+    tasks.write(*ALL, {"id": "T-4", "status": "blocked"}, {"id": "T-5"})
 
 
 def with_broken_lines(tasks: List) -> None:

@@ -26,7 +26,8 @@ _LONGEST = 200
 _MOST_SAID = 64 << 10  # bytes of a refusal
 # Git tidies up after some commits; in the background it would be ended with the commit.
 _OPTIONS = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
-_TOO_LONG = "the commit's hooks took an hour"
+_LONGEST_COMMIT = 3600.0  # seconds
+_TOO_LONG = "the commit's hooks took too long"
 _GO_ON = "Mend that, then go on: ralph resume"
 _COMMIT = (*_OPTIONS, "commit", "--quiet", "--no-status", "--cleanup=whitespace")
 
@@ -37,9 +38,10 @@ def in_one_line(text: str) -> str:
     return " ".join(plain.split())[:_LONGEST].rstrip()
 
 
-def patient(seconds: float) -> Cut | None:
+def patient(seconds: float, longest: float | None = None) -> Cut | None:
     """Hooks of users may run all their tests; one that waits for somebody waits in vain."""
-    return Cut(_TOO_LONG, grace=5.0) if seconds >= 3600 else None
+    most = _LONGEST_COMMIT if longest is None else min(longest, _LONGEST_COMMIT)
+    return Cut(_TOO_LONG, grace=1.0) if seconds >= most else None
 
 
 @value

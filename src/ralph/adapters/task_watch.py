@@ -16,6 +16,7 @@ from ralph.core.words import listed
 
 _BEFORE = "tasks.before"  # in the run's directory: the list as it was before the turn
 _FINAL = (Status.DONE, Status.CANCELLED)
+_GIVEN = ("evidence", "completedAt")  # by the host alone
 _PROOF = ("completion", "limits", "evidence", "completedAt")  # of any task, only people's to change
 
 
@@ -54,7 +55,25 @@ class TaskWatch:
             if words:
                 self._file.put(right)
                 undone.append(f"{name} {words}")
+        undone += self._tame(before, noted)
         return f"edited by the turn, and put back: {listed(undone, 5)}" if undone else ""
+
+    def _tame(self, before: list[bytes], noted: set[tuple[str, str]]) -> Iterator[str]:
+        """A turn may add tasks: open ones without proof, which wait for nobody in a circle."""
+        if not before:
+            return
+        known = {decoded(line)["id"] for line in before}
+        circle = self._file.read().cycle
+        for name, line in self._file.lines().items():
+            if name in known or (name, _sha256(line)) in noted:
+                continue
+            task = decoded(line)
+            right = {field: held for field, held in task.items() if field not in _GIVEN}
+            right |= {"status": "pending"} if task.get("status") in _FINAL else {}
+            right |= {"blockedBy": []} if name in circle else {}
+            if right != task:
+                self._file.put(right)
+                yield f"{name} was added as it may not be"
 
     def take_in(self, path: str) -> None:
         """Add the tasks that a turn had added in a sandbox, whose list could not land since someone

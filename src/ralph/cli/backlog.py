@@ -25,7 +25,8 @@ from ralph.core.rules_tasks import DayLimit
 from ralph.core.select import next_task
 from ralph.core.state import NEW
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary
+from ralph.core.verdict import Boundary, Reason
+from ralph.core.words import listed
 from ralph.errors import ConfigError
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import Bounds, Compose, task_allowance
@@ -181,6 +182,11 @@ def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
     work = WorkTree(plan.workspace, plan.environ, os.path.join(plan.project, "runs", "none-yet"))
     work.check()
     dirty = work.dirty()
+    if dirty and (run := _unfinished(plan)):
+        raise ConfigError(
+            f"run {run} did not end, and may have left changes: {one_line(listed(dirty, 5))}",
+            "Go on with it: ralph resume\nOr commit what is there, or put it aside (git stash -u).",
+        )
     if dirty and not allowed:
         lines = "".join(f"\n  {one_line(path)}" for path in dirty[:_MOST_SHOWN])
         more = f"\n  and {len(dirty) - _MOST_SHOWN} more" if len(dirty) > _MOST_SHOWN else ""
@@ -189,6 +195,20 @@ def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
             "Commit them, or put them aside (git stash -u), or work beside them: --allow-dirty\n"
             "If a run left them: ralph resume",
         )
+
+
+def _unfinished(plan: Plan) -> str:
+    """The last run here, if it was over the backlog and could go on."""
+    from ralph.adapters.runs import account_of, runs_of
+
+    last = next(iter(runs_of(plan.project)), None)
+    if last is None or last.owner is not None:
+        return ""
+    account = account_of(last)
+    stop = account.state.stop
+    over = stop is not None and stop.reason is not Reason.INTERRUPTED
+    of_tasks = account.started is not None and account.started.profile == "tasks"
+    return "" if over or not of_tasks else last.id
 
 
 def show_next(invocation: Invocation, plan: Plan) -> int:

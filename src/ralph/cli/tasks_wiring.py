@@ -50,7 +50,7 @@ class TasksWiring(HarnessWiring):
             plan.environ,
             run_dir,
             starter=self._start,
-            watch=lambda seconds: self._hurry() or patient(seconds),
+            watch=lambda seconds: self._hurry() or patient(seconds, plan.limits.seconds),
         )
         self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
         self._between = _Between()

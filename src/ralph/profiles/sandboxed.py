@@ -9,7 +9,7 @@ from ralph.core.claims import said_failed
 from ralph.core.facts import Fact, Landed
 from ralph.core.gates import Finding
 from ralph.core.prompt import landed, place
-from ralph.core.state import RunState
+from ralph.core.state import RunState, fold
 from ralph.core.turn import Turn
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary
@@ -60,7 +60,9 @@ class Land:
     def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
         if state.landed is None and state.turn is not None:
             keep = not _has_failed(state.turn)
-            yield self.layers.land(state.iteration, ports.clock.now(), keep=keep)
+            landed = self.layers.land(state.iteration, ports.clock.now(), keep=keep)
+            yield landed
+            state = fold(state, landed)
         self.layers.clear()
         yield from self.then(ports, state)
 

@@ -1,6 +1,7 @@
 """Which changes of a commit wait for review, and why."""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 
@@ -10,6 +11,8 @@ from ralph.adapters.sandbox.interface import Change, Entry, Kind
 from ralph.adapters.sandbox.reach import Reach
 
 _HISTORY = ".git"
+_OBJECTS = re.compile(r"\.git/objects(?:/(?:[0-9a-f]{2}|pack)(?:/.*)?)?")
+_PACK = re.compile(r"\.git/objects/pack/[^/]+\.pack")
 _SPECIAL = stat.S_ISUID | stat.S_ISGID
 _LOST = "it is the project's history"
 _INSTEAD = "it stands in place of the project's history"
@@ -46,6 +49,7 @@ class _Review:
         self._gone = {c.path for c in commit.changes if c.kind is Kind.DELETED}
         self._new = {c.path for c in commit.changes if c.kind is not Kind.DELETED}
         self._lost = commit.anew or _HISTORY in self._gone
+        self._repacked = any(_PACK.fullmatch(path) for path in self._new)
         self._repositories = dict(self._found_repositories())
 
     def is_gone(self, path: str) -> bool:
@@ -76,9 +80,17 @@ class _Review:
         new = change.kind in (Kind.ADDED, Kind.MODIFIED, Kind.SYMLINK)
         if name == _HISTORY and new and change.entry is not Entry.DIRECTORY:
             return _OBEYS
+        if _OBJECTS.fullmatch(change.path) and self._is_lost_object(change):
+            return _LOST
         if self._lost and f"{change.path}/".startswith(f"{_HISTORY}/"):
             return _LOST if change.kind is Kind.DELETED else _INSTEAD
         return ""
+
+    def _is_lost_object(self, change: Change) -> bool:
+        """Git never changes an object, and takes one away only once another pack has it."""
+        if change.kind is Kind.DELETED:
+            return not self._repacked
+        return change.kind is Kind.MODIFIED and change.entry is not Entry.DIRECTORY
 
     def _obeyed(self, change: Change) -> str:
         path = change.path
