@@ -62,10 +62,11 @@ class TaskWatch:
         """A turn may add tasks: open ones without proof, which wait for nobody in a circle."""
         if not before:
             return
-        known = {decoded(line)["id"] for line in before}
-        circle = self._file.read().cycle
-        for name, line in self._file.lines().items():
-            if name in known or (name, _sha256(line)) in noted:
+        circle, now = self._file.read().cycle, self._file.lines()
+        known = {decoded(line)["id"] for line, _ in _differing(before, now)}
+        same = frozenset(before)
+        for name, line in now.items():
+            if line in same or name in known or (name, _sha256(line)) in noted:
                 continue
             task = decoded(line)
             right = {field: held for field, held in task.items() if field not in _GIVEN}
