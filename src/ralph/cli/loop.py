@@ -118,9 +118,10 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
                 adopts=invocation.asked is None,
             ) as start,
         ):
+            attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
+            policy = wiring.policy(attention, start, display.console.note)
             ledger = Ledger(plan.project, display.console.note, history.facts)
             recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
-            attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
             display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
             ports = Ports(
                 agent=wiring.agent(
@@ -130,7 +131,6 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
                 journal=recorder,
                 clock=SystemClock(),
             )
-            policy = wiring.policy(attention, start, display.console.note)
             stop = run(policy, ports, _first_state(plan, run_dir, policy.name, recorder, history))
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)

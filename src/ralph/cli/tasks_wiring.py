@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import IO
 
 import msgspec
 
@@ -13,7 +12,7 @@ from ralph.adapters.completion_gate import CompletionCheck, Terms
 from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.notify import Notify
-from ralph.adapters.process import Child, Command, Starter, start
+from ralph.adapters.process import Starter
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import patient
 from ralph.adapters.task_hooks import HookReader, commands
@@ -27,7 +26,7 @@ from ralph.core.facts import Fact, Settled
 from ralph.core.state import RunState
 from ralph.core.value import replace
 from ralph.core.verdict import Accept, Cut, Park
-from ralph.core.world import Signals, hurried
+from ralph.core.world import hurried
 from ralph.ports import Policy
 from ralph.profiles.tasks import tasks
 from ralph.ui import Reader
@@ -45,50 +44,13 @@ class TasksWiring(HarnessWiring):
         super().__init__(plan, run_dir)
         self._protector.protect_also(self._scripts())
         self._state = state
-        self._work = WorkTree(
-            plan.workspace,
-            plan.environ,
-            run_dir,
-            starter=self._start,
-            watch=lambda seconds: self._hurry() or patient(seconds, plan.limits.seconds),
-        )
-        self._records = Records(plan.workspace, os.path.basename(run_dir), self._tell)
         self._between = _Between()
         self._bench: Bench | None = None
-        # These are known when the run begins, and nobody needs them before.
-        self._told: Callable[[str], None] = lambda _: None
-        self._starter: Starter = start
-        self._attention: SignalSource = Signals
-
-    def _hurry(self) -> Cut | None:
-        """Whoever presses Ctrl+C twice waits for no hook."""
-        return hurried(self._attention(), time.time(), self._plan.settings.stop_grace)
-
-    def _tell(self, text: str) -> None:
-        self._told(text)
-
-    def _start(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        return self._starter(command, on_output, on_error, log)
 
     def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
         """Who reads along: hooks, and whoever must know when a task ends."""
-        plan = self._plan
-        own = commands(
-            msgspec.to_builtins(plan.settings.hooks),
-            plan.workspace,
-            plan.environ,
-            self._tell,
-            start=self._start,
-            hurry=self._hurry,
-        )
         hooks = HookReader(
-            (own, *plan.hooks),
+            (self._own, *self._plan.hooks),
             lambda task: self._backlog.file.record(task) or {"id": task},
             self._records,
             self._tell,
@@ -142,8 +104,26 @@ class TasksWiring(HarnessWiring):
     def _profile(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
-        self._told, self._starter, self._attention = tell, start, attention
-        bench = self._bench = self._made_bench(tell)
+        plan, grace = self._plan, self._plan.settings.stop_grace
+
+        def hurry() -> Cut | None:
+            """Whoever presses Ctrl+C twice waits for no hook."""
+            return hurried(attention(), time.time(), grace)
+
+        self._tell = tell
+        self._records = Records(plan.workspace, os.path.basename(self._run_dir), tell)
+        self._work = WorkTree(
+            plan.workspace,
+            plan.environ,
+            self._run_dir,
+            starter=start,
+            watch=lambda seconds: hurry() or patient(seconds, plan.limits.seconds),
+        )
+        hooks, where = msgspec.to_builtins(plan.settings.hooks), (plan.workspace, plan.environ)
+        self._own = commands(hooks, *where, tell, start=start, hurry=hurry)
+        told = plan.settings.notify
+        notify = Notify(told.command, told.urls, *where, tell, start=start, hurry=hurry)
+        bench = self._bench = self._made_bench(notify)
         check = CompletionCheck(
             self._inside(self._place(attention, start)),
             self._backlog.rule_of,
@@ -163,28 +143,19 @@ class TasksWiring(HarnessWiring):
         loop = self._plan.settings.loop
         return Terms(self._tasks.bounds.task, loop.check_timeout, loop.test_command)
 
-    def _made_bench(self, tell: Callable[[str], None]) -> Bench:
-        plan, settings = self._plan, self._plan.settings
-        file = self._backlog.file
+    def _made_bench(self, notify: Notify) -> Bench:
+        plan, file = self._plan, self._backlog.file
         return Bench(
             file,
             TaskWatch(file, self._run_dir, plan.project),
             self._work,
             self._records,
-            Notify(
-                settings.notify.command,
-                settings.notify.urls,
-                plan.workspace,
-                plan.environ,
-                tell,
-                start=self._start,
-                hurry=self._hurry,
-            ),
+            notify,
             self._run_dir,
             plan.kind,
             time.time,
-            tell,
-            retries=1 if settings.loop.on_failure == "retry" else 0,
+            self._tell,
+            retries=1 if plan.settings.loop.on_failure == "retry" else 0,
             layered=self._layers is not None and self._rolls_back(),
         )
 

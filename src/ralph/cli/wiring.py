@@ -71,7 +71,8 @@ class Wiring(Protocol):
     def policy(
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
-        """The profile as settings and flags want it; `tell` is for what takes long."""
+        """The profile as settings and flags want it; `tell` is for what takes long. It is asked for
+        first."""
 
     def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """Who takes the turns."""
