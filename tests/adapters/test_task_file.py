@@ -1,10 +1,10 @@
 """`.ralph/tasks.jsonl`: adding, updating, and seeing what others have changed."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from task_file_support import file, path_of, titles, write
 
 from ralph.adapters.task_file import Listing, TaskFile
 from ralph.adapters.task_lines import encoded
@@ -13,25 +13,7 @@ from ralph.errors import ConfigError
 
 NOON = 1_769_860_800.0  # 2026-01-31T12:00:00Z
 
-
-@pytest.fixture
-def file(workspace: Path) -> TaskFile:
-    return TaskFile(str(workspace))
-
-
-def path_of(workspace: Path) -> Path:
-    (workspace / ".ralph").mkdir(exist_ok=True)
-    return workspace / ".ralph" / "tasks.jsonl"
-
-
-def write(workspace: Path, *records: dict[str, Any]) -> Path:
-    path = path_of(workspace)
-    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    return path
-
-
-def titles(file: TaskFile) -> list[str]:
-    return [task.title for task in file.read().backlog.tasks]
+__all__ = ["file"]
 
 
 # ------------------------------------------------------------------ adding and updating

@@ -1,15 +1,14 @@
 """`.ralph/tasks.jsonl` in bad company: many writers, kills, full disks, pipes in its place."""
 
 import fcntl
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from task_file_support import file, path_of, titles, write
 
 from ralph.adapters import task_file
 from ralph.adapters.task_edits import known, note
@@ -18,25 +17,7 @@ from ralph.adapters.task_lines import encoded
 from ralph.core.task import Status
 from ralph.errors import ConfigError, StateError
 
-
-@pytest.fixture
-def file(workspace: Path) -> TaskFile:
-    return TaskFile(str(workspace))
-
-
-def path_of(workspace: Path) -> Path:
-    (workspace / ".ralph").mkdir(exist_ok=True)
-    return workspace / ".ralph" / "tasks.jsonl"
-
-
-def write(workspace: Path, *records: dict[str, Any]) -> Path:
-    path = path_of(workspace)
-    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    return path
-
-
-def titles(file: TaskFile) -> list[str]:
-    return [task.title for task in file.read().backlog.tasks]
+__all__ = ["file"]
 
 
 # ------------------------------------------------------------------ many at once

@@ -101,9 +101,7 @@ class Stage:
     @property
     def env(self) -> dict[str, str]:
         who = {f"GIT_{r}_{f}": "x@y" for r in ("AUTHOR", "COMMITTER") for f in ("NAME", "EMAIL")}
-        kept = str(self.root.parents[1] / "bytecode")  # to compile it costs half of each start
-        python = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": kept}
-        return {**os.environ, **who, **python, "RALPH_STATE_DIR": str(self.root / "state")}
+        return {**os.environ, **who, "RALPH_STATE_DIR": str(self.root / "state")}
 
     @property
     def begin(self) -> tuple[str, ...]:

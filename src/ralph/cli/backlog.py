@@ -16,7 +16,15 @@ from ralph.adapters.notify import notify_problem
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records
-from ralph.cli.planning import PLAN, Invocation, Plan, flag_overrides, planned, sandboxed
+from ralph.cli.planning import (
+    AGENT_FLAGS,
+    PLAN,
+    Invocation,
+    Plan,
+    flag_overrides,
+    planned,
+    sandboxed,
+)
 from ralph.cli.wiring import patience_of
 from ralph.core.case import Case
 from ralph.core.ledger import total
@@ -34,19 +42,14 @@ from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
 from ralph.ui.clean import one_line
 
-_FLAGS = {  # flag -> the setting it overrides
+_FLAGS = {
+    **AGENT_FLAGS,
     "--max-iterations": "loop.maxIterationsPerTask",
     "--max-tasks": "loop.maxTasksPerRun",
     "--max-time": "loop.maxTimePerRun",
     "--max-cost": "loop.maxCostPerRun",
     "--on-failure": "loop.onFailure",
     "--max-wait": "maxWait",
-    "--stream-agent-output": "streamAgentOutput",
-    "--agent": "agent.command",
-    "--model": "agent.model",
-    "--timeout": "timeout",
-    "--idle-timeout": "idleTimeout",
-    "--stop-grace": "stopGrace",
     "--sandbox": "sandbox",
     "--network": "network",
 }

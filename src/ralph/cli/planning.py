@@ -43,19 +43,22 @@ if TYPE_CHECKING:
     from ralph.cli.supervised import Supervision
 
 PLAN = "plan.json"  # in a run's directory
-_FLAGS = {  # flag -> the setting it overrides
-    "--maximum-iterations": "maximumIterations",
-    "--completion-response": "completionResponse",
+AGENT_FLAGS = {  # flag -> the setting it overrides, of every run
     "--stream-agent-output": "streamAgentOutput",
-    "--tell-completion": "tellCompletion",
     "--agent": "agent.command",
     "--model": "agent.model",
-    "--max-time": "maxTime",
-    "--max-cost": "maxCost",
-    "--max-wait": "maxWait",
     "--timeout": "timeout",
     "--idle-timeout": "idleTimeout",
     "--stop-grace": "stopGrace",
+}
+_FLAGS = {
+    **AGENT_FLAGS,
+    "--maximum-iterations": "maximumIterations",
+    "--completion-response": "completionResponse",
+    "--tell-completion": "tellCompletion",
+    "--max-time": "maxTime",
+    "--max-cost": "maxCost",
+    "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
 }

@@ -17,7 +17,7 @@ from ralph.adapters.runs import directories
 from ralph.adapters.task_folder import Marker, TaskFolder, folder_at, folder_of
 from ralph.adapters.task_signals import Seen, TaskSignals, seen_in
 from ralph.adapters.world import Workspace
-from ralph.cli.planning import Invocation, Plan, flag_overrides, planned
+from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned
 from ralph.cli.wiring import AgentReaders, SignalSource, build_agent, patience_of
 from ralph.core.state import NEW, RunState
 from ralph.core.task import Backlog, Task
@@ -29,14 +29,6 @@ from ralph.profiles.supervise import supervise
 from ralph.settings.load import load
 from ralph.ui import Reader
 
-_FLAGS = {  # flag -> the setting it overrides
-    "--stream-agent-output": "streamAgentOutput",
-    "--agent": "agent.command",
-    "--model": "agent.model",
-    "--timeout": "timeout",
-    "--idle-timeout": "idleTimeout",
-    "--stop-grace": "stopGrace",
-}
 _EXAMPLE = "For example: ralph supervise --task-dir tasks/login -p 'Build the login page'"
 
 
@@ -94,7 +86,7 @@ def plan_supervised(invocation: Invocation) -> Plan:
     """Check everything that can be checked before a run begins; nothing is made."""
     flags = invocation.flags
     folder = _folder(flags)
-    overrides = flag_overrides(flags, _FLAGS)
+    overrides = flag_overrides(flags, AGENT_FLAGS)
     if flags["command"]:
         overrides |= _given_command(flags)
     loaded = load(invocation.workspace, overrides)
