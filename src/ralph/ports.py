@@ -1,4 +1,4 @@
-"""Ports: what the engine asks of the world. One to three methods each; the fakes are in testing."""
+"""Ports: what the engine asks of the world. A few methods each; the fakes are in testing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
