@@ -1,0 +1,130 @@
+"""`tasks.json`, the list of stories (R §8), in a place where the agent can write too."""
+
+import errno
+import json
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from typing import Any
+
+from ralph.adapters.safe_open import open_regular
+from ralph.core.review import NotAListError, malformed, parsed
+from ralph.core.task import Backlog, ReviewStatus, Task
+from ralph.core.value import value
+
+PRD, TASKS, PROGRESS, PROMPT = "prd.md", "tasks.json", "progress.txt", "prompt.md"
+_LARGEST = 64 << 20  # bytes
+
+
+@value
+class StoryFile:
+    """The list of a project, wherever its folder is."""
+
+    path: str
+
+    def raw(self) -> bytes:
+        """What stands in it. OSError, also where a link, a pipe or a folder stands in its place:
+        a link would let something else be judged than is kept."""
+        if stat.S_ISLNK(os.lstat(self.path).st_mode):
+            raise OSError(errno.ELOOP, "it is a symbolic link", self.path)
+        with open_regular(self.path) as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 20} MB", self.path)
+        return content
+
+    def listing(self) -> object:
+        """Its JSON. NotAListError, in words, where it cannot be read or is none."""
+        try:
+            return parsed(self.raw())
+        except OSError as error:
+            raise NotAListError(f"it cannot be read: {error.strerror}") from error
+
+    def write(self, listing: Mapping[str, Any]) -> None:
+        """Replace it, whatever stands in its place now. OSError where that is not possible."""
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        temporary = f"{self.path}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(as_text(listing))
+                file.flush()
+                os.fsync(file.fileno())
+            if os.path.isdir(self.path) and not os.path.islink(self.path):
+                shutil.rmtree(self.path)  # whoever calls has kept what is worth it
+            os.replace(temporary, self.path)
+        finally:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+
+
+def as_text(listing: Mapping[str, Any]) -> bytes:
+    """A list as people and git read it."""
+    try:
+        return (json.dumps(listing, indent=2, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:  # half a character, which only JSON can spell
+        return (json.dumps(listing, indent=2) + "\n").encode()
+
+
+@value
+class StoryBacklog:
+    """The stories to work on, each with the prompt of the project's own."""
+
+    folder: str  # the ralph folder
+    shown: str  # the same, as people write it
+
+    @property
+    def file(self) -> StoryFile:
+        """The list."""
+        return StoryFile(os.path.join(self.folder, TASKS))
+
+    def __call__(self) -> Backlog:
+        where = os.path.join(self.shown, TASKS)
+        try:
+            listing = self.file.listing()
+        except NotAListError as error:
+            return Backlog(problem=f"{where}: {error}")
+        problems = malformed(listing)
+        if problems:
+            return Backlog(problem=f"{where}: {problems[0][1]}")
+        assert isinstance(listing, dict)
+        try:
+            prompt = self._prompt()
+        except (OSError, ValueError) as error:
+            return Backlog(problem=f"{os.path.join(self.shown, PROMPT)}: {_why(error)}")
+        return Backlog(tuple(tasks_of(listing, prompt)))
+
+    def _prompt(self) -> str:
+        with open_regular(os.path.join(self.folder, PROMPT)) as file:
+            text = file.read(_LARGEST).decode("utf-8-sig")
+        if not text.strip():
+            raise ValueError("it is empty: write down what an iteration shall do")
+        if "\0" in text:
+            raise ValueError("it contains a NUL byte: it is not text")
+        return text
+
+
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text (byte {error.start})"
+    return str(getattr(error, "strerror", "") or error)
+
+
+def tasks_of(listing: Mapping[str, Any], prompt: str = "") -> list[Task]:
+    """The stories of a list that passes check 1. R's priority may be any number; what counts is
+    which comes first."""
+    stories = listing["userStories"]
+    ranks = {priority: n for n, priority in enumerate(sorted({s["priority"] for s in stories}), 1)}
+    return [
+        Task(
+            story["id"],
+            story["title"],
+            prompt,
+            priority=ranks[story["priority"]],
+            blocked_by=tuple(story.get("dependsOn") or ()),
+            review=ReviewStatus(story["reviewStatus"]) if story["reviewStatus"] else None,
+            passes=story["passes"],
+            notes=story.get("notes") or "",
+        )
+        for story in stories
+    ]

@@ -1,0 +1,370 @@
+"""The law of stories (R §5b): what a list must be, and what a turn may have done to it.
+
+Pure functions over the list as JSON has it, for the stop hook and for the gate after the agent's
+exit alike; a hook has no time to import more than this.
+"""
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, NoReturn, TypeGuard
+
+    Story = Mapping[str, Any]
+    Listing = Mapping[str, Any]  # a whole tasks.json
+    Fields = Mapping[str, Mapping[str, object]]  # of each story, those that a review decides
+
+Problem = tuple[str, str]  # the story's id, "" for the whole list, and what is wrong
+
+IMPLEMENT, REVIEW, REVIEW_FIX = MODES = ("implement", "review", "review-fix")
+NEEDS_REVIEW, CHANGES_REQUESTED, APPROVED = ("needs_review", "changes_requested", "approved")
+DECIDED = ("passes", "reviewStatus", "reviewCount")  # what a snapshot holds of a story
+AT_CAP = "[AUTO-APPROVED AT CAP]"
+DEFAULT_CAP = 5
+_BORN: "Mapping[str, object]" = {"passes": False, "reviewStatus": None, "reviewCount": 0}
+_SUBSTANCE = ("title", "description", "acceptanceCriteria")
+_STATUSES = (None, NEEDS_REVIEW, CHANGES_REQUESTED, APPROVED)
+
+
+class NotAListError(ValueError):
+    """The text is no JSON."""
+
+
+def parsed(raw: bytes) -> object:
+    """What tasks.json holds. NotAListError, in words, where it is not JSON in UTF-8."""
+    import json
+
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotAListError(f"it is not UTF-8 text (byte {error.start})") from error
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError as error:
+        raise NotAListError("it is not valid JSON: it is nested too deeply") from error
+    except ValueError as error:
+        raise NotAListError(f"it is not valid JSON: {error}") from error
+
+
+def _no_number(name: str) -> "NoReturn":
+    raise ValueError(f"{name} is not a number")
+
+
+def stories_of(listing: "Listing") -> "dict[str, Story]":
+    """The stories of a list that has its shape, by id."""
+    return {story["id"]: story for story in listing["userStories"]}
+
+
+def snapshot(listing: "Listing") -> "dict[str, dict[str, object]]":
+    """What a review decides of each story, as the marker of a run holds it."""
+    return {
+        name: {field: story.get(field) for field in DECIDED}
+        for name, story in stories_of(listing).items()
+    }
+
+
+# ------------------------------------------------------------------ check 1: the schema
+
+
+def has_shape(listing: object) -> "TypeGuard[Listing]":
+    """Whether its stories can be told apart, whatever else is wrong with them."""
+    if not isinstance(listing, dict) or not isinstance(listing.get("userStories"), list):
+        return False
+    stories = listing["userStories"]
+    names = [story.get("id") if isinstance(story, dict) else None for story in stories]
+    return all(isinstance(n, str) and n for n in names) and len(set(names)) == len(names)
+
+
+def malformed(listing: object) -> "list[Problem]":
+    """Check 1: each field and story that is not as R §8 has it."""
+    if not isinstance(listing, dict):
+        return [("", "tasks.json must hold a JSON object.")]
+    problems = [("", words) for words in _top_problems(listing)]
+    stories = listing.get("userStories")
+    if not isinstance(stories, list):
+        return [*problems, ("", "tasks.json: 'userStories' must be an array.")]
+    seen: set[str] = set()
+    for number, story in enumerate(stories, 1):
+        problems += _story_problems(story, number, seen)
+    return problems
+
+
+def _top_problems(listing: "Listing") -> "Iterator[str]":
+    for field in ("project", "branchName", "description"):
+        if not isinstance(listing.get(field), str):
+            yield f"tasks.json: '{field}' is missing or not a string."
+
+
+def _story_problems(story: object, number: int, seen: set[str]) -> "Iterator[Problem]":
+    name = story.get("id") if isinstance(story, dict) else None
+    if not isinstance(story, dict):
+        yield "", f"Story number {number} is not an object."
+    elif not isinstance(name, str) or not name:
+        yield "", f"Story number {number} has no 'id' that is a string."
+    elif name in seen:
+        yield "", f"Story id {name} is there twice: ids must be unique."
+    else:
+        seen.add(name)
+        for field, words in wrong_fields(story):
+            yield name, f"Story {name}: '{field}' {words}."
+        if story.get("passes") is True and not _filled(story.get("notes")):
+            words = "has passes=true but its 'notes' are empty: write down what was done."
+            yield name, f"Story {name} {words}"
+
+
+def wrong_fields(story: "Story") -> "Iterator[tuple[str, str]]":
+    """Each field of a story that is not what it must be, and what it must be."""
+    for field, is_right, words in (
+        ("title", _is_text, "must be a string"),
+        ("passes", _is_truth, "must be true or false"),
+        ("priority", _is_number, "must be a number"),
+        ("acceptanceCriteria", _is_full_list, "must be an array with at least one criterion"),
+        ("reviewStatus", _is_status, f"must be null or one of {', '.join(_STATUSES[1:])}"),
+        ("reviewCount", _is_count, "must be an integer from 0 on"),
+        ("reviewFeedback", _is_text, "must be a string"),
+    ):
+        if field not in story:
+            yield field, "is missing"
+        elif not is_right(story[field]):
+            yield field, f"{words}, not {shown(story[field])}"
+    for field, may_be, words in (
+        ("dependsOn", _is_names, "must be an array of story ids"),
+        ("notes", _is_text, "must be a string"),
+    ):
+        if story.get(field) is not None and not may_be(story[field]):
+            yield field, words
+
+
+def _is_text(given: object) -> bool:
+    return isinstance(given, str)
+
+
+def _is_truth(given: object) -> bool:
+    return isinstance(given, bool)
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
+def _is_count(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def _is_full_list(given: object) -> bool:
+    return isinstance(given, list) and bool(given)
+
+
+def _is_status(given: object) -> bool:
+    return given is None or (isinstance(given, str) and given in _STATUSES)
+
+
+def _is_names(given: object) -> bool:
+    return isinstance(given, list) and all(isinstance(name, str) for name in given)
+
+
+def _filled(given: object) -> bool:
+    return isinstance(given, str) and bool(given.strip())
+
+
+def shown(given: object) -> str:
+    """A value as the file spells it, shortened."""
+    import json
+
+    text = json.dumps(given, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# ------------------------------------------------------------------ check 2: what must hold
+
+
+def inconsistent(
+    listing: "Listing", cap: int = DEFAULT_CAP, before: "Fields | None" = None
+) -> "Iterator[Problem]":
+    """Check 2, of a list that has its shape: what must hold of every story, in whatever mode.
+
+    A cap that was lowered meanwhile does not make a story wrong that had more reviews `before`.
+    """
+    for name, story in stories_of(listing).items():
+        had = (before or {}).get(name, {}).get("reviewCount")
+        most = max(cap, had) if isinstance(had, int) else cap
+        for words in _contradictions(story, most, cap):
+            yield name, f"Story {name} {words}"
+
+
+def _contradictions(story: "Story", most: int, cap: int) -> "Iterator[str]":
+    passes, status = story.get("passes"), story.get("reviewStatus")
+    count: Any = story.get("reviewCount")
+    if passes is True and status != APPROVED:
+        yield (
+            f"has passes=true but reviewStatus is '{_word(status)}', not 'approved'. Only review "
+            "iterations may approve stories. Set passes back to false or complete the review cycle."
+        )
+    if status == APPROVED and passes is not True:
+        yield "has reviewStatus 'approved' but passes is not true: these are out of sync."
+    if status == CHANGES_REQUESTED and not _filled(story.get("reviewFeedback")):
+        yield (
+            "has reviewStatus 'changes_requested' but no reviewFeedback: feedback required, "
+            "say what must be fixed."
+        )
+    if not _is_count(count):
+        yield f"has an invalid reviewCount: {shown(count)} is not an integer from 0 on."
+    elif count > most + 1:
+        yield f"has reviewCount {count}, more than the review cap of {cap} lets happen."
+    elif status == CHANGES_REQUESTED and count > most:
+        yield (
+            f"asks for changes beyond the review cap of {cap}: approve it, with the concerns that "
+            f"are left in reviewFeedback behind {AT_CAP}."
+        )
+
+
+def _word(status: object) -> str:
+    return "null" if status is None else str(status)
+
+
+# ------------------------------------------------------------------ check 2.5: what may change
+
+
+def illegal(before: "Fields", listing: "Listing", mode: str) -> "Iterator[Problem]":
+    """Check 2.5, of a list that has its shape: what a turn in that mode may not have done."""
+    stories = stories_of(listing)
+    yield from deleted(before, stories)
+    for name, story in stories.items():
+        if name not in before:
+            yield from _born_wrong(name, story)
+    moved = {
+        name: moves
+        for name, story in stories.items()
+        if name in before and (moves := _moves(before[name], story))
+    }
+    if mode == REVIEW:
+        yield from _in_review(before, stories, list(moved))
+    else:
+        yield from _in_work(moved, stories, mode)
+
+
+def deleted(before: "Iterable[str]", stories: "Iterable[str]") -> "Iterator[Problem]":
+    """Stories that are gone: a list is not shortened to be complete."""
+    for name in before:
+        if name not in stories:
+            yield name, f"Story {name} was deleted. Stories are never deleted: put it back."
+
+
+def _born_wrong(name: str, story: "Story") -> "Iterator[Problem]":
+    for field, must in _BORN.items():
+        if not _same(story.get(field), must):
+            rule = (
+                "new stories must start incomplete: passes=false, reviewStatus=null, reviewCount=0"
+            )
+            wrong = f"{field}={shown(story.get(field))}"
+            yield name, f"Story {name} is new, and {rule}, not {wrong}."
+
+
+Move = tuple[str, object, object]  # a field, what it was, what it is
+
+
+def _moves(old: "Mapping[str, object]", story: "Story") -> list[Move]:
+    pairs = ((field, old.get(field), story.get(field)) for field in DECIDED)
+    return [(field, was, now) for field, was, now in pairs if not _same(was, now)]
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal, and of one kind: to Python, true is 1."""
+    return type(one) is type(other) and one == other
+
+
+_LEGAL = {
+    IMPLEMENT: [("reviewStatus", None, NEEDS_REVIEW)],
+    REVIEW_FIX: [("reviewStatus", CHANGES_REQUESTED, NEEDS_REVIEW)],
+}
+_WORDS = {
+    IMPLEMENT: "Implement iterations cannot set passes=true or approve stories. Only review "
+    "iterations may approve. Story {name} had illegal transition: {move}.",
+    REVIEW_FIX: "Review-fix iterations cannot approve stories. Story {name} must go back to "
+    "needs_review for re-review. Illegal transition: {move}.",
+}
+
+
+def _in_work(
+    moved: "Mapping[str, list[Move]]", stories: "Mapping[str, Story]", mode: str
+) -> "Iterator[Problem]":
+    """Implement and review-fix: one story goes to its review, and nothing else moves."""
+    kind = mode.capitalize()
+    sent = [name for name, moves in moved.items() if moves == _LEGAL[mode]]
+    for name, moves in moved.items():
+        for field, was, now in moves if name not in sent else ():
+            move = f"{field} {shown(was)} → {shown(now)}"
+            counted = f" {kind} iterations cannot increment reviewCount."
+            more = counted if field == "reviewCount" else ""
+            yield name, _WORDS[mode].format(name=name, move=move) + more
+    for name in sent:
+        if len(sent) > 1:
+            rule = f"{kind} iterations may send one story to its review"
+            yield name, f"{rule}, not {len(sent)}: {', '.join(sent)}."
+        if mode == REVIEW_FIX and stories[name].get("reviewFeedback") != "":
+            yield name, f"Story {name} goes back to needs_review: clear its reviewFeedback first."
+
+
+def _in_review(
+    before: "Fields", stories: "Mapping[str, Story]", moved: list[str]
+) -> "Iterator[Problem]":
+    """Exactly one story is reviewed: counted, and approved or sent back."""
+    if not moved:
+        what = "Review one, increment its reviewCount by 1, and approve it or request changes."
+        yield "", f"Review iteration made illegal transition: no story was reviewed. {what}"
+    for name in moved:
+        details = _review_details(before[name], stories[name])
+        if len(moved) > 1:
+            details = [f"review may only modify one story, not {', '.join(moved)}", *details]
+        if details:
+            words = "; ".join(details)
+            yield name, f"Review iteration made illegal transition on story {name}: {words}."
+
+
+def _review_details(old: "Mapping[str, object]", story: "Story") -> list[str]:
+    status, count, had = story.get("reviewStatus"), story.get("reviewCount"), old.get("reviewCount")
+    details = []
+    if old.get("reviewStatus") != NEEDS_REVIEW:
+        was = _word(old.get("reviewStatus"))
+        details.append(f"only a story with reviewStatus needs_review can be reviewed, not {was}")
+    if not isinstance(had, int) or not _same(count, had + 1):
+        details.append(f"review must increment reviewCount by 1, not {shown(had)} → {shown(count)}")
+    if status not in (APPROVED, CHANGES_REQUESTED):
+        details.append(f"it must end approved or changes_requested, not {_word(status)}")
+    elif (story.get("passes") is True) is not (status == APPROVED):
+        details.append(
+            f"reviewStatus {status} does not go with passes={shown(story.get('passes'))}"
+        )
+    if status == CHANGES_REQUESTED and not _filled(story.get("reviewFeedback")):
+        details.append("changes_requested needs a reviewFeedback that says what must be fixed")
+    return details
+
+
+# ------------------------------------------------------------------ all of it, by the host's memory
+
+
+def violations(
+    before: "Listing", listing: object, mode: str, cap: int, *, skip_review: bool = False
+) -> "list[Problem]":
+    """Everything that is wrong with a list after a turn that began with `before`."""
+    problems = malformed(listing)
+    if not has_shape(listing):
+        return problems
+    if skip_review:
+        return [*problems, *deleted(stories_of(before), stories_of(listing))]
+    fields = snapshot(before)
+    return [
+        *problems,
+        *inconsistent(listing, cap, fields),
+        *illegal(fields, listing, mode),
+        *_reworded(stories_of(before), stories_of(listing)),
+    ]
+
+
+def _reworded(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
+    """An approval is of what was reviewed, and no other story may slip under it."""
+    for name in (name for name in old if name in new):
+        if APPROVED not in (old[name].get("reviewStatus"), new[name].get("reviewStatus")):
+            continue
+        for field in _SUBSTANCE:
+            if not _same(old[name].get(field), new[name].get(field)):
+                yield name, f"Story {name} is approved as it was reviewed: leave its {field} alone."

@@ -1,0 +1,45 @@
+"""The prompt of a story's turn: the project's own text, with what the host has chosen (R §6)."""
+
+import re
+from collections.abc import Mapping
+
+from ralph.core.task import Assignment
+from ralph.core.value import value
+
+_NAME = re.compile(r"\{\{RALPH_([A-Z_]+)\}\}|\$\{RALPH_([A-Z_]+)\}|\$RALPH_([A-Z_]+)")
+
+
+@value
+class Terms:
+    """What is the same for every turn of a run."""
+
+    max_iterations: int
+    review_cap: int = 5
+    skip_review: bool = False
+
+    def values(self, iteration: int, assignment: Assignment) -> dict[str, str]:
+        """What a prompt may name as RALPH_..."""
+        return {
+            "ITERATION": str(iteration),
+            "MAX_ITERATIONS": str(self.max_iterations),
+            "MODE": str(assignment.mode),
+            "STORY": assignment.task,
+            "REVIEW_CAP": str(self.review_cap),
+            "SKIP_REVIEW": "true" if self.skip_review else "false",
+        }
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with `$RALPH_X`, `${RALPH_X}` and `{{RALPH_X}}` as they are meant. Values go in as
+    they are, and a name that nobody knows stays."""
+
+    def value_of(found: re.Match[str]) -> str:
+        name = found[1] or found[2] or found[3]
+        return values.get(name, found[0])
+
+    return _NAME.sub(value_of, text)
+
+
+def headed(text: str, assignment: Assignment) -> str:
+    """The text below the host's choice, which is not the agent's to make."""
+    return f"Mode: {assignment.mode}\nStory: {assignment.task}\n\n{text}"
