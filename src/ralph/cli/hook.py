@@ -26,9 +26,12 @@ class _Hooks(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in HOOKS:
             raise click.UsageError(f"no hook {cmd_name!r}: there is {', '.join(HOOKS)}", ctx)
-        words = HOOKS[cmd_name]
         return click.Command(
-            cmd_name, callback=lambda: _answer(cmd_name), help=words, short_help=words
+            cmd_name,
+            callback=lambda: _answer(cmd_name),
+            help=HOOKS[cmd_name],
+            short_help=HOOKS[cmd_name],
+            epilog=f"\b\nExamples:\n  ralph hook {cmd_name} < event.json",
         )
 
 
