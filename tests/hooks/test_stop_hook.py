@@ -66,7 +66,7 @@ def test_check_2_holds_what_contradicts_itself(repo: Path, changes: Json, words:
     assert bool(said) is bool(words)
 
 
-REVIEWED = {"reviewStatus": APPROVED, "passes": True}
+REVIEWED: Json = {"reviewStatus": APPROVED, "passes": True}
 TRANSITIONS = [
     ("implement", {}, {"passes": True}, "Implement iterations cannot set passes=true"),
     ("implement", {}, REVIEWED, "Only review iterations may approve"),
