@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hook_support import RALPH, begin, event, listing, run, story
 
+from ralph import hooks
 from ralph.cli.main import run_command_line
 from ralph.hooks import HOOKS, module_of
 from ralph.hooks.host import Malformed, event_of, parsed
@@ -23,14 +24,17 @@ OF_EVENT = {
     "SubagentStop": "stop",
     "UserPromptSubmit": "prompt",
 }
-OTHERS = sorted(set(HOOKS) - {"pre-tool"})
+QUICK = (sys.executable, "-I", "-S", str(Path(hooks.__file__).with_name("__main__.py")))
 
 
+@pytest.mark.parametrize("program", [RALPH, QUICK], ids=["ralph", "by itself"])
 @pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.stem)
-def test_events_of_real_hosts_pass_where_nothing_is_on(path: Path, tmp_path: Path) -> None:
+def test_events_of_real_hosts_pass_where_nothing_is_on(
+    path: Path, program: tuple[str, ...], tmp_path: Path
+) -> None:
     """Letting go: no output, exit 0."""
     name = OF_EVENT[json.loads(path.read_text())["hook_event_name"]]
-    done = run((*RALPH, name), path.read_bytes(), tmp_path)
+    done = run((*program, name), path.read_bytes(), tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -111,6 +115,14 @@ def test_a_hook_that_there_is_not_is_named_with_those_there_are(
     assert all(name in said for name in HOOKS)
     assert run_command_line(["hook", "stop", "extra"]) == 2
     assert run_command_line(["hook"]) == 2
+
+
+@pytest.mark.parametrize("words", [(), ("xyz",), ("stop", "extra")])
+def test_by_itself_a_wrong_name_holds_nobody(words: tuple[str, ...], tmp_path: Path) -> None:
+    """It stands in a host's settings: 2 would refuse, for a mistake that is not the agent's."""
+    done = run((*QUICK, *words), {}, tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"there is stop, prompt, pre-tool" in done.stderr
 
 
 def test_the_command_line_knows_hooks_too(tmp_path: Path) -> None:

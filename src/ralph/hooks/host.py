@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MARKER = ".ralph-active"  # of a run over stories, in the root of its project
 _MOST_INPUT = 16 * 1024 * 1024
+_BLANKS = " \t\r\n"  # of JSON
 
 
 class Malformed(Exception):  # noqa: N818  it says what happened
@@ -99,25 +100,32 @@ class _AsJson:
 
 
 def parsed(raw: bytes) -> object:
-    """What JSON says; ValueError where it is none.
+    """What JSON says; ValueError where it is none."""
+    try:
+        return scanned(raw)
+    except ValueError:
+        import json
 
-    The package `json` takes as long to import as Python to start, so its C code is asked first.
-    """
+        try:
+            return json.loads(raw.decode("utf-8"))
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
+
+
+def scanned(raw: bytes) -> object:
+    """What JSON says, by the C code of `json` alone: that package takes as long to import as
+    Python to start. ValueError, and no more words, for whatever that code cannot read."""
     text = raw.decode("utf-8")
     try:
         from _json import make_scanner
 
-        begin = len(text) - len(text.lstrip(" \t\r\n"))
+        begin = len(text) - len(text.lstrip(_BLANKS))
         found, end = make_scanner(_AsJson)(text, begin)  # type: ignore[arg-type]
-        if not text[end:].strip(" \t\r\n"):
-            return found
-    except (ImportError, StopIteration, SystemError, ValueError):
-        pass  # the package knows better, also how to say it
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    import json
-
-    return json.loads(text)
+    except (ImportError, StopIteration, SystemError, RecursionError) as error:
+        raise ValueError from error
+    if text[end:].strip(_BLANKS):
+        raise ValueError
+    return found
 
 
 def directory() -> str:
