@@ -136,7 +136,7 @@ def test_without_a_session_nothing_is_told_nor_forgotten(transcript: Path, sessi
 
 
 def test_a_helper_has_a_window_of_its_own(transcript: Path) -> None:
-    """Its calls name the session's transcript, which says nothing about it (docs/facts.md §4)."""
+    """Its calls name the session's transcript, which says nothing about it (docs/facts.md §6)."""
     assert call(transcript, 95, agent_id="a1") == ""
     assert call(transcript, 95)
 

@@ -72,7 +72,7 @@ def test_helpers_of_a_session_may_stop(repo: Path) -> None:
 
 
 def test_a_stop_is_not_held_for_ever(repo: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """After eight holds in a row a host ends it and loses its answer (docs/facts.md §4)."""
+    """After eight holds in a row a host ends it and loses its answer (docs/facts.md §6)."""
     begin(repo, None, listing(story(passes=True)))
     assert reason(repo)
     holds = [bool(reason(repo, stop_hook_active=True)) for _ in range(6)]
