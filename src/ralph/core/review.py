@@ -349,15 +349,21 @@ def violations(
     problems = malformed(listing)
     if not has_shape(listing):
         return problems
+    if not skip_review:
+        problems += inconsistent(listing, cap, snapshot(before))
+    return [*problems, *transitions(before, listing, mode, skip_review=skip_review)]
+
+
+def transitions(
+    before: "Listing", listing: "Listing", mode: str, *, skip_review: bool = False
+) -> "Iterator[Problem]":
+    """Check 2.5 by the host's memory, which holds more than a snapshot. Without reviews a list must
+    still not be shortened."""
     if skip_review:
-        return [*problems, *deleted(stories_of(before), stories_of(listing))]
-    fields = snapshot(before)
-    return [
-        *problems,
-        *inconsistent(listing, cap, fields),
-        *illegal(fields, listing, mode),
-        *_reworded(stories_of(before), stories_of(listing)),
-    ]
+        yield from deleted(stories_of(before), stories_of(listing))
+    else:
+        yield from illegal(snapshot(before), listing, mode)
+        yield from _reworded(stories_of(before), stories_of(listing))
 
 
 def _reworded(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
