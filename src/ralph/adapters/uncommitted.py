@@ -14,6 +14,7 @@ _OURS = {
     for who in ("AUTHOR", "COMMITTER")
     for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
 }
+_PLAIN = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
 # Neither a hook nor a signature has a say in what the host puts right.
 _COMMIT = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false", "-c", "gc.auto=0"),
@@ -63,9 +64,20 @@ class Corrections:
         return done.said or f"git exited with code {done.code}" if done.code else ""
 
     def _changed(self, paths: Iterable[str]) -> list[str]:
-        known = ("diff", "--name-only", "-z", "--no-renames", "--relative", "HEAD", "--", *paths)
-        done = self._git(("-c", "core.fsmonitor=false", "--literal-pathspecs", *known), {})
+        back = [path for path in paths if self._is_back(path)]
+        if back:
+            self._git(("add", "--force", "--", *back), {})
+        words = ("diff", "--name-only", "-z", "--no-renames", "--relative", "HEAD", "--", *paths)
+        done = self._git((*_PLAIN, *words), {})
         return [os.fsdecode(path) for path in done.output.split(b"\0") if path]
+
+    def _is_back(self, path: str) -> bool:
+        """Whether it was removed by a commit, and is there again."""
+        if not os.path.lexists(os.path.join(self.workspace, path)):
+            return False
+        known = self._git((*_PLAIN, "ls-files", "--error-unmatch", "--", path), {})
+        once = ("log", "-1", "--format=%H", "--", path)
+        return known.code == 1 and bool(self._git((*_PLAIN, *once), {}).output)
 
     def _git(self, words: Iterable[str], more: Mapping[str, str]) -> Done:
         environ = {**clean_environ(self.environ), **more}

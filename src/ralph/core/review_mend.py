@@ -46,7 +46,8 @@ class Law:
             return None
         if not has_shape(listing):
             return before
-        mended = _with_old(before, listing, self._suspects(problems, listing))
+        suspects = self._suspects(problems, listing)
+        mended = _with_old(before, listing, suspects, whole=self.mode == REVIEW)
         return mended if self._holds(before, mended) else before
 
     def _suspects(self, problems: list[Problem], listing: Listing) -> frozenset[str]:
@@ -101,13 +102,16 @@ def undone(before: Listing, listing: object) -> Listing:
     return _with_old(before, listing, frozenset(stories_of(listing)))
 
 
-def _with_old(before: Listing, listing: Listing, suspects: frozenset[str]) -> Listing:
-    """The list with the suspects' reviews, broken fields and deleted stories as they were."""
+def _with_old(
+    before: Listing, listing: Listing, suspects: frozenset[str], *, whole: bool = False
+) -> Listing:
+    """The list with the suspects' reviews, broken fields and deleted stories as they were; their
+    wording too where they are approved, or the `whole` of them is put back."""
     old, kept = stories_of(before), []
     for story in listing["userStories"]:
         known = old.get(story["id"])
         if known is not None:
-            kept.append(_put_back(known, story, suspect=story["id"] in suspects))
+            kept.append(_put_back(known, story, suspect=story["id"] in suspects, whole=whole))
         elif not any(field not in _BORN for field, _ in wrong_fields(story)):
             kept.append({**story, **_BORN})
     for index, story in enumerate(before["userStories"]):
@@ -117,13 +121,15 @@ def _with_old(before: Listing, listing: Listing, suspects: frozenset[str]) -> Li
     return {**listing, **top, "userStories": kept}
 
 
-def _put_back(old: Mapping[str, Any], story: Mapping[str, Any], *, suspect: bool) -> Story:
+def _put_back(
+    old: Mapping[str, Any], story: Mapping[str, Any], *, suspect: bool, whole: bool
+) -> Story:
     broken = [field for field, _ in wrong_fields(story)]
     approved = APPROVED in (old.get("reviewStatus"), story.get("reviewStatus"))
     if suspect:
         broken += _REVIEWED
         broken += ["notes"] if old.get("passes") else []
-        broken += _SUBSTANCE if approved else ()
+        broken += _SUBSTANCE if approved or whole else ()
     back = {field: old[field] for field in broken if field in old}
     gone = {field for field in broken if field not in old}
     return {field: given for field, given in story.items() if field not in gone} | back
