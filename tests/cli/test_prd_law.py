@@ -20,7 +20,7 @@ CRIMES = [
     ("implement", "s.update(reviewCount=1)", "cannot increment reviewCount"),
     ("implement", "s.update(reviewCount=True)", "'reviewCount' must be an integer"),
     ("implement", "stories['US-002'].update(reviewStatus='needs_review')",
-     "may send one story to its review, not 2"),
+     "may send one story to its review"),
     ("implement", f"listing['userStories'].append(dict(s, id='US-9', {APPROVE[5:-1]}))",
      "Story US-9 is new"),
     ("review", f"listing['userStories'].append(dict(s, id='US-9', {APPROVE[5:-1]}))",
