@@ -74,8 +74,17 @@ def current_directory() -> str:
 
 def in_directory(function: _Function) -> _Function:
     """The option `-C DIR`: do everything as if started there."""
-    option = click.option(
-        "-C",
+    return _directory_option("-C")(function)
+
+
+def in_project(function: _Function) -> _Function:
+    """The same by R's names too: `-d DIR`, `--project-dir DIR`."""
+    return _directory_option("-C", "-d", "--project-dir")(function)
+
+
+def _directory_option(*names: str) -> Callable[[_Function], _Function]:
+    return click.option(
+        *names,
         "directory",
         metavar="DIR",
         is_eager=True,
@@ -84,7 +93,6 @@ def in_directory(function: _Function) -> _Function:
         shell_complete=completed_by("directories"),
         help="Work in DIR instead of the current directory.",
     )
-    return option(function)
 
 
 def _change_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
