@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import ralph
+from ralph.hooks import module_of
 
 if TYPE_CHECKING:
     from ralph.cli.planning import Plan
@@ -49,9 +50,9 @@ def _events(plan: "Plan") -> dict[str, object]:
     events: dict[str, object] = {"PreToolUse": guard} if hooked and _is_guarded(plan) else {}
     if plan.stories is not None and hooked:
         events |= {
-            "Stop": _hook(_script("stop.py")),
-            "PostToolUse": _hook(_script("post_tool.py"), ".*"),
-            "SessionStart": _hook(_script("session_start.py")),
+            "Stop": _hook(_quickly("stop")),
+            "PostToolUse": _hook(_quickly("post-tool"), ".*"),
+            "SessionStart": _hook(_quickly("session-start")),
         }
     return events
 
@@ -65,10 +66,11 @@ def _hook(command: str, matcher: str | None = None) -> list[dict[str, object]]:
     return [{"matcher": matcher, **entry} if matcher else entry]
 
 
-def _script(name: str) -> str:
-    """A hook by its file: without the site's packages it starts in half the time."""
-    path = os.path.join(os.path.dirname(os.path.abspath(ralph.__file__)), "hooks", name)
-    return f"{_python()} -I -S {shlex.quote(path)}"
+def _quickly(name: str) -> str:
+    """A hook without the site's packages: it starts in half the time."""
+    source = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
+    words = f"import sys; sys.path.insert(0, {source!r}); from {module_of(name)} import main"
+    return f"{_python()} -I -S -c {shlex.quote(f'{words}; sys.exit(main())')}"
 
 
 def _python() -> str:
