@@ -154,6 +154,22 @@ if n == 2:
     assert (project.dirt(), (project.path / ".ralph-active").exists()) == ("", False)
 
 
+def test_a_run_killed_over_a_broken_list_goes_on(project: StoryProject) -> None:
+    """ "an unreadable or replaced `tasks.json` is put back from memory"."""
+    project.stories(story(1))
+    script = """
+if n == 1:
+    pid = json.load(open(".ralph-active"))["pid"]
+    os.unlink(path)
+    import signal
+    os.kill(pid, signal.SIGKILL)
+    import time; time.sleep(60)
+"""
+    assert project.run(script).code == -signal.SIGKILL
+    done = ralph("resume")
+    assert (done.code, project.fates()) == (0, [(True, "approved", 1)]), done.err
+
+
 def test_only_one_run_in_a_directory(project: StoryProject) -> None:
     """R §Open Questions: a double start is refused."""
     project.stories(story(1))

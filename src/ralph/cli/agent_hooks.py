@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ralph.cli.planning import Plan
 
 _SETTINGS = "--settings"
+_SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
 _OWN = "RALPH_HOOKS"  # tells the plugin's hooks that the run has its own: each shall run once
 
 
@@ -38,9 +39,7 @@ def hook_environment(plan: "Plan") -> dict[str, str]:
 
 def hook_places() -> list[str]:
     """What must be visible for hooks to run."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
-    interpreter = os.path.realpath(sys.executable)
-    return [package, sys.prefix, os.path.dirname(interpreter)]
+    return [_SOURCE, sys.prefix, sys.base_prefix]
 
 
 def _events(plan: "Plan") -> dict[str, object]:
@@ -68,8 +67,7 @@ def _hook(command: str, matcher: str | None = None) -> list[dict[str, object]]:
 
 def _quickly(name: str) -> str:
     """A hook without the site's packages: it starts in half the time."""
-    source = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
-    words = f"import sys; sys.path.insert(0, {source!r}); from {module_of(name)} import main"
+    words = f"import sys; sys.path.insert(0, {_SOURCE!r}); from {module_of(name)} import main"
     return f"{_python()} -I -S -c {shlex.quote(f'{words}; sys.exit(main())')}"
 
 

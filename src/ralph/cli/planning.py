@@ -251,11 +251,13 @@ def planned(
     backlog: Callable[[], Backlog],
     remedy: str,
     money: tuple[str, ...] = ("maxCost",),
+    *,
+    heals: bool = False,
 ) -> Plan:
     """The plan; `remedy` is what to do about a prompt that cannot be read, and `money` are the
-    settings that limit what may be spent."""
+    settings that limit what may be spent. A backlog that `heals` is put right by the run itself."""
     tasks = backlog()
-    if tasks.problem:
+    if tasks.problem and not heals:
         raise ConfigError(tasks.problem, remedy)
     sample = tasks.tasks[0].text if tasks.tasks else ""
     agent = loaded.settings.agent

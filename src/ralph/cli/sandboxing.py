@@ -125,7 +125,7 @@ def _visible(plan: "Plan") -> tuple[str, ...]:
     directory."""
     places = [place for one in _both(plan) for place in _places(one.command[0], plan.environ)]
     if plan.stories is not None:
-        places += hook_places()
+        places += [place for place in hook_places() if place.startswith(_PRIVATE)]
     return tuple(dict.fromkeys(places))
 
 

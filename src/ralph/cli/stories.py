@@ -76,8 +76,8 @@ def plan_stories(invocation: Invocation) -> Plan:
 
 
 def plan_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
-    """The plan of a run that was begun before."""
-    return _planned(invocation, _defaults(loaded), StoryWork(**kept))
+    """The plan of a run that was begun before. A list that a turn has broken is put back."""
+    return _planned(invocation, _defaults(loaded), StoryWork(**kept), heals=True)
 
 
 def ralph_folder(workspace: str, given: str | None) -> str:
@@ -142,9 +142,12 @@ def _defaults(loaded: Loaded) -> Loaded:
     return msgspec.structs.replace(loaded, settings=settings)
 
 
-def _planned(invocation: Invocation, loaded: Loaded, work: StoryWork) -> Plan:
+def _planned(
+    invocation: Invocation, loaded: Loaded, work: StoryWork, *, heals: bool = False
+) -> Plan:
     backlog = backlog_of(invocation.workspace, work.folder)
-    plan = replace(planned(invocation, loaded, backlog, _CHECK), stories=work)
+    plan = planned(invocation, loaded, backlog, _CHECK, heals=heals)
+    plan = replace(plan, stories=work)
     plan = sandboxed(replace(plan, reviewer=_reviewer(invocation, loaded, plan, work)))
     if plan.reviewer is None:
         return plan
@@ -164,7 +167,7 @@ def _reviewer(invocation: Invocation, loaded: Loaded, plan: Plan, work: StoryWor
         agent = msgspec.structs.replace(agent, **own, **more)
     settings = msgspec.structs.replace(loaded.settings, agent=agent)
     other = msgspec.structs.replace(loaded, settings=settings)
-    return replace(planned(invocation, other, plan.backlog, _CHECK), stories=work)
+    return replace(planned(invocation, other, plan.backlog, _CHECK, heals=True), stories=work)
 
 
 def story_patience(loaded: Loaded) -> Patience:

@@ -59,7 +59,8 @@ class StoriesWiring(HarnessWiring):
     def notes(self) -> list[str]:
         """What is to be done, where, and by whom it is reviewed."""
         plan = self._plan
-        notes = [estimate(plan.backlog().tasks, self._terms)]
+        stories = plan.backlog().tasks
+        notes = [estimate(stories, self._terms)] if stories else []
         if plan.reviewer is not None:
             model = f" ({plan.reviewer.model})" if plan.reviewer.model else ""
             notes.append(f"Reviews by {os.path.basename(plan.reviewer.command[0])}{model}")
