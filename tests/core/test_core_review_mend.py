@@ -55,7 +55,16 @@ MENDED: list[tuple[str, str, list[Story], list[Any], list[Story]]] = [
         [approved("a"), waiting("b")],
     ),
     ("implement", "ids swapped", [approved("a"), B], [story("a"), approved("b")], []),
-    ("implement", "notes emptied", [approved("a")], [approved("a", notes="")], [approved("a")]),
+    (
+        *("implement", "notes emptied", [approved("a"), B]),
+        [approved("a", notes=""), waiting("b")],
+        [approved("a"), waiting("b")],
+    ),
+    (
+        *("review", "a good review beside a wrong birth", [waiting("a")]),
+        [approved("a"), approved("b")],
+        [waiting("a", notes="done"), story("b", notes="done")],
+    ),
     (
         *("implement", "feedback softened", [returned("a"), B]),
         [returned("a", reviewFeedback="fine"), waiting("b")],
@@ -175,6 +184,13 @@ def test_the_cap_ends_a_cycle(case: str, was: Story, now: Story, ends: bool) -> 
             "notes": "Approved by the host after 3 reviews.",
         }
         assert law.problems(before, capped[0]) == []
+
+
+def test_another_story_that_was_sent_back_before_does_not_put_off_the_cap() -> None:
+    before, after = [waiting("a", 2), returned("b")], [returned("a", 3), returned("b")]
+    capped = Law("review", 3).capped(listing(*before), listing(*after))
+    assert capped is not None
+    assert capped[1] == "a"
 
 
 def test_a_cap_of_one() -> None:
