@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
     "tasks": ("ralph.cli.tasks", "Work through a backlog, one proven task at a time."),
+    "prd": ("ralph.cli.prd", "Work through stories that must survive a fresh review."),
     "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
     "job": ("ralph.cli.job", "Run a command as a child run of a task."),
     "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),
@@ -32,6 +33,7 @@ _COMMANDS = {
     "pause": ("ralph.cli.steer", "Pause a run before its next turn."),
     "resume": ("ralph.cli.steer", "Go on with a run that is paused, was stopped or was killed."),
     "guard": ("ralph.cli.guard", "Judge a shell command as the guard does."),
+    "hook": ("ralph.cli.hook", "Answer an agent's host: what its hooks call."),
     "sandbox": ("ralph.cli.sandbox", "Run a command so that what it changes can be undone."),
     "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
@@ -42,7 +44,7 @@ _COMMANDS = {
 _SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
-    "Safety": ("sandbox", "guard"),
+    "Safety": ("sandbox", "guard", "hook"),
     "Set up and understand": ("init", "doctor", "explain", "demo", "completion"),
 }
 _EPILOG = """\b
@@ -156,7 +158,10 @@ def _last_word(arguments: list[str]) -> str:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in own:
         return ""
-    runs = arguments[0] in ("run", "supervise", "demo") or own[:2] == ["tasks", "run"]
+    runs = arguments[0] in ("run", "supervise", "demo") or own[:2] in (
+        ["tasks", "run"],
+        ["prd", "run"],
+    )
     return "stop" if runs else "error"
 
 

@@ -347,7 +347,7 @@ def transitions(
         yield from _unreviewed(old, new)
     else:
         yield from illegal(snapshot(before), listing, mode)
-        yield from _reworded(old, new)
+        yield from _reworded(old, new, mode)
         yield from _talked_over(old, new)
 
 
@@ -361,14 +361,20 @@ def _unreviewed(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iter
                 yield name, f"Story {name}: this run has no reviews, so {words}."
 
 
-def _reworded(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
-    """An approval is of what was reviewed, and no other story may slip under it."""
+def _reworded(
+    old: "Mapping[str, Story]", new: "Mapping[str, Story]", mode: str
+) -> "Iterator[Problem]":
+    """A review is of what was asked for: no other story may slip under it, before or after."""
     for name in (name for name in old if name in new):
-        if APPROVED not in (old[name].get("reviewStatus"), new[name].get("reviewStatus")):
+        if mode == REVIEW:
+            why = "Review iterations leave stories as they are"
+        elif old[name].get("reviewStatus") == APPROVED:
+            why = f"Story {name} is approved as it was reviewed"
+        else:
             continue
         for field in _SUBSTANCE:
             if not _same(old[name].get(field), new[name].get(field)):
-                yield name, f"Story {name} is approved as it was reviewed: leave its {field} alone."
+                yield name, f"{why}: leave the {field} of {name} alone."
 
 
 def _talked_over(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":

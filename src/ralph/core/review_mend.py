@@ -49,11 +49,17 @@ class Law:
         if not has_shape(listing):
             return before
         suspects = self._suspects(problems, listing)
-        for fields in (_STANDING, _REVIEWED) if self.skip_review else (_REVIEWED,):
+        for fields in self._guarded():
             mended = _with_old(before, listing, suspects, fields)
             if self._holds(before, mended):
                 return mended
         return before
+
+    def _guarded(self) -> tuple[tuple[str, ...], ...]:
+        """What of a suspect goes back: as little as will do, and after a review its wording too."""
+        if self.skip_review:
+            return _STANDING, _REVIEWED
+        return ((*_REVIEWED, *_SUBSTANCE) if self.mode == REVIEW else _REVIEWED,)
 
     def _suspects(self, problems: list[Problem], listing: Listing) -> frozenset[str]:
         """Whose review goes back. A review that was wrong in anything decides nothing."""

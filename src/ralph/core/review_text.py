@@ -54,8 +54,8 @@ def _unique(pairs: "list[tuple[str, Any]]") -> "dict[str, Any]":
     """One reader takes the first of two equal keys, another the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        last = {key: place for place, (key, _) in enumerate(pairs)}
+        twice = next(key for place, (key, _) in enumerate(pairs) if last[key] != place)
         raise ValueError(f"the key {shown(twice)} is twice in one object")
     return found
 
