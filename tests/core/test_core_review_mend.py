@@ -77,6 +77,7 @@ MENDED: list[tuple[str, str, list[Story], list[Any], list[Story]]] = [
     ),
     ("review", "nothing reviewed", [waiting("a")], [waiting("a", x=1)], [waiting("a", x=1)]),
     ("review", "reworded", [waiting("a")], [approved("a", title="x", notes="")], [waiting("a")]),
+    ("review", "another reworded", [waiting("a"), B], [returned("a"), story("b", title="x")], []),
     (
         *("review-fix", "feedback not cleared", [returned("a")]),
         [waiting("a", 1, reviewFeedback="?")],
@@ -165,7 +166,7 @@ CAPPED: list[tuple[str, Story, Story, bool]] = [
     ("half approved", waiting("a", 2), returned("a", 3, passes=True, notes="x"), False),
     ("blank notes", waiting("a", 2), returned("a", 3, notes=" "), True),
     ("no notes", waiting("a", 2), returned("a", 3, notes=None), True),
-    ("reworded", waiting("a", 2), returned("a", 3, title="x", description="y"), True),
+    ("reworded", waiting("a", 2), returned("a", 3, title="x", description="y"), False),
 ]
 
 
