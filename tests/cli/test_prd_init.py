@@ -200,7 +200,13 @@ def test_nothing_is_left_half_made(
 def test_the_list_is_that_of_the_specification() -> None:
     """R §8: the fields of a list and of a story, which only wait for words."""
     template = json.loads((TEMPLATES / "tasks.json").read_text())
-    assert list(template) == ["project", "branchName", "description", "verifyCommands", "userStories"]
+    assert list(template) == [
+        "project",
+        "branchName",
+        "description",
+        "verifyCommands",
+        "userStories",
+    ]
     (one,) = template["userStories"]
     decided = {"passes": False, "reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
     texts = {"id": "US-001", "title": "", "description": "", "notes": ""}
