@@ -203,6 +203,28 @@ def test_nothing_is_archived_twice(here: Here, project: Path) -> None:
     assert contents(project) == before
 
 
+def test_what_was_made_on_another_day_is_as_fresh(here: Here, workspace: Path) -> None:
+    assert here("prd", "init", "--name", "login").code == 0
+    progress = workspace / "ralph" / "progress.txt"
+    progress.write_text(progress.read_text().replace(TODAY, "2026-01-01"))
+    assert_clear(here("prd", "archive"), 2, "nothing to archive")
+    progress.write_text(f"{progress.read_text()}## Iteration 1\n")
+    assert here("prd", "archive").code == 0
+    assert b"Started: 2026-01-01" in archived(workspace)["progress.txt"]
+
+
+def test_an_index_with_conflicts_elsewhere(here: Here, project: Path) -> None:
+    """What a stash left behind is the user's to resolve, and nothing of ours."""
+    (project / "README.md").write_text("one\n")
+    git(project, "stash")
+    (project / "README.md").write_text("two\n")
+    git(project, "commit", "--quiet", "--all", "--message", "Two")
+    assert subprocess.run(["git", "stash", "pop"], capture_output=True, check=False).returncode
+    assert here("prd", "archive").code == 0
+    assert git(project, "status", "--porcelain") == "UU README.md\n"
+    assert git(project, "show", "HEAD:README.md") == "two\n"
+
+
 def test_while_a_run_is_on(here: Here, project: Path) -> None:
     state = project_dir(os.environ["RALPH_STATE_DIR"], str(project))
     lock = Lock(os.path.join(state, "run.lock"))

@@ -207,6 +207,13 @@ def test_the_snapshot_of_a_run(
     assert ("no snapshot" in here("prd", "check").err) is not is_whole
 
 
+def test_a_run_of_other_stories_says_nothing_about_these(here: Here, workspace: Path) -> None:
+    write_stories(workspace, approved(1))
+    for folder, checks in (("plan", []), ("ralph", ["2.5"]), ("./ralph/", ["2.5"])):
+        mark(workspace, iterationMode="review", preIterationSnapshot={}, ralphDir=folder)
+        assert sorted({check for check, _, _ in findings(here)}) == checks
+
+
 def test_the_cap_of_a_run(here: Here, workspace: Path) -> None:
     write_stories(workspace, approved(reviews=7))
     mark(workspace, reviewCap=7)
