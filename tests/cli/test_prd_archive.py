@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from prd_support import approved, commit_all, contents, git, story, write_stories
 from run_support import RALPH, Here, assert_clear, program
-from story_support import approved, commit_all, contents, git, story, write_stories
 
 from ralph.adapters.files import project_dir
 from ralph.adapters.lock import Lock

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prd_support import Json, approved, commit_all, git, story, write_stories
 from run_support import Here, assert_clear
-from story_support import Json, approved, commit_all, git, story, write_stories
 
 SNAPSHOT = {"US-001": {"passes": False, "reviewStatus": None, "reviewCount": 0}}
 

@@ -9,8 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from prd_support import contents, git
 from run_support import Done, Here, assert_clear, ralph
-from story_support import contents, git
 
 from ralph.core.review import malformed
 from ralph.core.story_prompt import filled

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
+from prd_support import approved, story, write_stories
 from run_support import Here, assert_clear
-from story_support import approved, story, write_stories
 
 from ralph.adapters.files import project_dir
 from ralph.adapters.journal import FileJournal
