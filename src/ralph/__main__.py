@@ -26,8 +26,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-v"]):
         sys.exit(_print_version())
-    if arguments == ["hook", "pre-tool"]:
-        sys.exit(_judge_tool_call())
+    if len(arguments) == 2 and arguments[0] == "hook":
+        _answer_host(arguments[1])
     _hold_standard_streams()
     _on_signals(_leave)  # imports take a moment, and a signal may come in it
     gc.set_threshold(_NEW_OBJECTS)
@@ -45,8 +45,18 @@ def main() -> None:
     sys.exit(code)
 
 
+def _answer_host(hook: str) -> None:
+    """Run a hook and exit; a host waits for it, and no signal of ours may end it."""
+    from ralph.hooks import HOOKS, module_of
+
+    if hook == "pre-tool":
+        sys.exit(_judge_tool_call())
+    if hook in HOOKS:
+        sys.exit(__import__(module_of(hook), fromlist=("main",)).main())
+
+
 def _judge_tool_call() -> int:
-    """The guard's hook: every call of an agent waits for it, and no signal of ours may end it."""
+    """The guard's hook, with the second parser where that is installed."""
     from ralph.hooks.pre_tool import main as judge
 
     def second() -> "Callable[[str], Script] | None":

@@ -99,12 +99,19 @@ def test_without_a_directory_the_process_has_the_say(tmp_path: Path) -> None:
         ("[]", {}, True),
         ("{}", {}, True),
         ('{"mode": 5}', {}, True),
+        ('{"mode": "direct", "run": "a"}', {"RALPH_RUN": "a"}, True),
+        ('{"mode": "direct", "run": "a"}', {"RALPH_RUN": "b"}, False),
+        ('{"mode": "direct", "run": "a"}', {}, False),
+        ('{"mode": "direct", "run": "a"}', {"RALPH_GUARD": "1"}, True),
+        ('{"mode": "direct", "run": null}', {}, True),
+        ('{"mode": "direct", "run": 5}', {"RALPH_RUN": "5"}, False),
     ],
 )
 def test_the_guard_is_on_in_direct_mode(
     tmp_path: Path, marker: str | None, environ: dict[str, str], on: bool
 ) -> None:
-    """R §3: `.ralph-active` says the mode; one that cannot be read means the worst."""
+    """R §3: `.ralph-active` says the mode; one that cannot be read means the worst, and one that
+    names a run acts only where RALPH_RUN matches."""
     inner = tmp_path / "project" / "sub"
     inner.mkdir(parents=True)
     if marker is not None:
@@ -210,7 +217,7 @@ def test_a_failure_of_its_own_is_a_refusal(
         raise MemoryError
 
     monkeypatch.setattr(pre_tool, "refusal", fail)
-    monkeypatch.setattr(pre_tool, "_read_all", lambda _: b"")
+    monkeypatch.setattr(pre_tool, "sent", lambda: b"")
     assert pre_tool.main() == 2
     assert "the guard itself failed" in capfd.readouterr().err
 

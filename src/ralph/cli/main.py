@@ -33,6 +33,7 @@ _COMMANDS = {
     "pause": ("ralph.cli.steer", "Pause a run before its next turn."),
     "resume": ("ralph.cli.steer", "Go on with a run that is paused, was stopped or was killed."),
     "guard": ("ralph.cli.guard", "Judge a shell command as the guard does."),
+    "hook": ("ralph.cli.hook", "Answer an agent's host: what its hooks call."),
     "sandbox": ("ralph.cli.sandbox", "Run a command so that what it changes can be undone."),
     "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
@@ -43,7 +44,7 @@ _COMMANDS = {
 _SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
-    "Safety": ("sandbox", "guard"),
+    "Safety": ("sandbox", "guard", "hook"),
     "Set up and understand": ("init", "doctor", "explain", "demo", "completion"),
 }
 _EPILOG = """\b

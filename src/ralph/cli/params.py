@@ -24,11 +24,19 @@ def whole_number(value: str) -> int:
 
 def not_negative(kind: Callable[[str], int]) -> Callable[[str], int]:
     """A number from 0 on."""
+    return _at_least(0, kind)
 
+
+def positive(kind: Callable[[str], int]) -> Callable[[str], int]:
+    """A number from 1 on."""
+    return _at_least(1, kind)
+
+
+def _at_least(least: int, kind: Callable[[str], int]) -> Callable[[str], int]:
     def check(value: str) -> int:
         number = kind(value)
-        if number < 0:
-            raise click.BadParameter(f"{value} is less than nothing.")
+        if number < least:
+            raise click.BadParameter(f"{value} is less than {least or 'nothing'}.")
         return number
 
     return check

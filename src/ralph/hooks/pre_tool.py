@@ -21,17 +21,28 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # the other makes enums of it all
 
-MARKER = ".ralph-active"
+if __name__ == "__main__":
+    # Under -I neither the current directory nor this one is on the path; the package is needed.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from ralph.hooks.host import (  # noqa: E402  it may lie above
+    MARKER,
+    Malformed,
+    directory,
+    event_of,
+    is_of_another_run,
+    parsed,
+    read_all,
+    sent,
+    tell,
+    upwards,
+)
+
 _SHELL_TOOLS = frozenset({"Bash", "run_shell_command"})
-_MOST_INPUT = 16 * 1024 * 1024
 _MOST_SECONDS = 0.5  # of the processor; a host that waits too long lets the call pass
 _LONGEST_TREE = 100_000  # the grammar's parser cannot be interrupted
 _SETTINGS = (".ralph/settings.json", ".ralph/settings.local.json")
 _REFUSED = 2
-
-
-class Malformed(Exception):  # noqa: N818  it says what happened
-    """The event is not what a host sends."""
 
 
 class TooSlow(BaseException):
@@ -41,15 +52,12 @@ class TooSlow(BaseException):
 def main(second: "SecondReader | None" = None) -> int:
     """Answer the host; the exit code. `second` finds another parser, where one is installed."""
     try:
-        reason = refusal(_sent(), os.environ, _directory(), second)
+        reason = refusal(sent(), os.environ, directory(), second)
     except BaseException as error:  # noqa: BLE001  a crash would let the call pass
         reason = f"the guard itself failed: {error!r}"
     if reason is None:
         return 0
-    try:
-        os.write(2, f"[ralph] {reason}\n".encode("utf-8", "replace"))
-    except OSError:
-        pass  # nobody listens: the exit code has to do
+    tell(reason)  # where nobody listens, the exit code has to do
     return _REFUSED
 
 
@@ -62,6 +70,8 @@ def refusal(
         cwd = _cwd(event, here)
     except Malformed as error:
         on, _ = guarded(here, environ)
+        if not on:
+            tell(f"the hook lets go, because {error}")
         return f"guard: refused, because {error}" if on else None
     on, project = guarded(cwd, environ)
     if not on or _tool(event) not in _SHELL_TOOLS:
@@ -72,40 +82,9 @@ def refusal(
     return _told(verdict_on(command, surroundings(cwd, project, environ), project, second))
 
 
-def _sent() -> bytes:
-    """The event; nothing where it cannot be read, which is malformed too."""
-    try:
-        return _read_all(0)
-    except (OSError, ValueError):
-        return b""
-
-
-def _read_all(descriptor: int) -> bytes:
-    pieces = []
-    size = 0
-    while piece := os.read(descriptor, 1 << 20):
-        pieces.append(piece)
-        size += len(piece)
-        if size > _MOST_INPUT:
-            raise ValueError("the event is too long")
-    return b"".join(pieces)
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"
-
-
 def _event(raw: bytes) -> "dict[str, Any]":
-    import json
-
-    try:
-        event = json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise Malformed("the event is not JSON") from error
-    if not isinstance(event, dict) or not isinstance(event.get("tool_name"), str):
+    event = event_of(raw)
+    if not isinstance(event.get("tool_name"), str):
         raise Malformed("the event names no tool")
     return event
 
@@ -130,17 +109,18 @@ def _command(event: "dict[str, Any]") -> str | None:
 def guarded(cwd: str, environ: "Mapping[str, str]") -> tuple[bool, str]:
     """Whether the guard is on in this directory, and the project's root.
 
-    It is on where the marker of a run says mode `direct`, or cannot be read, or with RALPH_GUARD=1.
+    It is on where the marker of this run says mode `direct`, or one cannot be read, or with
+    RALPH_GUARD=1; a marker that names another run is not for us.
     A marker further down does not turn off what one above it turned on.
     """
     starts = [start for start in (cwd, environ.get("CLAUDE_PROJECT_DIR", "")) if start]
     for start in starts:
-        found = _upwards(start, (MARKER,))
+        found = upwards(start, (MARKER,))
         while found:
-            if _says_direct(os.path.join(found, MARKER)):
+            if _says_direct(os.path.join(found, MARKER), environ):
                 return True, found
             parent = os.path.dirname(found)
-            found = _upwards(parent, (MARKER,)) if parent != found else ""
+            found = upwards(parent, (MARKER,)) if parent != found else ""
     return environ.get("RALPH_GUARD") == "1", project_of(cwd, environ)
 
 
@@ -149,38 +129,26 @@ def project_of(cwd: str, environ: "Mapping[str, str]") -> str:
     given = environ.get("CLAUDE_PROJECT_DIR", "")
     if given.startswith("/"):
         return given
-    return _upwards(cwd, (MARKER,)) or _upwards(cwd, (".git", ".ralph/settings.json")) or cwd
+    return upwards(cwd, (MARKER,)) or upwards(cwd, (".git", ".ralph/settings.json")) or cwd
 
 
-def _upwards(start: str, names: tuple[str, ...]) -> str:
-    """The nearest directory, from here upwards, that has one of these; empty if none has."""
-    directory = os.path.abspath(start)
-    while True:
-        if any(os.path.lexists(os.path.join(directory, name)) for name in names):
-            return directory
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return ""
-        directory = parent
-
-
-def _says_direct(path: str) -> bool:
-    """A marker that cannot be read, or is none, means the worst."""
+def _says_direct(path: str, environ: "Mapping[str, str]") -> bool:
+    """A marker that cannot be read, or is none, means the worst; one of another run, nothing."""
     marker = _json(path)
+    if is_of_another_run(marker, environ):
+        return False
     mode = marker.get("mode") if isinstance(marker, dict) else None
     return not isinstance(mode, str) or mode == "direct"
 
 
 def _json(path: str) -> object:
-    import json
-
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return json.loads(_read_all(descriptor))
-    except (OSError, ValueError, RecursionError):
+        return parsed(read_all(descriptor))
+    except (OSError, ValueError):
         return None
     finally:
         os.close(descriptor)
@@ -269,6 +237,4 @@ def _told(verdict: "Verdict") -> str | None:
 
 
 if __name__ == "__main__":
-    # Under -I neither the current directory nor this one is on the path; the package is needed.
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     sys.exit(main())

@@ -1,0 +1,49 @@
+"""`ralph hook`: for an agent's host. Called by its name alone, a hook runs before any of this."""
+
+import importlib
+
+import click
+
+from ralph.hooks import HOOKS, module_of
+
+_EPILOG = """\b
+Examples:
+  ralph hook stop < event.json           hold the agent, or let it stop
+  ralph hook pre-tool < event.json       exit code 2 refuses the call
+\b
+A hook reads the host's event, JSON, on standard input. Letting go is
+no output and exit code 0; words for people go to stderr.
+The Claude Code plugin calls them all: docs/plugin.md
+"""
+
+
+class _Hooks(click.Group):
+    """Names every hook to whoever names none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(HOOKS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in HOOKS:
+            raise click.UsageError(f"no hook {cmd_name!r}: there is {', '.join(HOOKS)}", ctx)
+        return click.Command(
+            cmd_name,
+            callback=lambda: _answer(cmd_name),
+            help=HOOKS[cmd_name],
+            short_help=HOOKS[cmd_name],
+            epilog=f"\b\nExamples:\n  ralph hook {cmd_name} < event.json",
+        )
+
+
+@click.group(cls=_Hooks, invoke_without_command=True, epilog=_EPILOG)
+@click.pass_context
+def hook(context: click.Context) -> None:
+    """Answer the host of an agent: what its hooks call, not people."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(2)
+
+
+def _answer(name: str) -> None:
+    code = importlib.import_module(module_of(name)).main()
+    click.get_current_context().exit(code)
