@@ -138,7 +138,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _replace(path: str, content: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.ralph-archive.tmp"  # always the same: a call that is killed leaves one
     try:
         _write(temporary, content)
         os.replace(temporary, path)

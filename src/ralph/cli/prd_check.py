@@ -70,7 +70,7 @@ def check(
 ) -> None:
     """Say what is wrong with the stories as they stand; change nothing."""
     folder = found_folder(ralph_dir)
-    marker = _marker(folder.project)
+    marker = _marker(folder)
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
@@ -155,9 +155,10 @@ def _uncommitted(project: str) -> Iterator[Remark]:
 # ------------------------------------------------------------------ the marker of a run
 
 
-def _marker(project: str) -> Mapping[str, Any] | None:
-    """What a run says about its turn; None while there is none. Nonsense says nothing."""
-    path = os.path.join(project, MARKER)
+def _marker(folder: Folder) -> Mapping[str, Any] | None:
+    """What a run of these stories says about its turn; None while there is none. Nonsense says
+    nothing."""
+    path = os.path.join(folder.project, MARKER)
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise OSError(errno.ELOOP, "it is a symbolic link")
@@ -168,9 +169,19 @@ def _marker(project: str) -> Mapping[str, Any] | None:
     except (OSError, NotAListError) as error:
         _warn(f"{MARKER} is left out: {getattr(error, 'strerror', None) or error}")
         return {}
-    if not _is_live(project):
+    if not isinstance(marker, dict):
+        return {}
+    if _is_of_others(marker, folder):
+        return None
+    if not _is_live(folder.project):
         _warn(f"{MARKER} is there, but no run is on: if it was killed, remove that file")
-    return marker if isinstance(marker, dict) else {}
+    return marker
+
+
+def _is_of_others(marker: Mapping[str, Any], folder: Folder) -> bool:
+    named = marker.get("ralphDir")
+    theirs = os.path.join(folder.project, named) if isinstance(named, str) else folder.path
+    return os.path.normpath(theirs) != folder.path
 
 
 def _is_live(project: str) -> bool:
