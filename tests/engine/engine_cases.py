@@ -10,6 +10,7 @@ from ralph.core.events import Failure, Usage
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits, Spent
 from ralph.core.state import RunState
+from ralph.core.story_prompt import Terms
 from ralph.core.task import Assignment, Backlog, Mode, ReviewStatus, Status, Task
 from ralph.core.turn import Ending, Pulse, Turn
 from ralph.core.verdict import Boundary, Feedback, Placement
@@ -36,8 +37,10 @@ def policies(
         "harness": harness(SMALL, PATIENT, gates=gates, scm=scm),
         "tasks": tasks(bench, Bounds(SMALL, SMALL), patience=PATIENT, gates=gates),
         "supervise": supervise(max_restarts=4, patience=PATIENT),
-        "reviewed": reviewed(SMALL, PATIENT, law=gates, courtesy=gates),
-        "unreviewed": reviewed(SMALL, PATIENT, law=gates, skip_review=True),
+        "reviewed": reviewed(limits=SMALL, patience=PATIENT, gates=gates),
+        "unreviewed": reviewed(
+            limits=SMALL, patience=PATIENT, gates=gates, terms=Terms(15, skip_review=True)
+        ),
         "session": session(max_iterations=4, gates=gates),
     }
 

@@ -25,7 +25,7 @@ from ralph.core.world import Signals
 from ralph.engine import run
 from ralph.ports import Policy
 from ralph.profiles.harness import harness
-from ralph.profiles.reviewed import reviewed
+from ralph.profiles.reviewed import NoDesk, reviewed
 from ralph.profiles.shared import Patience
 from ralph.profiles.supervise import supervise
 from ralph.profiles.tasks import tasks
@@ -139,13 +139,16 @@ def stories() -> Stage:
         review = reviews[order.iteration]
         world.update("US-1", review=review, passes=review is ReviewStatus.APPROVED)
 
-    def correct(state: RunState) -> str:
-        corrected.add(state.iteration)
-        world.update("US-1", review=None, passes=False)
-        return "corrected"
+    class Desk(NoDesk):
+        def correct(self, state: RunState) -> str:
+            if not state.findings:
+                return ""
+            corrected.add(state.iteration)
+            world.update("US-1", review=None, passes=False)
+            return "corrected"
 
     law = FakeGate("law", always=True, fails_in=frozenset({1}), finding=Finding("law", "illegal"))
-    policy = reviewed(patience=Patience(fail_after=2), law=(law,), correct=correct)
+    policy = reviewed(Desk(), patience=Patience(fail_after=2), gates=(law,))
     agent = FakeAgent([COMPLETE, WORK, WORK, WORK, WORK], during=edit)
     return Stage(policy, agent, world, lambda: (corrected, world.tasks))
 

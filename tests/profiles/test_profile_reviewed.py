@@ -22,11 +22,12 @@ from ralph.core.facts import Began, Fact, Resumed
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits
 from ralph.core.state import RunState, replay
+from ralph.core.story_prompt import Terms
 from ralph.core.task import Assignment, Backlog, Mode, ReviewStatus, Task
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.verdict import Boundary, Continue, Feedback, Release
 from ralph.engine import stop_hook
-from ralph.profiles.reviewed import reviewed
+from ralph.profiles.reviewed import NoDesk, reviewed
 from ralph.profiles.shared import Patience
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, fake_ports
 
@@ -124,7 +125,8 @@ def played(history: History) -> Played:
     if history.name != "stalled":
         world.tree = lambda: str(next(tree))
     agent = FakeAgent(history.turns, during=editing(world, history.changes))
-    return play(reviewed(history.limits, skip_review=history.skip_review), agent, world)
+    terms = Terms(15, skip_review=history.skip_review)
+    return play(reviewed(limits=history.limits, terms=terms), agent, world)
 
 
 def modes(result: Played) -> str:
@@ -173,18 +175,28 @@ TAMPERED = Finding("transitions", "Implement iterations cannot set passes=true."
 LAW = FakeGate("transitions", always=True, fails_in=frozenset({1}), finding=TAMPERED)
 
 
-def tampering(turn: Turn) -> tuple[Played, list[int]]:
-    """The first turn approves its own story; the law puts the list back."""
-    world, corrected = FakeWorld(Backlog((ONE,))), []
+class CorrectingDesk(NoDesk):
+    """Puts the one story back, and remembers when it did."""
 
-    def correct(state: RunState) -> str:
-        corrected.append(state.iteration)
-        world.tasks = Backlog((ONE,))
+    def __init__(self, world: FakeWorld) -> None:
+        self.world = world
+        self.corrected: list[int] = []
+
+    def correct(self, state: RunState) -> str:
+        if not state.findings:
+            return ""
+        self.corrected.append(state.iteration)
+        self.world.tasks = Backlog((ONE,))
         return "US-1: passes true → false"
 
+
+def tampering(turn: Turn) -> tuple[Played, list[int]]:
+    """The first turn approves its own story; the law puts the list back."""
+    world = FakeWorld(Backlog((ONE,)))
+    desk = CorrectingDesk(world)
     agent = FakeAgent([(turn, BLOCKED), BLOCKED], during=editing(world, {1: ("US-1", APPROVE)}))
-    policy = reviewed(patience=Patience(fail_after=2), law=(LAW,), correct=correct)
-    return play(policy, agent, world), corrected
+    policy = reviewed(desk, patience=Patience(fail_after=2), gates=(LAW,))
+    return play(policy, agent, world), desk.corrected
 
 
 @pytest.mark.parametrize(
@@ -206,7 +218,7 @@ def test_the_correction_is_made_once() -> None:
 
 def hold(state: RunState, *findings: Finding) -> tuple[object, RunState]:
     gates = tuple(FakeGate(f.gate, fails_in=frozenset(range(9)), finding=f) for f in findings)
-    policy = reviewed(courtesy=gates)
+    policy = reviewed(gates=gates)
     ports = fake_ports(FakeAgent([]), FakeWorld(Backlog((ONE,))))
     return stop_hook(policy, ports, state, said("I stop here"))
 
@@ -228,9 +240,33 @@ def test_the_stop_hook_lets_go_when_nothing_is_wrong() -> None:
     assert (after.iteration, after.holds) == (1, 0)
 
 
-def test_the_courtesy_of_the_hook_is_not_the_law_of_the_host() -> None:
-    courtesy = FakeGate("courtesy", fails_in=frozenset({1}))
-    policy = reviewed(law=(LAW,), courtesy=(courtesy,))
-    result = play(policy, [BLOCKED], FakeWorld(Backlog((ONE,))))
-    assert result.gates == ["transitions"]
-    assert policy.gates[Boundary.STOPPING] == (courtesy,)
+def test_the_same_gates_hold_a_session_and_judge_a_turn() -> None:
+    """R §5b is the courtesy of the hook; ADR 20: the same is the law of the host."""
+    policy = reviewed(gates=(LAW,))
+    assert policy.gates[Boundary.STOPPING] == policy.gates[Boundary.CLOSING] == (LAW,)
+
+
+def test_approved_stories_wait_for_what_a_gate_still_objects_to() -> None:
+    """R §5b Check 3: nothing may be left uncommitted; the last story is taken once more."""
+    dirty = Finding("clean tree", "Commit ALL changes.")
+    gate = FakeGate("clean tree", always=True, fails_in=frozenset({1}), finding=dirty)
+    world = FakeWorld(Backlog((replace(ONE, review=NEEDS),)))
+    tree = iter(range(9))
+    world.tree = lambda: str(next(tree))
+    agent = FakeAgent([WORK, WORK], during=editing(world, {1: ("US-1", APPROVE)}))
+    result = play(reviewed(gates=(gate,)), agent, world)
+    assert (modes(result), result.exit_code) == ("review implement", 0)
+    prompt = result.agent.prompts()[1]
+    assert "Commit ALL changes.\n\nEvery story is approved: mend only what is said above" in prompt
+
+
+def test_the_project_prompt_is_filled_in() -> None:
+    """R §3: iteration, mode and story go into the prompt, as they are."""
+    text = (
+        "$RALPH_ITERATION/{{RALPH_MAX_ITERATIONS}} ${RALPH_MODE} $RALPH_STORY cap $RALPH_REVIEW_CAP"
+    )
+    world = FakeWorld(Backlog((replace(ONE, id="US&/$1", text=text),)))
+    result = play(reviewed(terms=Terms(7, review_cap=2)), [BLOCKED], world)
+    assert result.agent.prompts() == [
+        "Mode: implement\nStory: US&/$1\n\n1/7 implement US&/$1 cap 2"
+    ]

@@ -1,6 +1,7 @@
 """`tasks.json`, the list of stories (R §8), in a place where the agent can write too."""
 
 import errno
+import glob
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-from ralph.adapters.safe_open import open_regular
+from ralph.adapters.safe_open import create, open_regular
 from ralph.core.review import NotAListError, malformed, parsed
 from ralph.core.task import Backlog, ReviewStatus, Task
 from ralph.core.value import value
@@ -44,18 +45,29 @@ class StoryFile:
     def write(self, listing: Mapping[str, Any]) -> None:
         """Replace it, whatever stands in its place now. OSError where that is not possible."""
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        temporary = f"{self.path}.{os.getpid()}.tmp"
+        self._sweep()
+        # No name that an agent could foresee, and put something else there.
+        temporary, aside = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
         try:
-            with open(temporary, "wb") as file:
+            with os.fdopen(create(temporary, 0o666), "wb") as file:
                 file.write(as_text(listing))
                 file.flush()
                 os.fsync(file.fileno())
             if os.path.isdir(self.path) and not os.path.islink(self.path):
-                shutil.rmtree(self.path)  # whoever calls has kept what is worth it
+                os.rename(self.path, aside)  # some folders can be moved, but not be emptied
             os.replace(temporary, self.path)
         finally:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
+            shutil.rmtree(aside, ignore_errors=True)  # whoever calls has kept what is worth it
+
+    def _sweep(self) -> None:
+        """Remove what a host that was killed while it wrote has left: an agent would commit it."""
+        for left in glob.glob(f"{glob.escape(self.path)}.{'[0-9a-f]' * 16}.tmp"):
+            try:
+                os.unlink(left)
+            except OSError:
+                pass  # a folder, or not ours: it is in nobody's way
 
 
 def as_text(listing: Mapping[str, Any]) -> bytes:
@@ -92,11 +104,15 @@ class StoryBacklog:
             prompt = self._prompt()
         except (OSError, ValueError) as error:
             return Backlog(problem=f"{os.path.join(self.shown, PROMPT)}: {_why(error)}")
-        return Backlog(tuple(tasks_of(listing, prompt)))
+        tasks = tuple(tasks_of(listing, prompt))
+        return Backlog(tasks, known={task.id: task for task in tasks})
 
     def _prompt(self) -> str:
         with open_regular(os.path.join(self.folder, PROMPT)) as file:
-            text = file.read(_LARGEST).decode("utf-8-sig")
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise ValueError(f"it is larger than {_LARGEST >> 20} MB: no agent reads that")
+        text = content.decode("utf-8-sig")
         if not text.strip():
             raise ValueError("it is empty: write down what an iteration shall do")
         if "\0" in text:

@@ -164,6 +164,14 @@ def _briefing(plan: Plan, run_dir: str) -> Briefing:
             permission_hint=plan.module.PERMISSION_HINT,
             tasks=True,
         )
+    if plan.stories is not None:
+        return Briefing(
+            iterations=plan.limits.iterations,
+            guardrails=guardrails,
+            journal=journal,
+            permission_hint=plan.module.PERMISSION_HINT,
+            stories=True,
+        )
     settings, marker = plan.settings, wording_of(plan.settings).contract.marker
     return Briefing(
         iterations=settings.maximum_iterations,

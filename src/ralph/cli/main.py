@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
     "tasks": ("ralph.cli.tasks", "Work through a backlog, one proven task at a time."),
+    "prd": ("ralph.cli.prd", "Work through stories that must survive a fresh review."),
     "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
     "job": ("ralph.cli.job", "Run a command as a child run of a task."),
     "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),
@@ -157,7 +158,10 @@ def _last_word(arguments: list[str]) -> str:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in own:
         return ""
-    runs = arguments[0] in ("run", "supervise", "demo") or own[:2] == ["tasks", "run"]
+    runs = arguments[0] in ("run", "supervise", "demo") or own[:2] in (
+        ["tasks", "run"],
+        ["prd", "run"],
+    )
     return "stop" if runs else "error"
 
 

@@ -24,11 +24,19 @@ def whole_number(value: str) -> int:
 
 def not_negative(kind: Callable[[str], int]) -> Callable[[str], int]:
     """A number from 0 on."""
+    return _at_least(0, kind)
 
+
+def positive(kind: Callable[[str], int]) -> Callable[[str], int]:
+    """A number from 1 on."""
+    return _at_least(1, kind)
+
+
+def _at_least(least: int, kind: Callable[[str], int]) -> Callable[[str], int]:
     def check(value: str) -> int:
         number = kind(value)
-        if number < 0:
-            raise click.BadParameter(f"{value} is less than nothing.")
+        if number < least:
+            raise click.BadParameter(f"{value} is less than {least or 'nothing'}.")
         return number
 
     return check
@@ -74,8 +82,17 @@ def current_directory() -> str:
 
 def in_directory(function: _Function) -> _Function:
     """The option `-C DIR`: do everything as if started there."""
-    option = click.option(
-        "-C",
+    return _directory_option("-C")(function)
+
+
+def in_project(function: _Function) -> _Function:
+    """The same by R's names too: `-d DIR`, `--project-dir DIR`."""
+    return _directory_option("-C", "-d", "--project-dir")(function)
+
+
+def _directory_option(*names: str) -> Callable[[_Function], _Function]:
+    return click.option(
+        *names,
         "directory",
         metavar="DIR",
         is_eager=True,
@@ -84,7 +101,6 @@ def in_directory(function: _Function) -> _Function:
         shell_complete=completed_by("directories"),
         help="Work in DIR instead of the current directory.",
     )
-    return option(function)
 
 
 def _change_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> None:

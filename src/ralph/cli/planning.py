@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ralph.adapters.task_hooks import Hooks
     from ralph.cli.backlog import TaskWork
     from ralph.cli.sandboxing import Sandboxing
+    from ralph.cli.stories import StoryWork
     from ralph.cli.supervised import Supervision
 
 PLAN = "plan.json"  # in a run's directory
@@ -98,6 +99,8 @@ class Plan:
     sandbox: "Sandboxing | None" = None  # None: in place
     tasks: "TaskWork | None" = None  # of a backlog, by `ralph tasks run`
     hooks: "tuple[Hooks, ...]" = ()
+    stories: "StoryWork | None" = None  # of a PRD, by `ralph prd run`
+    reviewer: "Plan | None" = None  # the same, as another agent takes turns in it
 
     @property
     def model(self) -> str:
@@ -158,6 +161,8 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
         loaded = combine([Layer(f"run {os.path.basename(run_dir)}", kept["settings"])])
         if kept.get("tasks") is not None:
             return _tasks_again(invocation, loaded, kept["tasks"], run_dir)
+        if kept.get("stories") is not None:
+            return _stories_again(invocation, loaded, kept["stories"])
         text, file_name = kept["prompt"], kept["prompt_file"]
         supervision = _restored(kept.get("supervision"))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -176,6 +181,12 @@ def _tasks_again(
     from ralph.cli.backlog import plan_again
 
     return plan_again(invocation, loaded, kept, run_dir)
+
+
+def _stories_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
+    from ralph.cli.stories import plan_again
+
+    return plan_again(invocation, loaded, kept)
 
 
 def _kept_prompt(text: str | None, file: str | None) -> Callable[[], Backlog]:
@@ -213,6 +224,8 @@ def _kept_backlog(plan: Plan) -> dict[str, Any]:
     """What is to be done, or where that stands."""
     if plan.tasks is not None:
         return {"tasks": plan.tasks.kept()}
+    if plan.stories is not None:
+        return {"stories": plan.stories.kept()}
     file = plan.backlog.path if isinstance(plan.backlog, PromptFile) else None
     return {"prompt": None if file else plan.backlog().tasks[0].text, "prompt_file": file}
 
@@ -238,11 +251,13 @@ def planned(
     backlog: Callable[[], Backlog],
     remedy: str,
     money: tuple[str, ...] = ("maxCost",),
+    *,
+    heals: bool = False,
 ) -> Plan:
     """The plan; `remedy` is what to do about a prompt that cannot be read, and `money` are the
-    settings that limit what may be spent."""
+    settings that limit what may be spent. A backlog that `heals` is put right by the run itself."""
     tasks = backlog()
-    if tasks.problem:
+    if tasks.problem and not heals:
         raise ConfigError(tasks.problem, remedy)
     sample = tasks.tasks[0].text if tasks.tasks else ""
     agent = loaded.settings.agent

@@ -1,14 +1,12 @@
 """The sandbox of a run: which backend, whom it may call, and what people are told (ADR 26)."""
 
-import json
 import os
-import shlex
 import shutil
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
+from ralph.cli.agent_hooks import can_hook, hook_places
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 DIRECT = "direct"  # in place, because someone said so
 _GUARD = {"RALPH_GUARD": "1"}
-_SETTINGS = "--settings"
 _PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108
 
 
@@ -29,7 +26,7 @@ class Sandboxing:
     backend: str
     can: Capabilities
     network: Network
-    guard: str = ""  # how the agent is made to ask it, as a setting of its own; "" if it cannot be
+    guard: bool = False  # whether the agent can be made to ask it
 
     @property
     def guarded(self) -> bool:
@@ -68,7 +65,9 @@ def sandboxing(plan: "Plan") -> Sandboxing | None:
     policy = Policy(plan.environ, plan.state_root)
     found = catalog.usable(wish, plan.workspace, policy)
     network = _network(plan, found.name, found.can)
-    return Sandboxing(found.name, found.can, network, _guard(plan, found.can))
+    return Sandboxing(
+        found.name, found.can, network, guard=not found.can.contain and can_hook(plan)
+    )
 
 
 def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
@@ -88,8 +87,10 @@ def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
         raise ConfigError("srt lets nobody call everybody", "Name the hosts: --network HOST,...")
     if wish in (OFF, ON):
         return wish
-    flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
-    own = hosts_of(plan.kind, plan.environment.values, flags)
+    own: list[str] = []
+    for one in _both(plan):
+        flags = (*one.command[1:], *split_flags(one.settings.agent.flags))
+        own += hosts_of(one.kind, one.environment.values, flags)
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
 
 
@@ -105,7 +106,7 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
         plan.environ,
         plan.state_root,
         network=plan.sandbox.network,
-        visible=_visible(plan.command[0], plan.environ),
+        visible=_visible(plan),
         home=plan.environ.get("HOME", ""),
     )
     backend = catalog.backend(plan.sandbox.backend)
@@ -114,39 +115,32 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
         plan.workspace,
         policy,
         run_dir=run_dir,
-        login=Login(plan.kind, plan.environment.values),
+        logins=tuple(Login(one.kind, one.environment.values) for one in _both(plan)),
         most_grace=plan.settings.end_grace,
     )
 
 
-def _visible(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the agent's program is, also if that is in a temporary directory."""
+def _visible(plan: "Plan") -> tuple[str, ...]:
+    """Where the agents' programs are, and ours for its hooks, also if that is in a temporary
+    directory."""
+    places = [place for one in _both(plan) for place in _places(one.command[0], plan.environ)]
+    if plan.stories is not None:
+        places += [place for place in hook_places() if place.startswith(_PRIVATE)]
+    return tuple(dict.fromkeys(places))
+
+
+def _places(command: str, environ: Mapping[str, str]) -> list[str]:
     found = shutil.which(command, path=environ.get("PATH"))
     if found is None:
-        return ()
+        return []
     real = os.path.realpath(found)
     head, package, _ = real.partition("/node_modules/")
     home = f"{head}{package.rstrip('/')}" if package else os.path.dirname(real)
     places = (os.path.dirname(os.path.abspath(found)), home)
     # A temporary directory itself is private: of what lies right in it only the file is shown.
-    shown = (real if place in _PRIVATE else place for place in places)
-    return tuple(dict.fromkeys(shown))
+    return [real if place in _PRIVATE else place for place in places]
 
 
-def _guard(plan: "Plan", can: Capabilities) -> str:
-    """Settings that make the agent ask the guard; only claude takes any on its command line."""
-    from ralph.adapters.agents import split_flags, value_in
-
-    flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
-    if can.contain or plan.kind != "claude" or value_in(flags, (_SETTINGS,)):
-        return ""
-    # Isolated: what stands in the project must not be taken for Ralph.
-    words = f"{shlex.quote(sys.executable)} -I -m ralph hook pre-tool"
-    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": words}]}
-    return json.dumps({"hooks": {"PreToolUse": [hook]}})
-
-
-def guard_flags(plan: "Plan") -> tuple[str, ...]:
-    """What makes the agent ask the guard."""
-    guard = plan.sandbox.guard if plan.sandbox else ""
-    return (_SETTINGS, guard) if guard else ()
+def _both(plan: "Plan") -> "tuple[Plan, ...]":
+    """The run as each of its agents takes turns in it."""
+    return (plan,) if plan.reviewer is None else (plan, plan.reviewer)

@@ -26,7 +26,12 @@ from ralph.ui.report import age
 
 _LOOK_EVERY = 0.1
 _PATIENCE = 3.0  # seconds for a run that has only just taken its lock
-_COMMANDS = {"harness": "run", "supervise": "supervise", "tasks": "tasks run"}  # by profile
+_COMMANDS = {  # by profile
+    "harness": "run",
+    "supervise": "supervise",
+    "tasks": "tasks run",
+    "reviewed": "prd run",
+}
 _EXIT_CODES = "Exit codes: 0, or 2 when there is no such run or it does not run."
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -1,9 +1,8 @@
 """`ralph tasks`: the backlog of a project, and the run that works through it (B)."""
 
-import importlib
-
 import click
 
+from ralph.cli.lazy import LazyGroup
 from ralph.cli.params import in_directory
 from ralph.core.verdict import Reason
 
@@ -19,38 +18,9 @@ _COMMANDS = {  # the module, the name in it, and a line about it
 }
 
 
-class LazyTasks(click.Group):
-    """Imports a command's module only when that command is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, name, _ = _COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, _, words) in _COMMANDS.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in _COMMANDS:
-            import difflib
-
-            near = difflib.get_close_matches(args[0], _COMMANDS, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=LazyTasks,
+    cls=LazyGroup,
+    lazy=_COMMANDS,
     invoke_without_command=True,
     epilog="""\b
 Examples:

@@ -19,6 +19,7 @@ from ralph.adapters.protect import ProtectGate, Protector
 from ralph.adapters.scm import ScmCommand
 from ralph.adapters.turn_files import Filing, NumberedFiles
 from ralph.adapters.world import Workspace
+from ralph.cli.agent_hooks import hook_environment, hook_flags
 from ralph.cli.planning import Plan
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
@@ -94,6 +95,10 @@ def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
         from ralph.cli.tasks_wiring import TasksWiring
 
         return TasksWiring(plan, run_dir, state)
+    if plan.stories is not None:
+        from ralph.cli.stories_wiring import StoriesWiring
+
+        return StoriesWiring(plan, run_dir)
     return HarnessWiring(plan, run_dir)
 
 
@@ -174,19 +179,23 @@ class HarnessWiring:
     def _gates(self, attention: SignalSource, start: Starter) -> tuple[Gate, ...]:
         """Those that the settings want."""
         guardrails = self._guardrails(attention, start)
-        if not self._plan.settings.protect and self._plan.tasks is None:
+        named = self._plan.tasks is not None or self._plan.stories is not None
+        if not self._plan.settings.protect and not named:
             return guardrails
         return (ProtectGate(self._protector, self._plan.workspace, self._run_dir), *guardrails)
 
     def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """The agent that takes the turns."""
-        env = self._plan.sandbox.environment() if self._plan.sandbox else {}
+        return self._agent_of(self._plan, readers, start)
+
+    def _agent_of(self, plan: Plan, readers: AgentReaders, start: Starter) -> Agent:
+        env = {**(plan.sandbox.environment() if plan.sandbox else {}), **hook_environment(plan)}
         if self._layers is None:
-            return build_agent(self._plan, self._run_dir, readers, env=env, start=start)
+            return build_agent(plan, self._run_dir, readers, env=env, start=start)
         from ralph.adapters.sandbox.layers import InnerFiling, SandboxedAgent
 
         agent = build_agent(
-            self._plan,
+            plan,
             self._run_dir,
             readers,
             env=env,
@@ -315,11 +324,7 @@ def _flags(plan: Plan) -> tuple[str, ...]:
     flags = split_flags(plan.settings.agent.flags)
     if plan.settings.agent.model:
         flags = without(flags, plan.module.MODEL_FLAGS)
-    if plan.sandbox is None:
-        return flags
-    from ralph.cli.sandboxing import guard_flags
-
-    return (*flags, *guard_flags(plan))
+    return (*flags, *hook_flags(plan))
 
 
 def _protector(plan: Plan, run_dir: str) -> Protector:

@@ -4,10 +4,14 @@ Pure functions over the list as JSON has it, for the stop hook and for the gate 
 exit alike; a hook has no time to import more than this.
 """
 
+from ralph.core.review_text import NAME_RULE, is_name, shown, some
+from ralph.core.review_text import NotAListError as NotAListError  # noqa: PLC0414  given on
+from ralph.core.review_text import parsed as parsed  # noqa: PLC0414  to whoever has a list to judge
+
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, NoReturn, TypeGuard
+    from typing import Any, TypeGuard
 
     Story = Mapping[str, Any]
     Listing = Mapping[str, Any]  # a whole tasks.json
@@ -23,30 +27,6 @@ DEFAULT_CAP = 5
 _BORN: "Mapping[str, object]" = {"passes": False, "reviewStatus": None, "reviewCount": 0}
 _SUBSTANCE = ("title", "description", "acceptanceCriteria")
 _STATUSES = (None, NEEDS_REVIEW, CHANGES_REQUESTED, APPROVED)
-
-
-class NotAListError(ValueError):
-    """The text is no JSON."""
-
-
-def parsed(raw: bytes) -> object:
-    """What tasks.json holds. NotAListError, in words, where it is not JSON in UTF-8."""
-    import json
-
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise NotAListError(f"it is not UTF-8 text (byte {error.start})") from error
-    try:
-        return json.loads(text, parse_constant=_no_number)
-    except RecursionError as error:
-        raise NotAListError("it is not valid JSON: it is nested too deeply") from error
-    except ValueError as error:
-        raise NotAListError(f"it is not valid JSON: {error}") from error
-
-
-def _no_number(name: str) -> "NoReturn":
-    raise ValueError(f"{name} is not a number")
 
 
 def stories_of(listing: "Listing") -> "dict[str, Story]":
@@ -71,7 +51,7 @@ def has_shape(listing: object) -> "TypeGuard[Listing]":
         return False
     stories = listing["userStories"]
     names = [story.get("id") if isinstance(story, dict) else None for story in stories]
-    return all(isinstance(n, str) and n for n in names) and len(set(names)) == len(names)
+    return all(is_name(name) for name in names) and len(set(names)) == len(names)
 
 
 def malformed(listing: object) -> "list[Problem]":
@@ -98,8 +78,8 @@ def _story_problems(story: object, number: int, seen: set[str]) -> "Iterator[Pro
     name = story.get("id") if isinstance(story, dict) else None
     if not isinstance(story, dict):
         yield "", f"Story number {number} is not an object."
-    elif not isinstance(name, str) or not name:
-        yield "", f"Story number {number} has no 'id' that is a string."
+    elif not isinstance(name, str) or not is_name(name):
+        yield "", f"Story number {number}: its 'id' {NAME_RULE}, not {shown(name)}."
     elif name in seen:
         yield "", f"Story id {name} is there twice: ids must be unique."
     else:
@@ -166,14 +146,6 @@ def _filled(given: object) -> bool:
     return isinstance(given, str) and bool(given.strip())
 
 
-def shown(given: object) -> str:
-    """A value as the file spells it, shortened."""
-    import json
-
-    text = json.dumps(given, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 # ------------------------------------------------------------------ check 2: what must hold
 
 
@@ -200,7 +172,10 @@ def _contradictions(story: "Story", most: int, cap: int) -> "Iterator[str]":
             "iterations may approve stories. Set passes back to false or complete the review cycle."
         )
     if status == APPROVED and passes is not True:
-        yield "has reviewStatus 'approved' but passes is not true: these are out of sync."
+        yield (
+            "has reviewStatus 'approved' but passes is not true: these are out of sync. A review "
+            "that approves sets both; nothing else sets either."
+        )
     if status == CHANGES_REQUESTED and not _filled(story.get("reviewFeedback")):
         yield (
             "has reviewStatus 'changes_requested' but no reviewFeedback: feedback required, "
@@ -209,7 +184,10 @@ def _contradictions(story: "Story", most: int, cap: int) -> "Iterator[str]":
     if not _is_count(count):
         yield f"has an invalid reviewCount: {shown(count)} is not an integer from 0 on."
     elif count > most + 1:
-        yield f"has reviewCount {count}, more than the review cap of {cap} lets happen."
+        yield (
+            f"has reviewCount {shown(count)}, more than the review cap of {cap} lets happen: set "
+            "it back to the number of its reviews."
+        )
     elif status == CHANGES_REQUESTED and count > most:
         yield (
             f"asks for changes beyond the review cap of {cap}: approve it, with the concerns that "
@@ -218,7 +196,7 @@ def _contradictions(story: "Story", most: int, cap: int) -> "Iterator[str]":
 
 
 def _word(status: object) -> str:
-    return "null" if status is None else str(status)
+    return shown(status).strip('"')
 
 
 # ------------------------------------------------------------------ check 2.5: what may change
@@ -288,33 +266,37 @@ def _in_work(
     moved: "Mapping[str, list[Move]]", stories: "Mapping[str, Story]", mode: str
 ) -> "Iterator[Problem]":
     """Implement and review-fix: one story goes to its review, and nothing else moves."""
-    kind = mode.capitalize()
     sent = [name for name, moves in moved.items() if moves == _LEGAL[mode]]
     for name, moves in moved.items():
-        for field, was, now in moves if name not in sent else ():
-            move = f"{field} {shown(was)} → {shown(now)}"
-            counted = f" {kind} iterations cannot increment reviewCount."
-            more = counted if field == "reviewCount" else ""
-            yield name, _WORDS[mode].format(name=name, move=move) + more
+        for move in moves if moves != _LEGAL[mode] else ():
+            yield name, _illegal_move(name, move, mode)
+    several = f"{mode.capitalize()} iterations may send one story to its review, not {some(sent)}."
     for name in sent:
         if len(sent) > 1:
-            rule = f"{kind} iterations may send one story to its review"
-            yield name, f"{rule}, not {len(sent)}: {', '.join(sent)}."
+            yield name, several
         if mode == REVIEW_FIX and stories[name].get("reviewFeedback") != "":
             yield name, f"Story {name} goes back to needs_review: clear its reviewFeedback first."
+
+
+def _illegal_move(name: str, move: Move, mode: str) -> str:
+    field, was, now = move
+    words = _WORDS[mode].format(name=name, move=f"{field} {shown(was)} → {shown(now)}")
+    counted = f" {mode.capitalize()} iterations cannot increment reviewCount."
+    return words + (counted if field == "reviewCount" else "")
 
 
 def _in_review(
     before: "Fields", stories: "Mapping[str, Story]", moved: list[str]
 ) -> "Iterator[Problem]":
     """Exactly one story is reviewed: counted, and approved or sent back."""
+    several = f"review may only modify one story, not {some(moved)}"
     if not moved:
         what = "Review one, increment its reviewCount by 1, and approve it or request changes."
         yield "", f"Review iteration made illegal transition: no story was reviewed. {what}"
     for name in moved:
         details = _review_details(before[name], stories[name])
         if len(moved) > 1:
-            details = [f"review may only modify one story, not {', '.join(moved)}", *details]
+            details = [several, *details]
         if details:
             words = "; ".join(details)
             yield name, f"Review iteration made illegal transition on story {name}: {words}."
@@ -349,22 +331,57 @@ def violations(
     problems = malformed(listing)
     if not has_shape(listing):
         return problems
+    if not skip_review:
+        problems += inconsistent(listing, cap, snapshot(before))
+    return [*problems, *transitions(before, listing, mode, skip_review=skip_review)]
+
+
+def transitions(
+    before: "Listing", listing: "Listing", mode: str, *, skip_review: bool = False
+) -> "Iterator[Problem]":
+    """Check 2.5 by the host's memory, which holds more than a snapshot. Without reviews a list must
+    still not be shortened, and nothing in it be reviewed."""
+    old, new = stories_of(before), stories_of(listing)
     if skip_review:
-        return [*problems, *deleted(stories_of(before), stories_of(listing))]
-    fields = snapshot(before)
-    return [
-        *problems,
-        *inconsistent(listing, cap, fields),
-        *illegal(fields, listing, mode),
-        *_reworded(stories_of(before), stories_of(listing)),
-    ]
+        yield from deleted(old, new)
+        yield from _unreviewed(old, new)
+    else:
+        yield from illegal(snapshot(before), listing, mode)
+        yield from _reworded(old, new, mode)
+        yield from _talked_over(old, new)
 
 
-def _reworded(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
-    """An approval is of what was reviewed, and no other story may slip under it."""
+def _unreviewed(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
+    """A later run with reviews must not find an approval that no review gave."""
+    for name, story in new.items():
+        for field in ("reviewStatus", "reviewCount"):
+            was = old.get(name, _BORN).get(field)
+            if not _same(was, story.get(field)):
+                words = f"leave its {field} at {shown(was)}"
+                yield name, f"Story {name}: this run has no reviews, so {words}."
+
+
+def _reworded(
+    old: "Mapping[str, Story]", new: "Mapping[str, Story]", mode: str
+) -> "Iterator[Problem]":
+    """A review is of what was asked for: no other story may slip under it, before or after."""
     for name in (name for name in old if name in new):
-        if APPROVED not in (old[name].get("reviewStatus"), new[name].get("reviewStatus")):
+        if mode == REVIEW:
+            why = "Review iterations leave stories as they are"
+        elif old[name].get("reviewStatus") == APPROVED:
+            why = f"Story {name} is approved as it was reviewed"
+        else:
             continue
         for field in _SUBSTANCE:
             if not _same(old[name].get(field), new[name].get(field)):
-                yield name, f"Story {name} is approved as it was reviewed: leave its {field} alone."
+                yield name, f"{why}: leave the {field} of {name} alone."
+
+
+def _talked_over(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
+    """What a review has found stays, until its story goes to the next one."""
+    for name in (name for name in old if name in new):
+        status, feedback = (old[name].get(f) for f in ("reviewStatus", "reviewFeedback"))
+        if status not in (APPROVED, CHANGES_REQUESTED) or new[name].get("reviewStatus") != status:
+            continue
+        if not _same(feedback, new[name].get("reviewFeedback")):
+            yield name, f"Story {name}: its reviewFeedback is the reviewer's. Leave it as it was."

@@ -1,6 +1,7 @@
 """The law carried out: a list of stories with what was illegal taken back (ADR 20)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from ralph.core.review import (
@@ -23,6 +24,7 @@ Listing = Mapping[str, Any]
 _TOP = ("project", "branchName", "description")
 _BORN: Story = {"passes": False, "reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
 _REVIEWED = (*DECIDED, "reviewFeedback")
+_STANDING = ("reviewStatus", "reviewCount")  # without reviews, a turn may say that a story passes
 _SUBSTANCE = ("title", "description", "acceptanceCriteria")
 
 
@@ -46,8 +48,18 @@ class Law:
             return None
         if not has_shape(listing):
             return before
-        mended = _with_old(before, listing, self._suspects(problems, listing))
-        return mended if self._holds(before, mended) else before
+        suspects = self._suspects(problems, listing)
+        for fields in self._guarded():
+            mended = _with_old(before, listing, suspects, fields)
+            if self._holds(before, mended):
+                return mended
+        return before
+
+    def _guarded(self) -> tuple[tuple[str, ...], ...]:
+        """What of a suspect goes back: as little as will do, and after a review its wording too."""
+        if self.skip_review:
+            return _STANDING, _REVIEWED
+        return ((*_REVIEWED, *_SUBSTANCE) if self.mode == REVIEW else _REVIEWED,)
 
     def _suspects(self, problems: list[Problem], listing: Listing) -> frozenset[str]:
         """Whose review goes back. A review that was wrong in anything decides nothing."""
@@ -75,22 +87,23 @@ class Law:
         ]
         if len(asked) != 1:
             return None
-        count = new[asked[0]].get("reviewCount")
+        [name] = asked
+        count = new[name].get("reviewCount")
         if not isinstance(count, int) or count < self.cap:
             return None
-        approved = _replaced(listing, {asked[0]: _approved_at_cap(new[asked[0]], self.cap)})
-        return None if self.problems(before, approved) else (approved, asked[0])
+        if Law(self.mode, count).problems(before, listing):  # legal, but for the cap
+            return None
+        return _replaced(listing, {name: _approved_at_cap(new[name], self.cap)}), name
 
 
 def _approved_at_cap(story: Mapping[str, Any], cap: int) -> Story:
-    feedback = str(story.get("reviewFeedback", ""))
-    notes = story.get("notes") or f"Approved by the host after {cap} reviews."
+    feedback, notes = story["reviewFeedback"], story.get("notes") or ""
     return {
         **story,
         "passes": True,
         "reviewStatus": APPROVED,
         "reviewFeedback": feedback if feedback.startswith(AT_CAP) else f"{AT_CAP} {feedback}",
-        "notes": notes,
+        "notes": notes if notes.strip() else f"Approved by the host after {cap} reviews.",
     }
 
 
@@ -98,35 +111,49 @@ def undone(before: Listing, listing: object) -> Listing:
     """The list without anything that was decided since: for a turn that is taken again."""
     if not has_shape(listing):
         return before
-    return _with_old(before, listing, frozenset(stories_of(listing)))
+    return _with_old(before, listing, frozenset(stories_of(listing)), _REVIEWED)
 
 
-def _with_old(before: Listing, listing: Listing, suspects: frozenset[str]) -> Listing:
-    """The list with the suspects' reviews, broken fields and deleted stories as they were."""
+def _with_old(
+    before: Listing, listing: Listing, suspects: frozenset[str], fields: Iterable[str]
+) -> Listing:
+    """The list with those fields of the suspects, broken ones and deleted stories as they were."""
     old, kept = stories_of(before), []
     for story in listing["userStories"]:
         known = old.get(story["id"])
         if known is not None:
-            kept.append(_put_back(known, story, suspect=story["id"] in suspects))
+            guarded = _guarded(known, story, fields) if story["id"] in suspects else []
+            kept.append(_put_back(known, story, guarded))
         elif not any(field not in _BORN for field, _ in wrong_fields(story)):
             kept.append({**story, **_BORN})
-    for index, story in enumerate(before["userStories"]):
-        if all(one["id"] != story["id"] for one in kept):
-            kept.insert(index, story)
+    there = {story["id"] for story in kept}
+    gone = [(n, one) for n, one in enumerate(before["userStories"]) if one["id"] not in there]
     top = {field: before[field] for field in _TOP if not isinstance(listing.get(field), str)}
-    return {**listing, **top, "userStories": kept}
+    return {**listing, **top, "userStories": _merged(kept, gone)}
 
 
-def _put_back(old: Mapping[str, Any], story: Mapping[str, Any], *, suspect: bool) -> Story:
-    broken = [field for field, _ in wrong_fields(story)]
+def _merged(kept: list[Story], gone: Iterable[tuple[int, Story]]) -> list[Story]:
+    """Each story that was gone in the place that it had, and the others around it."""
+    rest, merged = iter(kept), list[Story]()
+    for place, story in gone:
+        merged += islice(rest, max(0, place - len(merged)))
+        merged.append(story)
+    return [*merged, *rest]
+
+
+def _guarded(old: Mapping[str, Any], story: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
+    """What goes back of a story that did wrong."""
     approved = APPROVED in (old.get("reviewStatus"), story.get("reviewStatus"))
-    if suspect:
-        broken += _REVIEWED
-        broken += ["notes"] if old.get("passes") else []
-        broken += _SUBSTANCE if approved else ()
-    back = {field: old[field] for field in broken if field in old}
-    gone = {field for field in broken if field not in old}
-    return {field: given for field, given in story.items() if field not in gone} | back
+    notes = ("notes",) if old.get("passes") else ()
+    return [*fields, *notes, *(_SUBSTANCE if approved else ())]
+
+
+def _put_back(old: Mapping[str, Any], story: Mapping[str, Any], fields: Iterable[str]) -> Story:
+    """The story with those fields, and those that are broken, as they were."""
+    back = [*fields, *(field for field, _ in wrong_fields(story))]
+    gone = {field for field in back if field not in old}
+    kept = {field: given for field, given in story.items() if field not in gone}
+    return kept | {field: old[field] for field in back if field in old}
 
 
 def _replaced(listing: Listing, stories: Mapping[str, Story]) -> Listing:

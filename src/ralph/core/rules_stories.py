@@ -5,7 +5,7 @@ from ralph.core.claims import Contract
 from ralph.core.rules import objections
 from ralph.core.task import ReviewStatus, Task
 from ralph.core.value import value
-from ralph.core.verdict import Answer, Continue, Feedback, Reason, Release, Stop, Wait
+from ralph.core.verdict import Answer, Boundary, Continue, Feedback, Reason, Release, Stop, Wait
 
 
 @value
@@ -16,13 +16,19 @@ class AllApproved:
 
     def __call__(self, case: Case) -> Answer | None:
         tasks = case.backlog.tasks
-        if not tasks or case.findings or not all(self._is_done(t) for t in tasks):
+        if not tasks or _objected(case) or not all(self._is_done(t) for t in tasks):
             return None
         word = "passes" if self.skip_review else "is approved"
         return Stop(Reason.COMPLETED, f"every story {word}", tuple(f"{t.id} {word}" for t in tasks))
 
     def _is_done(self, story: Task) -> bool:
         return story.passes and (self.skip_review or story.review is ReviewStatus.APPROVED)
+
+
+def _objected(case: Case) -> bool:
+    """Whether a gate objects, or did after the last turn: that does not pass by itself."""
+    last = case.state.findings if case.boundary is Boundary.OPENING else ()
+    return bool(case.findings or last)
 
 
 @value

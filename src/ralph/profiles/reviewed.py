@@ -1,6 +1,7 @@
 """R: stories that must survive a fresh review. The list is the law, the promise only a hint."""
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from ralph.core.case import Case, Ladder
 from ralph.core.claims import CompleteClaim
@@ -29,31 +30,58 @@ from ralph.core.rules import (
 from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SilentRetry
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import RunState
+from ralph.core.story_prompt import Terms, filled, headed
+from ralph.core.task import Assignment
 from ralph.core.value import value
-from ralph.core.verdict import Boundary, Verdict
+from ralph.core.verdict import Boundary, Feedback, Verdict
 from ralph.ports import Gate, Policy, Ports
 from ralph.profiles.shared import Patience, allowance, watching
 
+_ONLY_THIS = "Every story is approved: mend only what is said above, and leave the list as it is."
+
+
+class Desk(Protocol):
+    """What the host does about the list; every method is idempotent for one iteration."""
+
+    def announce(self, state: RunState) -> str:
+        """Tell the hooks of the agent's session what this turn is. What a turn that was cut off had
+        decided is undone first; what was done, in words."""
+
+    def approve_at_cap(self, state: RunState) -> str:
+        """Approve what was reviewed for the last time, and still found wanting; its id, or ""."""
+
+    def correct(self, state: RunState) -> str:
+        """Put back what the agent may not touch, and commit that; what was done, in words."""
+
+    def outcome(self, state: RunState) -> str:
+        """The legal review that this turn was, as JSON; "" if it was none."""
+
+
+@value
+class NoDesk:
+    """A list that nobody writes to."""
+
+    def announce(self, state: RunState) -> str:
+        """Nobody is told."""
+        return ""
+
+    approve_at_cap = correct = outcome = announce
+
 
 def reviewed(
+    desk: Desk = NoDesk(),
     limits: Limits = Limits(iterations=15),
     patience: Patience = Patience(stall_after=3),
-    law: tuple[Gate, ...] = (),
-    courtesy: tuple[Gate, ...] = (),
-    correct: Callable[[RunState], str] = lambda _: "",
-    *,
-    skip_review: bool = False,
+    gates: tuple[Gate, ...] = (),
+    terms: Terms = Terms(15),
 ) -> Policy:
-    """The policy of `ralph prd run`: the law after every turn, the courtesy at the stop hook.
-
-    `correct` reverts what the agent may not touch and says what it corrected (ADR 20).
-    """
-    approved = AllApproved(skip_review)
-    select = next_unreviewed if skip_review else next_story
+    """The policy of `ralph prd run`: the law after every turn, the same at the stop hook."""
+    approved = AllApproved(terms.skip_review)
+    select = Select(next_unreviewed if terms.skip_review else next_story)
     return Policy(
         name="reviewed",
         select=select,
-        compose=compose,
+        compose=Compose(terms),
         opening=(
             cancelled,
             paused,
@@ -67,9 +95,11 @@ def reviewed(
         stopping=(HoldLimit(), Objections(), release),
         retaking=(cancelled, RunLimit(limits)),
         closing=closing(limits, patience, approved),
-        gates={Boundary.CLOSING: law, Boundary.STOPPING: courtesy},
+        gates={Boundary.CLOSING: gates, Boundary.STOPPING: gates},
         allowance=allowance(limits, patience),
-        settle=Settle(correct),
+        prepare=Prepare(desk),
+        land=Land(desk),
+        settle=Settle(desk),
         notes=lambda case: CompleteClaim().near_misses(case.turn),
     )
 
@@ -95,20 +125,72 @@ def closing(limits: Limits, patience: Patience, approved: AllApproved) -> Ladder
     )
 
 
-def compose(case: Case) -> str:
-    """The prompt, headed by the host's choice of mode and story."""
-    assignment = case.state.assignment
-    assert assignment is not None
-    head = f"Mode: {assignment.mode}\nStory: {assignment.task}"
-    return place(f"{head}\n\n{case.task.text}", (*case.state.feedback, *cut_off(case.state)))
+@value
+class Select:
+    """The next story; where each is approved and a gate still objects, the last one once more."""
+
+    select: Callable[[Case], Assignment | None]
+
+    def __call__(self, case: Case) -> Assignment | None:
+        chosen, last = self.select(case), case.state.assignment
+        if chosen is not None or last is None or not case.state.findings or not _all_pass(case):
+            return chosen
+        return Assignment(last.task, last.title)
+
+
+def _all_pass(case: Case) -> bool:
+    return bool(case.backlog.tasks) and all(task.passes for task in case.backlog.tasks)
+
+
+@value
+class Compose:
+    """The project's prompt, headed by the host's choice of mode and story."""
+
+    terms: Terms
+
+    def __call__(self, case: Case) -> str:
+        state = case.state
+        assert state.assignment is not None
+        values = self.terms.values(state.iteration, state.assignment)
+        prompt = headed(filled(case.task.text, values), state.assignment)
+        last = (Feedback(_ONLY_THIS),) if _all_pass(case) else ()
+        return place(prompt, (*state.feedback, *last, *cut_off(state)))
+
+
+@value
+class Prepare:
+    """Before a turn: the marker for the hooks."""
+
+    desk: Desk
+
+    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        undone = self.desk.announce(state)
+        if undone:
+            yield Step(ports.clock.now(), "cut off", detail=undone)
+
+
+@value
+class Land:
+    """After a turn: the host, not the prompt, ends a cycle of reviews (R §6)."""
+
+    desk: Desk
+
+    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
+        story = self.desk.approve_at_cap(state)
+        if story and not state.step("cap"):
+            yield Step(ports.clock.now(), "cap", detail=f"{story} is approved at the review cap")
 
 
 @value
 class Settle:
     """Under every verdict, what the agent may not touch is put back and committed."""
 
-    correct: Callable[[RunState], str]
+    desk: Desk
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-        if state.findings and not state.step("correct"):
-            yield Step(ports.clock.now(), "correct", detail=self.correct(state))
+        if state.turn is None:
+            return
+        if not state.step("correct"):
+            yield Step(ports.clock.now(), "correct", detail=self.desk.correct(state))
+        if not state.step("review"):
+            yield Step(ports.clock.now(), "review", detail=self.desk.outcome(state))

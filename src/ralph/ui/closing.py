@@ -28,6 +28,12 @@ _TASK_REMEDIES = {
     Reason.LIMIT: "Go on with the rest: ralph tasks run",
     Reason.STALLED: "Look: ralph tasks list",
 }
+_STORY_REMEDIES = {
+    Reason.BLOCKED: "It needs you: answer in ralph/progress.txt or the story's notes, then: "
+    "ralph prd run",
+    Reason.LIMIT: "Go on with the rest: ralph prd run. What the reviews found: ralph prd stats",
+    Reason.STALLED: "Nothing changed: read what the agent said, then make the story clearer.",
+}
 _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 
@@ -43,15 +49,21 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
     if briefing.journal:
         yield Line(f"Journal: {briefing.journal}")
     yield Line(_ending(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
-    remedies = {**_REMEDIES, **_TASK_REMEDIES} if briefing.tasks else _REMEDIES
-    if stop.reason in remedies:
-        yield Line(remedies[stop.reason])
+    own = _own_remedies(briefing)
+    if stop.reason in own or stop.reason in _REMEDIES:
+        yield Line(own.get(stop.reason) or _REMEDIES[stop.reason])
     if _nobody_was_told(stop, state, briefing):
         yield Line(
             f"Nothing said {briefing.marker}. Add to the prompt: "
             f'"{briefing.completion_sentence}"; --tell-completion adds it for you.',
             Tone.NOTICE,
         )
+
+
+def _own_remedies(briefing: Briefing) -> dict[Reason, str]:
+    if briefing.tasks:
+        return _TASK_REMEDIES
+    return _STORY_REMEDIES if briefing.stories else {}
 
 
 def _tasks(state: RunState) -> Iterator[Line]:

@@ -26,6 +26,7 @@ class Briefing:
     marker: str = ""  # what completes the run: `<response>DONE</response>`
     attempts: bool = False  # turns are attempts at one task, which are restarted (S)
     tasks: bool = False  # turns are iterations of the tasks of a backlog, each counted anew (B)
+    stories: bool = False  # turns implement or review stories (R)
     completion_sentence: str = ""  # what to add to the prompt; empty if it is there already
 
     @property

@@ -38,6 +38,7 @@ from ralph.core.world import Signals
 from ralph.ui.clean import first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
+from ralph.ui.stories import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
 from ralph.ui.words import coming_time, money
 
@@ -114,7 +115,8 @@ def _starting(
         title = f": {one_line(fact.assignment.title)}" if fact.assignment.title else ""
         yield Line(f"Task {fact.assignment.task}{title}", Tone.HEAD)
     turn = f"{briefing.turn.capitalize()} {briefing.number(after)}"
-    yield Line(f"{turn} starting{' again' if again else ''}", Tone.HEAD)
+    what = story_words(after) if briefing.stories else ""
+    yield Line(f"{turn} starting{' again' if again else ''}{what}", Tone.HEAD)
 
 
 def _resumed(before: RunState, briefing: Briefing) -> Line:
@@ -282,6 +284,8 @@ def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
         yield from _scm_step(fact, fact.key.removeprefix(_SCM))
     elif briefing.tasks and fact.ok and fact.key in _OF_A_TASK:
         yield from _task_step(fact)
+    elif briefing.stories and fact.ok and fact.key in STORY_STEPS:
+        yield from story_step(fact)
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)

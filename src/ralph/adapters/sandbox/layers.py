@@ -36,14 +36,14 @@ class Layers:
         policy: Policy,
         *,
         run_dir: str,
-        login: Login,
+        logins: tuple[Login, ...],
         most_grace: float,
     ) -> None:
         self._backend = backend
         self._project = os.path.realpath(project)
         self._policy = policy
         self._run_dir = run_dir
-        self._login = login
+        self._logins = logins
         self._most_grace = most_grace
         self._turn = ""  # the layer of the turn under way; "" for one that leaves nothing
         self._box: Sandbox | None = None  # the turn's
@@ -57,7 +57,8 @@ class Layers:
     def turn(self, order: Order) -> Iterator[None]:
         """What starts in it shares a sandbox, which then waits for its landing."""
         self._forget()
-        self._login.remember()
+        for login in self._logins:
+            login.remember()
         self._refused = ()
         self._turn = "" if order.role is Role.MESSAGE else self._name(order.iteration)
         self.clear()  # there may be one of a turn that was cut off, and is taken again
@@ -150,9 +151,10 @@ class Layers:
     # -------------------------------------------------------------- parts
 
     def _renew_login(self) -> None:
-        saved = os.path.join(self._run_dir, "login.before")
-        if self._login.renew(self._seen, saved):
-            self.tell(f"The agent has renewed its login; the one before is in {saved}.")
+        for number, login in enumerate(self._logins):
+            saved = os.path.join(self._run_dir, f"login.before{number or ''}")
+            if login.renew(self._seen, saved):
+                self.tell(f"The agent has renewed its login; the one before is in {saved}.")
 
     def _seen(self, path: str) -> bytes:
         """The beginning of a file outside the project, as the turn's sandbox has it."""

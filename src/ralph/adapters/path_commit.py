@@ -1,0 +1,94 @@
+"""A commit of some paths alone: what else is changed or staged stays exactly as it is."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+
+from ralph.adapters.files import is_inside
+from ralph.adapters.git_state import under_way
+from ralph.adapters.git_work import Done, call, clean_environ, copy_index
+from ralph.core.value import value
+from ralph.errors import ConfigError
+
+_WHERE = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir")
+_COMMIT = ("-c", "gc.autoDetach=false", "commit", "--quiet", "--no-status", "-m")
+
+
+@value
+class PathCommit:
+    """Commits in the repository that has its work tree around a directory."""
+
+    top: str
+    git_dir: str
+    environ: Mapping[str, str]
+
+    @staticmethod
+    def around(directory: str, environ: Mapping[str, str]) -> "PathCommit | None":
+        """None outside a repository, or without git."""
+        clean = clean_environ(environ)
+        done = call(_WHERE, directory, clean)
+        if done.code != 0:
+            return None
+        top, git_dir = os.fsdecode(done.output).splitlines()
+        return PathCommit(top, git_dir, clean)
+
+    def refuse_halves(self) -> None:
+        """Somebody who is in the middle of a merge wants no commit of ours in it."""
+        for operation in under_way(self.git_dir):
+            message = f"git is in the middle of {operation.name}"
+            raise ConfigError(message, f"Finish it, or: {operation.abort}")
+
+    def __call__(self, paths: Iterable[str], subject: str) -> tuple[str, str]:
+        """The commit and "", or "" and why there is none: git or a hook of the user's said so.
+        Both are "" where there is nothing that git would keep. Paths are absolute."""
+        kept = self._kept(paths)
+        if not kept:
+            return "", ""
+        with tempfile.TemporaryDirectory(prefix="ralph-index-") as scratch:
+            index = os.path.join(scratch, "index")
+            said = self._commit(kept, subject, index)
+        if said:
+            return "", said
+        self._git(None, "add", "--all", "--", *kept)  # into the user's index, which knew less
+        return self._git(None, "rev-parse", "HEAD").output.decode().strip(), ""
+
+    def pending(self, path: str) -> list[str]:
+        """What is not committed below a path, relative to the top."""
+        words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--")
+        said = os.fsdecode(self._git(None, *words, _literal(path)).output)
+        return [entry[3:] for entry in said.split("\0") if entry]
+
+    def _kept(self, paths: Iterable[str]) -> list[str]:
+        """Those in the repository that it does not ignore, as git reads them."""
+        inside = [path for path in map(os.path.realpath, paths) if is_inside(path, self.top)]
+        names = b"".join(os.fsencode(path) + b"\0" for path in inside)
+        said = self._git(None, "check-ignore", "-z", "--stdin", stdin=names).output
+        ignored = os.fsdecode(said).split("\0")
+        return [_literal(path) for path in inside if path not in ignored]
+
+    def _commit(self, kept: Sequence[str], subject: str, index: str) -> str:
+        """Commit by an index of our own; what was said against it."""
+        has_head = self._git(None, "rev-parse", "--verify", "--quiet", "HEAD").code == 0
+        copy_index(os.path.join(self.git_dir, "index"), index)  # it knows what need not be read
+        steps = [("read-tree", "--reset", "HEAD") if has_head else ("read-tree", "--empty")]
+        for words in (*steps, ("add", "--all", "--", *kept)):
+            done = self._git(index, *words)
+            if done.code != 0:
+                return _words(done, words[0])
+        if has_head and self._git(index, "diff-index", "--cached", "--quiet", "HEAD").code == 0:
+            return ""  # it is committed already
+        done = self._git(index, *_COMMIT, subject)
+        return "" if done.code == 0 else _words(done, "commit")
+
+    def _git(self, index: str | None, *words: str, stdin: bytes | None = None) -> Done:
+        environ = {**self.environ, "GIT_INDEX_FILE": index} if index else self.environ
+        return call(words, self.top, environ, stdin)
+
+
+def _literal(path: str) -> str:
+    return f":(literal){path}"
+
+
+def _words(done: Done, what: str) -> str:
+    said = done.said or done.output.decode("utf-8", "replace").strip()
+    return said or f"git {what} exited with code {done.code}"

@@ -1,0 +1,134 @@
+"""R's checks after the agent's exit, by what the host remembers of the list before the turn."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ralph.adapters.story_file import StoryFile
+from ralph.adapters.story_store import StoryStore
+from ralph.adapters.uncommitted import uncommitted
+from ralph.core.case import Case
+from ralph.core.gates import Finding
+from ralph.core.review import (
+    NotAListError,
+    Problem,
+    has_shape,
+    inconsistent,
+    malformed,
+    transitions,
+)
+from ralph.core.review import snapshot as decided
+from ralph.core.story_prompt import Terms
+from ralph.core.value import value
+from ralph.core.words import listed
+
+_MOST = 20  # of one gate; nobody reads more
+COMMIT_ALL = (
+    "Uncommitted changes: {paths}. Before you stop: (1) add what you did and learned to "
+    "{progress}; (2) consider whether a lasting pattern belongs into CLAUDE.md or .claude/rules/; "
+    "(3) commit ALL changes, {progress} and {tasks} included."
+)
+
+
+@value
+class Lists:
+    """The list of stories before a turn and after it."""
+
+    file: StoryFile
+    store: StoryStore
+    terms: Terms
+
+    def before(self, case: Case) -> Mapping[str, Any]:
+        """As it was when the turn began."""
+        return self.store.listing(case.state.checkpoint)
+
+    def after(self) -> Mapping[str, Any] | None:
+        """As it is now, if its stories can be told apart."""
+        try:
+            listing = self.file.listing()
+        except NotAListError:
+            return None
+        return listing if has_shape(listing) else None
+
+
+@value
+class SchemaGate:
+    """Check 1: the list is what R §8 says."""
+
+    lists: Lists
+    name: str = "schema"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Each story and field that is malformed."""
+        try:
+            problems = malformed(self.lists.file.listing())
+        except NotAListError as error:
+            problems = [("", f"tasks.json was replaced or broken: {error}. It is put back.")]
+        yield from _findings(self.name, problems)
+
+
+@value
+class InvariantsGate:
+    """Check 2: what must hold of every story."""
+
+    lists: Lists
+    name: str = "invariants"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Each story that contradicts itself."""
+        after, terms = self.lists.after(), self.lists.terms
+        if after is not None and not terms.skip_review:
+            before = decided(self.lists.before(case))
+            yield from _findings(self.name, inconsistent(after, terms.review_cap, before))
+
+
+@value
+class TransitionsGate:
+    """Check 2.5: what the turn did to the stories was legal in its mode."""
+
+    lists: Lists
+    name: str = "transitions"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Each story that was changed as it may not be. A turn that came to nothing has reviewed
+        nothing, and that is not its fault."""
+        after, assignment = self.lists.after(), case.state.assignment
+        if after is None or assignment is None:
+            return
+        before, skip = self.lists.before(case), self.lists.terms.skip_review
+        problems = transitions(before, after, assignment.mode, skip_review=skip)
+        idle = case.turn.failed or case.turn.silent
+        yield from _findings(self.name, (p for p in problems if p[0] or not idle))
+
+
+@value
+class CleanGate:
+    """Check 3: everything is committed."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    folder: str  # the ralph folder, as people write it
+    name: str = "clean tree"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """What git would still commit."""
+        paths = uncommitted(self.workspace, self.environ)
+        if paths:
+            names = {
+                name: os.path.join(self.folder, name) for name in ("progress.txt", "tasks.json")
+            }
+            text = COMMIT_ALL.format(
+                paths=listed(paths), progress=names["progress.txt"], tasks=names["tasks.json"]
+            )
+            yield Finding(self.name, text, gist="uncommitted")
+
+
+def _findings(gate: str, problems: Iterable[Problem]) -> Iterator[Finding]:
+    told = [words for _, words in problems]
+    yield from (Finding(gate, words) for words in told[:_MOST])
+    if len(told) > _MOST:
+        yield Finding(gate, f"And {len(told) - _MOST} more. See them all: ralph prd check")

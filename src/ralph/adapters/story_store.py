@@ -1,0 +1,60 @@
+"""What the host remembers of a list of stories before each turn, where no agent can write."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ralph.adapters.digest import digest_of
+from ralph.adapters.files import unwritable_state
+from ralph.adapters.story_file import StoryFile
+from ralph.core.review import NotAListError, has_shape, parsed
+from ralph.core.value import value
+from ralph.errors import StateError
+
+_EMPTY: Mapping[str, Any] = {"userStories": []}
+
+
+@value
+class StoryStore:
+    """Lists by their digest, in a run's directory."""
+
+    directory: str
+
+    def keep(self, file: StoryFile) -> str:
+        """Remember the list as it is now; the name it can be had back by."""
+        try:
+            raw = file.raw()
+        except OSError as error:
+            message = f"cannot read {file.path}: {error.strerror}"
+            raise StateError(message, "Put it back, then: ralph resume") from error
+        name = digest_of([raw])
+        path = self._path(name)
+        try:
+            if not os.path.exists(path):
+                os.makedirs(self.directory, mode=0o700, exist_ok=True)
+                _write(path, raw)
+        except OSError as error:
+            raise unwritable_state(self.directory, error) from error
+        return name
+
+    def listing(self, name: str) -> Mapping[str, Any]:
+        """What was kept under that name."""
+        try:
+            with open(self._path(name), "rb") as file:
+                listing = parsed(file.read())
+        except (OSError, NotAListError) as error:
+            message = f"the list of stories before this turn is lost: {self._path(name)}"
+            raise StateError(message, "Start a new run: ralph prd run") from error
+        return listing if has_shape(listing) else _EMPTY
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.directory, f"{name}.json")
+
+
+def _write(path: str, raw: bytes) -> None:
+    """Whole or not at all: a run may be killed here."""
+    with open(f"{path}.tmp", "wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.tmp", path)

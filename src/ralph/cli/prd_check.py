@@ -1,0 +1,195 @@
+"""`ralph prd check`: what is wrong with the stories, for people and for CI (R §5b)."""
+
+import errno
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from ralph.adapters.files import project_dir, state_root
+from ralph.adapters.git import git_output
+from ralph.adapters.runs import live_owner
+from ralph.adapters.safe_open import open_regular
+from ralph.adapters.story_file import PRD, PROMPT, TASKS, tasks_of
+from ralph.cli.params import in_project, whole_number
+from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
+from ralph.cli.prd_init import MARKER
+from ralph.cli.tasks_common import shown
+from ralph.core.review import DEFAULT_CAP, NotAListError, parsed
+from ralph.core.review_check import Active, Remark, about_order, remarks, tally
+from ralph.errors import RalphError
+from ralph.ui.channel import Channel
+
+_LARGEST = 64 << 20  # bytes
+_MOST_NAMED = 5
+_EPILOG = """\b
+Examples:
+  ralph prd check                   findings, one a line
+  ralph prd check --json | jq .findings
+  ralph prd check --skip-review     for a list that is worked on without reviews
+\b
+While a run is on (.ralph-active is there) it also says what the turn may not
+have done, and what is not committed: what the stop hook would say now.
+Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
+"""
+
+
+def review_cap(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
+    """A number of reviews, from 1 on."""
+    if given is None:
+        return None
+    number = whole_number(given)
+    if number < 1:
+        raise click.BadParameter(f"{given} is not a number of reviews: it is 1 or more.")
+    return number
+
+
+@click.command(epilog=_EPILOG)
+@ralph_dir
+@click.option(
+    "--review-cap",
+    metavar="N",
+    callback=review_cap,
+    help="Most reviews of a story.  [default: the run's, else 5]",
+)
+@click.option("--skip-review", is_flag=True, help="Stories need no review.")
+@in_json
+@in_project
+@click.pass_context
+def check(
+    context: click.Context,
+    *,
+    ralph_dir: str,
+    review_cap: int | None,
+    skip_review: bool,
+    in_json: bool,
+) -> None:
+    """Say what is wrong with the stories as they stand; change nothing."""
+    folder = found_folder(ralph_dir)
+    marker = _marker(folder)
+    found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
+    if in_json:
+        findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
+        stories = {name.replace(" ", "_"): number for name, number in counts.items()}
+        click.echo(json.dumps({"ok": not found, "findings": findings, "stories": stories}))
+    else:
+        click.echo("\n".join(shown(r.text) for r in found) if found else _sentence(counts))
+    context.exit(1 if found else 0)
+
+
+def _look(
+    folder: Folder, marker: Mapping[str, Any] | None, cap: int | None, *, skip_review: bool
+) -> tuple[list[Remark], Mapping[str, int]]:
+    """All that is wrong, and the number of stories."""
+    said, active = marker or {}, Active.of(marker or {})
+    if marker is not None and not active.usable:
+        _warn(f"{MARKER} has no snapshot of the stories: what the turn did to them is not checked")
+    skip_review = skip_review or said.get("skipReview") is True
+    try:
+        listing = folder.file.listing()
+    except NotAListError as error:
+        listing, found = None, [Remark("1", "", f"{folder.shown(TASKS)}: {error}.")]
+    else:
+        most = cap or _cap_of(said)
+        found = remarks(listing, most, skip_review=skip_review, active=active)
+    if isinstance(listing, dict) and not any(r.check == "1" for r in found):
+        found += about_order(tasks_of(listing))
+    found += _texts(folder)
+    found += _uncommitted(folder.project) if marker is not None else ()
+    return found, tally(listing)
+
+
+def _cap_of(marker: Mapping[str, Any]) -> int:
+    cap = marker.get("reviewCap")
+    return cap if isinstance(cap, int) and not isinstance(cap, bool) and cap > 0 else DEFAULT_CAP
+
+
+def _sentence(counts: Mapping[str, int]) -> str:
+    total, *kinds = counts.items()
+    told = ", ".join(f"{number} {kind}" for kind, number in kinds if number)
+    return f"{total[1]} {'story' if total[1] == 1 else 'stories'}: {told}"
+
+
+# ------------------------------------------------------------------ the other files
+
+
+def _texts(folder: Folder) -> Iterator[Remark]:
+    for name, which in ((PROMPT, "prompt"), (PRD, "prd")):
+        problem = _text_problem(folder.of(name))
+        if problem:
+            yield Remark(which, "", f"{folder.shown(name)}: {problem}.")
+
+
+def _text_problem(path: str) -> str:
+    """Why a file is no text to read; "" if it is one."""
+    try:
+        with open_regular(path) as file:
+            text = file.read(_LARGEST).decode("utf-8-sig")
+    except FileNotFoundError:
+        return "it is missing; ralph prd init makes a new one"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    except UnicodeDecodeError as error:
+        return f"it is not UTF-8 text (byte {error.start})"
+    if "\0" in text:
+        return "it contains a NUL byte: it is not text"
+    return "" if text.strip() else "it is empty"
+
+
+def _uncommitted(project: str) -> Iterator[Remark]:
+    """Check 3. Only of a turn: a person who is still writing may commit later."""
+    words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+    said = os.fsdecode(git_output(project, os.environ, *words) or b"")
+    paths = [entry[3:] for entry in said.split("\0") if entry]
+    left = [path for path in paths if not {".ralph", MARKER} & {*path.split("/")}]
+    if left:
+        more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+        words_ = f"Not committed: {', '.join(left[:_MOST_NAMED])}{more}. Commit all changes."
+        yield Remark("3", "", words_)
+
+
+# ------------------------------------------------------------------ the marker of a run
+
+
+def _marker(folder: Folder) -> Mapping[str, Any] | None:
+    """What a run of these stories says about its turn; None while there is none. Nonsense says
+    nothing."""
+    path = os.path.join(folder.project, MARKER)
+    try:
+        if stat.S_ISLNK(os.lstat(path).st_mode):
+            raise OSError(errno.ELOOP, "it is a symbolic link")
+        with open_regular(path) as file:
+            marker = parsed(file.read(_LARGEST))
+    except FileNotFoundError:
+        return None
+    except (OSError, NotAListError) as error:
+        _warn(f"{MARKER} is left out: {getattr(error, 'strerror', None) or error}")
+        return {}
+    if not isinstance(marker, dict):
+        return {}
+    if _is_of_others(marker, folder):
+        return None
+    if not _is_live(folder.project):
+        _warn(f"{MARKER} is there, but no run is on: if it was killed, remove that file")
+    return marker
+
+
+def _is_of_others(marker: Mapping[str, Any], folder: Folder) -> bool:
+    named = marker.get("ralphDir")
+    theirs = os.path.join(folder.project, named) if isinstance(named, str) else folder.path
+    return os.path.normpath(theirs) != folder.path
+
+
+def _is_live(project: str) -> bool:
+    try:
+        return live_owner(project_dir(state_root(os.environ), project)) is not None
+    except RalphError:
+        return False
+
+
+def _warn(words: str) -> None:
+    Channel(sys.stderr, lambda _: None).write([f"[ralph] {shown(words)}"])

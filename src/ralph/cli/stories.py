@@ -1,0 +1,212 @@
+"""A run over stories: planned from flags, and kept for `ralph resume` (R)."""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
+from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
+from ralph.cli.wiring import patience_of
+from ralph.core.backlog import cycle
+from ralph.core.case import Case
+from ralph.core.review import NotAListError, has_shape, inconsistent, snapshot
+from ralph.core.select import next_story, next_unreviewed
+from ralph.core.state import NEW
+from ralph.core.story_prompt import Terms
+from ralph.core.task import Task
+from ralph.core.value import replace, value
+from ralph.core.verdict import Boundary
+from ralph.errors import ConfigError
+from ralph.profiles.reviewed import Compose
+from ralph.profiles.shared import Patience, allowance
+from ralph.settings.load import Loaded, load
+
+_FLAGS = {
+    **AGENT_FLAGS,
+    "--max-iterations": "maximumIterations",
+    "--max-time": "maxTime",
+    "--max-cost": "maxCost",
+    "--max-wait": "maxWait",
+    "--sandbox": "sandbox",
+    "--network": "network",
+}
+_ITERATIONS = 15  # R §3, unless someone says otherwise
+_STALL_AFTER = 3
+_INIT = "Make it: ralph prd init"
+_CHECK = "Mend it, then look: ralph prd check"
+
+
+@value
+class StoryWork:
+    """Which stories a run is for, and how they are reviewed."""
+
+    folder: str  # the ralph folder
+    cap: int = 5
+    skip_review: bool = False
+    review_agent: str | None = None  # a command, where another agent reviews
+    review_model: str | None = None
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON, for a run that goes on after a crash; the rest is in the settings."""
+        return {
+            "folder": self.folder,
+            "cap": self.cap,
+            "skip_review": self.skip_review,
+            "review_agent": self.review_agent,
+            "review_model": self.review_model,
+        }
+
+
+def plan_stories(invocation: Invocation) -> Plan:
+    """Check everything that can be checked before a run begins; nothing is made."""
+    flags = invocation.flags
+    work = StoryWork(
+        ralph_folder(invocation.workspace, flags["ralph_dir"]),
+        flags["review_cap"],
+        flags["skip_review"],
+        flags["review_agent"],
+        flags["review_model"],
+    )
+    refuse_unusable(invocation.workspace, work)
+    loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
+    return _planned(invocation, _defaults(loaded), work)
+
+
+def plan_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
+    """The plan of a run that was begun before. A list that a turn has broken is put back."""
+    return _planned(invocation, _defaults(loaded), StoryWork(**kept), heals=True)
+
+
+def ralph_folder(workspace: str, given: str | None) -> str:
+    """The folder of stories; it must be in the project, where the agent works and git looks."""
+    folder = os.path.normpath(os.path.join(workspace, given or "ralph"))
+    root = os.path.join(os.path.realpath(workspace), "")
+    if not os.path.realpath(folder).startswith(root):
+        message = f"the ralph folder {folder} lies outside the project {workspace}"
+        raise ConfigError(message, "Name one in it: --ralph-dir ./ralph")
+    return folder
+
+
+def backlog_of(workspace: str, folder: str) -> StoryBacklog:
+    """The stories in a folder."""
+    real = os.path.realpath(folder)
+    return StoryBacklog(folder, os.path.relpath(real, os.path.realpath(workspace)))
+
+
+def refuse_unusable(workspace: str, work: StoryWork) -> None:
+    """What no turn could mend, by the checks of R §5b."""
+    backlog = backlog_of(workspace, work.folder)
+    for name in (TASKS, PROMPT):
+        if not os.path.lexists(os.path.join(work.folder, name)):
+            where = os.path.join(backlog.shown, name)
+            raise ConfigError(f"there are no stories here: {where} is not there", _INIT)
+    found = backlog()
+    where = os.path.join(backlog.shown, TASKS)
+    if found.problem is not None:
+        raise ConfigError(found.problem, _CHECK)
+    if not found.tasks:
+        plan = "Write some, or in Claude Code: /ralph-plan"
+        raise ConfigError(f"{where}: there are no stories in it", plan)
+    if not work.skip_review:
+        _refuse_contradictions(backlog, where)
+    circle = cycle(task for task in found.tasks if not task.passes)
+    if circle:
+        way = " → ".join((*circle, circle[0]))
+        raise ConfigError(f"{where}: these stories wait for each other: {way}", _CHECK)
+
+
+def _refuse_contradictions(backlog: StoryBacklog, where: str) -> None:
+    try:
+        listing = backlog.file.listing()
+    except NotAListError as error:
+        raise ConfigError(f"{where}: {error}", _CHECK) from error
+    assert has_shape(listing)
+    # A cap that was lowered since the last run is no contradiction.
+    highest = max(story["reviewCount"] for story in listing["userStories"])
+    for _, words in inconsistent(listing, highest, snapshot(listing)):
+        remedy = f"{_CHECK}\nTo work without reviews: --skip-review"
+        raise ConfigError(f"{where}: {words}", remedy)
+
+
+def _defaults(loaded: Loaded) -> Loaded:
+    """R: fifteen iterations, in a sandbox, unless someone says otherwise (ADR 26)."""
+    changes: dict[str, Any] = {}
+    if loaded.settings.sandbox is None:
+        changes["sandbox"] = "auto"
+    if loaded.origins.get("maximumIterations") is None:
+        changes["maximum_iterations"] = _ITERATIONS
+    settings = msgspec.structs.replace(loaded.settings, **changes)
+    return msgspec.structs.replace(loaded, settings=settings)
+
+
+def _planned(
+    invocation: Invocation, loaded: Loaded, work: StoryWork, *, heals: bool = False
+) -> Plan:
+    backlog = backlog_of(invocation.workspace, work.folder)
+    plan = planned(invocation, loaded, backlog, _CHECK, heals=heals)
+    plan = replace(plan, stories=work)
+    plan = sandboxed(replace(plan, reviewer=_reviewer(invocation, loaded, plan, work)))
+    if plan.reviewer is None:
+        return plan
+    return replace(plan, reviewer=replace(plan.reviewer, sandbox=plan.sandbox))
+
+
+def _reviewer(invocation: Invocation, loaded: Loaded, plan: Plan, work: StoryWork) -> Plan | None:
+    """The same run as its reviewer takes turns in it; None where nobody else reviews."""
+    if work.skip_review or (work.review_agent is None and work.review_model is None):
+        return None
+    agent = loaded.settings.agent
+    if work.review_agent is None:
+        agent = msgspec.structs.replace(agent, model=work.review_model)
+    else:  # what the settings say of the one agent is not meant for the other
+        own = {"command": work.review_agent, "kind": None, "flags": (), "prices": None}
+        more = {"model": work.review_model, "prompt_via": None}
+        agent = msgspec.structs.replace(agent, **own, **more)
+    settings = msgspec.structs.replace(loaded.settings, agent=agent)
+    other = msgspec.structs.replace(loaded, settings=settings)
+    return replace(planned(invocation, other, plan.backlog, _CHECK, heals=True), stories=work)
+
+
+def story_patience(loaded: Loaded) -> Patience:
+    """How long a run over stories bears with an agent."""
+    patience = patience_of(loaded.settings)
+    if loaded.origins.get("stallAfter") is not None:
+        return patience
+    return replace(patience, stall_after=_STALL_AFTER)
+
+
+def terms_of(plan: Plan) -> Terms:
+    """What is the same for every turn."""
+    assert plan.stories is not None
+    most = plan.settings.maximum_iterations
+    return Terms(most, plan.stories.cap, plan.stories.skip_review)
+
+
+def estimate(tasks: tuple[Task, ...], terms: Terms) -> str:
+    """R §Open Questions: how many iterations are to be expected, before they are paid for."""
+    left = [task for task in tasks if not task.passes]
+    each = 1 if terms.skip_review else 3
+    begun = 0 if terms.skip_review else sum(task.review is not None for task in left)
+    needed = each * len(left) - begun
+    words = f"{len(left)} of {len(tasks)} stories left × ~{each} = ~{needed} iterations needed"
+    if needed <= terms.max_iterations:
+        return f"{words}; the limit is {terms.max_iterations}"
+    return f"{words}, more than the limit of {terms.max_iterations}: raise it with -n {needed}"
+
+
+def show_next(invocation: Invocation, plan: Plan) -> int:
+    """`--dry-run`: the prompt and the command of the first turn, if there is one."""
+    from ralph.cli.loop import show_order
+
+    terms, now = terms_of(plan), time.time()
+    opening = Case(Boundary.OPENING, NEW, now, backlog=plan.backlog())
+    assignment = (next_unreviewed if terms.skip_review else next_story)(opening)
+    if assignment is None:
+        raise ConfigError("no story can be started", "Look at them: ralph prd check")
+    state = replace(NEW, iteration=1, assignment=assignment)
+    case = replace(opening, boundary=Boundary.WATCHING, state=state)
+    allowed = allowance(plan.limits, story_patience(plan.loaded))(case)
+    return show_order(invocation, plan, Compose(terms)(case), allowed)

@@ -1,0 +1,202 @@
+"""`ralph prd run` and an agent that does not keep to the law (R §5b, ADR 20)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from run_support import RALPH, ralph
+from story_support import APPROVED, StoryProject, story
+from story_support import project as project  # noqa: PLC0414  a fixture
+
+APPROVE = 'dict(passes=True, reviewStatus="approved")'
+# What the first turn in a mode does beside, and what the host says to it.
+CRIMES = [
+    ("implement", f"s.update({APPROVE})", "Implement iterations cannot set passes=true"),
+    ("implement", "s.update(reviewStatus='approved')", "Implement iterations cannot"),
+    ("implement", "s.update(reviewCount=1)", "cannot increment reviewCount"),
+    ("implement", "s.update(reviewCount=True)", "'reviewCount' must be an integer"),
+    ("implement", "stories['US-002'].update(reviewStatus='needs_review')",
+     "may send one story to its review"),
+    ("implement", f"listing['userStories'].append(dict(s, id='US-9', {APPROVE[5:-1]}))",
+     "Story US-9 is new"),
+    ("review", f"listing['userStories'].append(dict(s, id='US-9', {APPROVE[5:-1]}))",
+     "Story US-9 is new"),
+    ("review-fix", f"listing['userStories'].append(dict(s, id='US-9', {APPROVE[5:-1]}))",
+     "Story US-9 is new"),
+    ("implement", "listing['userStories'].remove(stories['US-002'])", "Story US-002 was deleted"),
+    ("review", "listing['userStories'].remove(stories['US-002'])", "Story US-002 was deleted"),
+    ("implement", "s['id'] = 'US-007'", "Story US-001 was deleted"),
+    ("review", f"stories['US-002'].update(reviewCount=1, notes='x', **{APPROVE})",
+     "review may only modify one story"),
+    ("review", "save = False", "no story was reviewed"),
+    ("review", "s['reviewCount'] += 1", "review must increment reviewCount by 1"),
+    ("review", "s['acceptanceCriteria'] = ['anything']", "leave the acceptanceCriteria"),
+    ("review-fix", "s['reviewFeedback'] = 'still there'", "clear its reviewFeedback first"),
+    ("review-fix", f"s.update({APPROVE})", "Review-fix iterations cannot approve stories"),
+    ("review-fix", "s['reviewCount'] = 0", "cannot increment reviewCount"),
+    ("implement", "open(path, 'w').write('{'); save = False", "not valid JSON"),
+    ("implement", "open(path, 'wb').write(b'\\xff'); save = False", "not UTF-8"),
+    ("implement", "os.unlink(path); save = False", "cannot be read"),
+    ("implement", "os.unlink(path); os.symlink('prd.md', path); save = False", "symbolic link"),
+    ("implement", "os.unlink(path); os.mkdir(path); save = False", "directory"),
+    ("implement", "os.unlink(path); os.mkfifo(path); save = commits = False", "not a regular file"),
+    ("implement", "open('ralph/prd.md', 'a').write('less')", "ralph/prd.md was changed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "crime", "said"), CRIMES, ids=[c[2] for c in CRIMES])
+def test_what_is_illegal_is_put_back_and_told(
+    project: StoryProject, mode: str, crime: str, said: str
+) -> None:
+    """ "illegal changes are reverted ..., the correction is committed ... and fed back"."""
+    project.stories(story(1), story(2))
+    first = 'os.path.join(notes, "..", "crime")'
+    script = f"""
+if mode == {mode!r} and not os.path.exists({first}):
+    open({first}, "w").close()
+    {crime}
+"""
+    done = project.run(script, "-n", "30", rejections=1)
+    assert done.code == 0, done.err
+    assert said in done.err
+    committed = "no story was" in said
+    assert committed or any("ralph: correct tasks.json" in s for s in project.subjects())
+    told = [prompt for prompt in project.prompts() if said in prompt]
+    assert len(told) == 1, "it is told once, in the next prompt"
+    known = [fate for fate in project.fates() if fate != (True, "approved", 2)]
+    assert not known, "every story went the long way, also those that were added"
+    assert (project.path / "ralph" / "prd.md").read_text() == "# What is wanted\n"
+    assert project.dirt() == ""
+
+
+def test_a_forged_marker_changes_nothing(project: StoryProject) -> None:
+    """The marker is a courtesy: "the agent can write that file"."""
+    project.stories(story(1))
+    forged = """
+if mode == "implement" and n == 1:
+    s.update(passes=True, reviewStatus="approved")
+    os.unlink(".ralph-active")
+    snapshot = {"US-001": {"passes": True, "reviewStatus": "approved", "reviewCount": 0}}
+    json.dump({"skipReview": True, "preIterationSnapshot": snapshot}, open(".ralph-active", "w"))
+"""
+    done = project.run(forged)
+    assert (done.code, project.modes()) == (0, "implement implement review")
+    assert project.fates() == [(True, "approved", 1)]
+    assert not (project.path / ".ralph-active").exists()
+
+
+def test_a_failed_turn_is_judged_like_any_other(project: StoryProject) -> None:
+    """ "The checks after the exit apply to every turn, also one that failed"."""
+    project.stories(story(1))
+    crash = """
+if n == 1:
+    s.update(passes=True, reviewStatus="approved")
+    json.dump(listing, open(path, "w"))
+    sys.exit(3)
+"""
+    done = project.run(crash)
+    assert (done.code, project.modes()) == (0, "implement implement review")
+    assert project.fates() == [(True, "approved", 1)]
+
+
+def test_a_shortened_list_is_no_completion_without_reviews_either(project: StoryProject) -> None:
+    project.stories(story(1), story(2))
+    done = project.run('if n == 1: listing["userStories"] = [s]', "--skip-review")
+    assert (done.code, project.modes()) == (0, "implement implement")
+    assert project.fates() == [(True, None, 0)] * 2
+
+
+def test_new_stories_are_welcome(project: StoryProject) -> None:
+    """R §6: "Claude can also add new tasks"."""
+    project.stories(story(1))
+    clean = "passes=False, reviewStatus=None, reviewCount=0, notes=''"
+    done = project.run(f"if n == 1: listing['userStories'].append(dict(s, id='US-002', {clean}))")
+    assert (done.code, project.fates()) == (0, [(True, "approved", 1)] * 2)
+
+
+def test_whoever_is_interrupted_leaves_no_marker(project: StoryProject) -> None:
+    project.stories(story(1))
+    agent = project.agent('open("../begun", "w").close()\nimport time; time.sleep(60)')
+    command = [*RALPH, "prd", "run", "--agent", agent, "--no-sandbox", "--stop-grace", "0.1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (project.path.parent / "begun").exists():
+        assert process.poll() is None
+    assert (project.path / ".ralph-active").exists()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not (project.path / ".ralph-active").exists()
+
+
+def test_a_killed_run_goes_on_where_it_was(project: StoryProject) -> None:
+    """A review that was cut off has decided nothing: it is taken again."""
+    project.stories(story(1))
+    script = """
+if n == 2:
+    json.dump(listing, open(path, "w"))
+    subprocess.run(["git", "commit", "-qam", "half"], check=True)
+    import signal
+    os.kill(json.load(open(".ralph-active"))["pid"], signal.SIGKILL)
+    import time; time.sleep(60)
+"""
+    assert project.run(script).code == -signal.SIGKILL
+    assert (project.path / ".ralph-active").exists()
+    done = ralph("resume")
+    assert done.code == 0, done.err
+    assert project.fates() == [(True, "approved", 1)]
+    cut_off, _, again = project.prompts()[2].partition("\n\n")
+    assert cut_off.startswith("Iteration 2 was cut off before it ended")
+    assert again.startswith("Mode: review\nStory: US-001")
+    assert (project.dirt(), (project.path / ".ralph-active").exists()) == ("", False)
+
+
+def test_a_run_killed_over_a_broken_list_goes_on(project: StoryProject) -> None:
+    """ "an unreadable or replaced `tasks.json` is put back from memory"."""
+    project.stories(story(1))
+    script = """
+if n == 1:
+    pid = json.load(open(".ralph-active"))["pid"]
+    os.unlink(path)
+    import signal
+    os.kill(pid, signal.SIGKILL)
+    import time; time.sleep(60)
+"""
+    assert project.run(script).code == -signal.SIGKILL
+    done = ralph("resume")
+    assert (done.code, project.fates()) == (0, [(True, "approved", 1)]), done.err
+
+
+def test_only_one_run_in_a_directory(project: StoryProject) -> None:
+    """R §Open Questions: a double start is refused."""
+    project.stories(story(1))
+    second = f"""
+if n == 1:
+    words = [{sys.executable!r}, "-m", "ralph", "prd", "run", "--no-sandbox"]
+    words += ["--agent", sys.argv[0]]
+    env = {{k: v for k, v in os.environ.items() if k != "RALPH_RUN"}}
+    done = subprocess.run(words, capture_output=True, text=True, env=env)
+    open("../second", "w").write(f"{{done.returncode}} {{done.stderr}}")
+"""
+    assert project.run(second).code == 0
+    said = (project.path.parent / "second").read_text()
+    assert said.startswith("2 "), said
+
+
+def test_the_journal_has_every_review(project: StoryProject) -> None:
+    """R Verification Plan 11: reviewCount equals the reviews that ran."""
+    project.stories(story(1), story(2))
+    assert project.run("", rejections=2).code == 0
+    runs = sorted(Path(os.environ["RALPH_STATE_DIR"]).glob("*/runs/*/journal.jsonl"))
+    reviews = [
+        json.loads(fact["detail"])
+        for fact in map(json.loads, runs[-1].read_text().splitlines())
+        if fact.get("key") == "review" and fact["detail"]
+    ]
+    told = [(r["story"], r["outcome"], r["count"]) for r in reviews]
+    cycle = [("changes_requested", 1), ("changes_requested", 2), ("approved", 3)]
+    assert told == [(f"US-00{n}", *one) for n in (1, 2) for one in cycle]
+    assert APPROVED["reviewStatus"] == project.story(2)["reviewStatus"]
