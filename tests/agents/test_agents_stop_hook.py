@@ -6,18 +6,15 @@ opencode cannot be held; there the checks after its exit do it alone (ADR 20).
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from agents.clis import Json, write_json
 from agents.real_agents import DONE, World
-from ralph import hooks
 
 pytestmark = pytest.mark.agents
 
-QUICK = Path(hooks.__file__).with_name("__main__.py")
-HOOK = {"type": "command", "command": f"{sys.executable} -I -S {QUICK} stop"}
+HOOK = {"type": "command", "command": f"{sys.executable} -m ralph hook stop"}
 LISTING = {"project": "p", "branchName": "b", "description": "d", "userStories": []}
 
 
