@@ -197,7 +197,7 @@ class _Archiving:
         title = " · ".join(str(listing[f]) for f in ("project", "branchName") if listing.get(f))
         started = _DATE.search(files.get(PROGRESS, b""))
         dates = (started[1].decode() if started else "", today)
-        archived = datetime.now(UTC).isoformat(timespec="seconds")
+        archived = datetime.now(UTC).isoformat(timespec="milliseconds")
         return summary_text(found, title or "Stories", archived, dates, redact)
 
 
