@@ -1,6 +1,7 @@
 """`tasks.json`, the list of stories (R §8), in a place where the agent can write too."""
 
 import errno
+import glob
 import json
 import os
 import shutil
@@ -44,6 +45,7 @@ class StoryFile:
     def write(self, listing: Mapping[str, Any]) -> None:
         """Replace it, whatever stands in its place now. OSError where that is not possible."""
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self._sweep()
         # No name that an agent could foresee, and put something else there.
         temporary, aside = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
         try:
@@ -58,6 +60,14 @@ class StoryFile:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
             shutil.rmtree(aside, ignore_errors=True)  # whoever calls has kept what is worth it
+
+    def _sweep(self) -> None:
+        """Remove what a host that was killed while it wrote has left: an agent would commit it."""
+        for left in glob.glob(f"{glob.escape(self.path)}.{'[0-9a-f]' * 16}.tmp"):
+            try:
+                os.unlink(left)
+            except OSError:
+                pass  # a folder, or not ours: it is in nobody's way
 
 
 def as_text(listing: Mapping[str, Any]) -> bytes:

@@ -93,14 +93,13 @@ class Law:
             return None
         if Law(self.mode, count).problems(before, listing):  # legal, but for the cap
             return None
-        return _replaced(listing, {name: _approved_at_cap(old[name], new[name], self.cap)}), name
+        return _replaced(listing, {name: _approved_at_cap(new[name], self.cap)}), name
 
 
-def _approved_at_cap(old: Mapping[str, Any], story: Mapping[str, Any], cap: int) -> Story:
-    """Approved as it was before this review, whatever else the review has written."""
+def _approved_at_cap(story: Mapping[str, Any], cap: int) -> Story:
     feedback, notes = story["reviewFeedback"], story.get("notes") or ""
     return {
-        **_put_back(old, story, _SUBSTANCE),
+        **story,
         "passes": True,
         "reviewStatus": APPROVED,
         "reviewFeedback": feedback if feedback.startswith(AT_CAP) else f"{AT_CAP} {feedback}",

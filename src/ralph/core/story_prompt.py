@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ralph.core.task import Assignment
 from ralph.core.value import value
 
-_NAME = re.compile(r"\{\{RALPH_([A-Z_]+)\}\}|\$\{RALPH_([A-Z_]+)\}|\$RALPH_([A-Z_]+)")
+_NAME = re.compile(r"\{\{RALPH_([A-Z_0-9]+)\}\}|\$\{RALPH_([A-Z_0-9]+)\}|\$RALPH_([A-Z_0-9]+)")
 
 
 @value
