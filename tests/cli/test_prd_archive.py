@@ -214,12 +214,14 @@ def test_nothing_is_archived_twice(here: Here, project: Path) -> None:
 
 def test_what_was_made_on_another_day_is_as_fresh(here: Here, workspace: Path) -> None:
     assert here("prd", "init", "--name", "login").code == 0
+    assert here("prd", "archive").code == 0, "what nobody has written to can be put away once"
     progress = workspace / "ralph" / "progress.txt"
     progress.write_text(progress.read_text().replace(today(), "2026-01-01"))
     assert_clear(here("prd", "archive"), 2, "nothing to archive")
     progress.write_text(f"{progress.read_text()}## Iteration 1\n")
-    assert here("prd", "archive").code == 0
-    assert b"Started: 2026-01-01" in archived(workspace)["progress.txt"]
+    assert here("prd", "archive", "--label", "late").code == 0
+    [late] = (workspace / "ralph-archive").glob("*-late")
+    assert b"Started: 2026-01-01" in (late / "progress.txt").read_bytes()
 
 
 def test_an_index_with_conflicts_elsewhere(here: Here, project: Path) -> None:
