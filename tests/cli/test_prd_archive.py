@@ -15,8 +15,6 @@ from run_support import RALPH, Here, assert_clear, program
 from ralph.adapters.files import project_dir
 from ralph.adapters.lock import Lock
 
-TODAY = time.strftime("%Y-%m-%d")
-NAME = f"{TODAY}-ralph-login"
 MOVED = ("prd.md", "tasks.json", "progress.txt")
 # Kill the program when it has done something for the nth time.
 KILLED = """
@@ -48,8 +46,17 @@ def project(repo: Path) -> Path:
     return repo
 
 
-def archived(project: Path, name: str = NAME) -> dict[str, bytes]:
-    return contents(project / "ralph-archive" / name)
+def today() -> str:
+    return time.strftime("%Y-%m-%d")
+
+
+def its_name() -> str:
+    """What an archive of today is called."""
+    return f"{today()}-ralph-login"
+
+
+def archived(project: Path, name: str = "") -> dict[str, bytes]:
+    return contents(project / "ralph-archive" / (name or its_name()))
 
 
 def test_everything_is_put_away_and_committed(here: Here, project: Path) -> None:
@@ -57,16 +64,18 @@ def test_everything_is_put_away_and_committed(here: Here, project: Path) -> None
     before = contents(project / "ralph")
     done = here("prd", "archive")
     assert (done.code, done.err) == (0, "")
-    assert f"Archived to ralph-archive/{NAME}: 1 of 2 stories done\n" in done.out
+    assert f"Archived to ralph-archive/{its_name()}: 1 of 2 stories done\n" in done.out
     kept = archived(project)
     assert {name: kept[name] for name in MOVED} == {name: before[name] for name in MOVED}
     fresh = contents(project / "ralph")
     assert fresh["prompt.md"] == before["prompt.md"]
     assert json.loads(fresh["tasks.json"])["branchName"] == "ralph/feature-name"
-    assert f"Started: {TODAY}".encode() in fresh["progress.txt"]
+    assert f"Started: {today()}".encode() in fresh["progress.txt"]
     assert b"## 4. Non-Goals" in fresh["prd.md"]
     assert git(project, "status", "--porcelain") == ""
-    assert git(project, "log", "-1", "--format=%s") == f"Archive {NAME}: 1 of 2 stories done\n"
+    assert (
+        git(project, "log", "-1", "--format=%s") == f"Archive {its_name()}: 1 of 2 stories done\n"
+    )
 
 
 def test_the_summary(here: Here, project: Path) -> None:
@@ -74,7 +83,7 @@ def test_the_summary(here: Here, project: Path) -> None:
     assert here("prd", "archive").code == 0
     summary = archived(project)["summary.md"].decode()
     assert summary.startswith("# shop · ralph/login\n\nArchived: ")
-    assert f"Dates: 2026-11-01 to {TODAY}\n" in summary
+    assert f"Dates: 2026-11-01 to {today()}\n" in summary
     assert "Stories: 1 of 2 done\n" in summary
     assert "| US-001 | Story 1 | 2 | approved |\n| US-002 | Story 2 | 0 | to do |\n" in summary
     assert "2 reviews, 2 a story" in summary
@@ -160,9 +169,9 @@ def test_a_label_cannot_leave_the_archive(here: Here, project: Path, label: str)
 @pytest.mark.parametrize("label", ["login", "größer", "a b", "v1.2", "$(id)&"])
 def test_a_label_is_taken_literally(here: Here, project: Path, label: str) -> None:
     (said,) = here("prd", "archive", "--label", label, "--json").objects
-    assert said["archive"] == f"ralph-archive/{TODAY}-{label}"
+    assert said["archive"] == f"ralph-archive/{today()}-{label}"
     assert (said["done"], said["total"], said["finished"]) == (1, 2, False)
-    assert "summary.md" in archived(project, f"{TODAY}-{label}")
+    assert "summary.md" in archived(project, f"{today()}-{label}")
     assert git(project, "status", "--porcelain") == ""
 
 
@@ -179,7 +188,7 @@ def test_a_label_is_taken_literally(here: Here, project: Path, label: str) -> No
 def test_a_branch_becomes_a_name(here: Here, workspace: Path, branch: str, name: str) -> None:
     write_stories(workspace, approved(1), branch=branch)
     assert here("prd", "archive").code == 0
-    assert os.listdir(workspace / "ralph-archive") == [f"{TODAY}-{name}"]
+    assert os.listdir(workspace / "ralph-archive") == [f"{today()}-{name}"]
 
 
 def test_an_archive_is_never_overwritten(here: Here, project: Path) -> None:
@@ -188,7 +197,7 @@ def test_an_archive_is_never_overwritten(here: Here, project: Path) -> None:
     for number in (2, 3):
         write_stories(project, approved(number))
         (said,) = here("prd", "archive", "--json").objects
-        assert said["archive"] == f"ralph-archive/{NAME}-{number}"
+        assert said["archive"] == f"ralph-archive/{its_name()}-{number}"
     assert archived(project) == first
     assert git(project, "status", "--porcelain") == ""
 
@@ -205,12 +214,14 @@ def test_nothing_is_archived_twice(here: Here, project: Path) -> None:
 
 def test_what_was_made_on_another_day_is_as_fresh(here: Here, workspace: Path) -> None:
     assert here("prd", "init", "--name", "login").code == 0
+    assert here("prd", "archive").code == 0, "what nobody has written to can be put away once"
     progress = workspace / "ralph" / "progress.txt"
-    progress.write_text(progress.read_text().replace(TODAY, "2026-01-01"))
+    progress.write_text(progress.read_text().replace(today(), "2026-01-01"))
     assert_clear(here("prd", "archive"), 2, "nothing to archive")
     progress.write_text(f"{progress.read_text()}## Iteration 1\n")
-    assert here("prd", "archive").code == 0
-    assert b"Started: 2026-01-01" in archived(workspace)["progress.txt"]
+    assert here("prd", "archive", "--label", "late").code == 0
+    [late] = (workspace / "ralph-archive").glob("*-late")
+    assert b"Started: 2026-01-01" in (late / "progress.txt").read_bytes()
 
 
 def test_an_index_with_conflicts_elsewhere(here: Here, project: Path) -> None:
@@ -335,7 +346,7 @@ def test_killed_half_way(repo: Path, call: str, count: int, *, with_git: bool) -
         assert b"nothing to archive" in done.stderr
     else:
         assert done.returncode == 0, done.stderr
-    assert os.listdir(repo / "ralph-archive") == [NAME]
+    assert os.listdir(repo / "ralph-archive") == [its_name()]
     kept = archived(repo)
     assert {name: kept[name] for name in MOVED} == {name: before[name] for name in MOVED}
     assert b"US-001" in contents(repo / "ralph")["tasks.json"]
@@ -349,7 +360,9 @@ def test_the_commit_alone_was_missing(here: Here, project: Path) -> None:
     assert here("prd", "archive").code == 0
     git(project, "reset", "--quiet", "HEAD~1")
     (said,) = here("prd", "archive", "--json").objects
-    assert (said["archive"], said["done"], said["total"]) == (f"ralph-archive/{NAME}", 1, 2)
+    assert (said["archive"], said["done"], said["total"]) == (f"ralph-archive/{its_name()}", 1, 2)
     assert said["finished"]
     assert git(project, "status", "--porcelain") == ""
-    assert git(project, "log", "-1", "--format=%s") == f"Archive {NAME}: 1 of 2 stories done\n"
+    assert (
+        git(project, "log", "-1", "--format=%s") == f"Archive {its_name()}: 1 of 2 stories done\n"
+    )

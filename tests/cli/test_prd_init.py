@@ -194,6 +194,26 @@ def test_nothing_is_left_half_made(
     assert os.listdir(workspace) == []
 
 
+def test_a_file_system_without_links(
+    here: Here, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: str, target: str) -> None:
+        raise PermissionError(1, "Operation not permitted", target)
+
+    monkeypatch.setattr(os, "link", link)
+    assert here("prd", "init").code == 0
+    assert sorted(os.listdir(workspace / "ralph")) == sorted(FILES)
+
+
+def test_many_begin_at_once(workspace: Path) -> None:
+    """Each file is made by one of them, whole, and kept by the others."""
+    words = [sys.executable, "-m", "ralph", "prd", "init", "--json"]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(4)]
+    told = [json.loads(process.communicate()[0]) for process in running]
+    assert sorted(name for one in told for name in one["made"]) == sorted(FILES)
+    assert sorted(os.listdir(workspace / "ralph")) == sorted(FILES)
+
+
 # ------------------------------------------------------------------ the templates
 
 
