@@ -10,6 +10,19 @@ import pytest
 
 from agents.clis import write_json
 from agents.real_agents import PATIENCE, World
+from agents.test_agents_prd import (
+    APPROVE,
+    COMPLETE,
+    OWN,
+    REJECT,
+    RESUBMIT,
+    SUBMIT,
+    fates,
+    modes,
+    stories,
+    turn,
+)
+from agents.test_agents_prd import work as prd_run
 
 pytestmark = [pytest.mark.agents, pytest.mark.parametrize("kind", ["claude"])]
 
@@ -47,13 +60,18 @@ def claude(world: World, *words: str, **environ: str) -> "subprocess.CompletedPr
     )
 
 
-@pytest.fixture
-def installed(world: World) -> World:
-    """A project of stories, and claude with the plugin from a local marketplace."""
+def install(world: World) -> None:
+    """Claude gets the plugin from a local marketplace, without a network."""
     place = clone(world)
     for words in (("marketplace", "add", str(place)), ("install", "ralph@ralph")):
         done = claude(world, "plugin", *words)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def installed(world: World) -> World:
+    """A project of stories, and claude with the plugin."""
+    install(world)
     listing = {"project": "p", "branchName": "b", "description": "d", "userStories": [STORY]}
     (world.repo / "ralph").mkdir()
     (world.repo / "ralph" / "tasks.json").write_text(json.dumps(listing, indent=1))
@@ -170,3 +188,21 @@ def test_the_skill_is_offered(installed: World) -> None:
     assert "ralph:ralph-plan" in installed.asked(0)
     claude(installed, "-p", "/ralph:ralph-plan a page", installed.cli.autonomy)
     assert "Mode 2: derive the stories" in installed.asked(1)
+
+
+def test_a_story_survives_its_review_beside_the_plugin(world: World) -> None:
+    """R §Verification 9, and "Installed beside `prd run`, each hook runs once"."""
+    stories(world, 1)
+    install(world)
+    world.plays(
+        *turn(world, 1, OWN),
+        *turn(world, 1, {"passes": False, **SUBMIT}),
+        *turn(world, 1, {"reviewCount": 1, **REJECT}),
+        *turn(world, 1, RESUBMIT),
+        *turn(world, 1, {"reviewCount": 2, **APPROVE}, COMPLETE),
+    )
+    run = prd_run(world, "--no-sandbox")
+    assert run.code == 0, run.err
+    assert modes(run) == ["implement", "review", "review-fix", "review"]
+    assert fates(world) == [(True, "approved", 2)]
+    assert world.asked(2).count("You cannot stop yet.") == 1

@@ -121,8 +121,8 @@ def scanned(raw: bytes) -> object:
 
         begin = len(text) - len(text.lstrip(_BLANKS))
         found, end = make_scanner(_AsJson)(text, begin)  # type: ignore[arg-type]
-    except (ImportError, StopIteration, SystemError, RecursionError) as error:
-        raise ValueError from error
+    except (AttributeError, ImportError, RecursionError, StopIteration, SystemError) as error:
+        raise ValueError from error  # or this Python's code is another
     if text[end:].strip(_BLANKS):
         raise ValueError
     return found
