@@ -9,6 +9,7 @@ from statistics import median
 from typing import TypeVar
 
 from bench.contenders import Contender, filled
+from bench.hooks import SIZES, Hooked, ways
 from bench.place import BenchError, Place
 from bench.processes import Weight, weigh
 from bench.rows import Aim, Row, percentile
@@ -180,6 +181,25 @@ _COMMANDS = {
 }
 
 
+def hooks(bench: Bench) -> Iterator[Row]:
+    """What a host waits for, as the plugin calls it; bash: what people write with jq."""
+    place = bench.place
+    place.renew()
+    hooked = Hooked(place.run, place.environment())
+    hooked.prepare()
+    (ralph,) = (contender.hook[:-2] for contender in bench.contenders if contender.name == "ralph")
+    for hook, aim in (("post-tool", Aim(most=20)), ("stop", Aim(most=45))):
+        asked = ways(hook, ralph)
+        for size in SIZES:
+            found: dict[str, list[float]] = {name: [] for name in asked}
+            for _ in range(bench.sizes.starts):
+                for name, argv in asked.items():
+                    found[name].append(hooked.ask(argv, hook, size))
+            by_command = {"ralph": found.pop("command")}
+            yield _row(f"{hook} hook, {size} MB", "ms", found, aim)
+        yield _row(f"  as `ralph hook {hook}`", "ms", by_command)
+
+
 def stream(bench: Bench) -> Iterator[Row]:
     """A long stream-json, parsed and saved, the display to nobody; bash only saves it."""
     size = f"{bench.sizes.stream // _MB} MB stream-json"
@@ -277,6 +297,7 @@ MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "memory": memory,
     "startup": startup,
     "guard": guard,
+    "hooks": hooks,
     "stream": stream,
     "sandbox": sandbox,
     "tasks": tasks,

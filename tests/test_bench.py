@@ -65,6 +65,24 @@ def test_a_sandbox_is_measured_where_there_can_be_one(scratch: Path, tmp_path: P
     assert list(scratch.iterdir()) == []
 
 
+def test_the_hooks_are_measured_at_every_size_of_a_transcript(
+    scratch: Path, tmp_path: Path
+) -> None:
+    """1, 10 and 100 MB: what a hook costs does not depend on it."""
+    words = ("--quick", "--only", "hooks", "--json", str(tmp_path / "figures.json"))
+    done = bench(scratch, *words)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "figures.json").read_text("utf-8"))["rows"]
+    names = [row["name"] for row in rows]
+    assert names[:4] == [
+        *(f"post-tool hook, {size} MB" for size in (1, 10, 100)),
+        "as `ralph hook post-tool`",
+    ]
+    assert names[4:7] == [f"stop hook, {size} MB" for size in (1, 10, 100)]
+    assert all(row["figures"]["ralph"] > 0 for row in rows)
+    assert list(scratch.iterdir()) == []
+
+
 def test_a_large_backlog_is_measured(scratch: Path, tmp_path: Path) -> None:
     """The next task and one edit, which does not rewrite the file."""
     words = ("--quick", "--only", "tasks", "--json", str(tmp_path / "figures.json"))

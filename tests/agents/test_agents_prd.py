@@ -39,6 +39,7 @@ SUBMIT = {"reviewStatus": "needs_review", "notes": "done"}
 REJECT = {"reviewStatus": "changes_requested", "reviewFeedback": "say it louder"}
 RESUBMIT = {"reviewStatus": "needs_review", "reviewFeedback": ""}
 APPROVE = {"reviewStatus": "approved", "passes": True}
+OWN = {"notes": "done", **APPROVE}  # which only a review may
 
 pytestmark = pytest.mark.agents
 
@@ -59,15 +60,15 @@ def stories(world: World, count: int) -> None:
     world.git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-qm", "stories")
 
 
-def edit(world: World, number: int, **fields: object) -> Json:
+def edit(world: World, number: int, fields: Json) -> Json:
     """A model's answer: change a story and commit."""
     given = json.dumps(fields)
     return world.shell(f"python3 edit.py US-{number} '{given}'")
 
 
-def turn(world: World, number: int, text: str = "Done.", **fields: object) -> tuple[Json, Json]:
+def turn(world: World, number: int, fields: Json, text: str = "Done.") -> tuple[Json, Json]:
     """A model's two answers of a turn."""
-    return edit(world, number, **fields), {"text": text}
+    return edit(world, number, fields), {"text": text}
 
 
 def work(world: World, *flags: str) -> Run:
@@ -97,10 +98,10 @@ def test_a_story_survives_its_review(world: World) -> None:
     """R Verification Plan 9, with a real CLI."""
     stories(world, 1)
     world.plays(
-        *turn(world, 1, **SUBMIT),
-        *turn(world, 1, reviewCount=1, **REJECT),
-        *turn(world, 1, **RESUBMIT),
-        *turn(world, 1, COMPLETE, reviewCount=2, **APPROVE),
+        *turn(world, 1, SUBMIT),
+        *turn(world, 1, {"reviewCount": 1, **REJECT}),
+        *turn(world, 1, RESUBMIT),
+        *turn(world, 1, {"reviewCount": 2, **APPROVE}, COMPLETE),
     )
     run = work(world, "--no-sandbox")
     assert run.code == 0, run.err
@@ -115,9 +116,9 @@ def test_claude_is_held_when_it_approves_its_own_story(world: World) -> None:
     """R §5b Check 2.5 at the stop hook: mended in the same turn."""
     stories(world, 1)
     world.plays(
-        *turn(world, 1, notes="done", **APPROVE),
-        *turn(world, 1, passes=False, **SUBMIT),
-        *turn(world, 1, COMPLETE, reviewCount=1, **APPROVE),
+        *turn(world, 1, OWN),
+        *turn(world, 1, {"passes": False, **SUBMIT}),
+        *turn(world, 1, {"reviewCount": 1, **APPROVE}, COMPLETE),
     )
     run = work(world, "--no-sandbox")
     assert run.code == 0, run.err
@@ -132,9 +133,9 @@ def test_where_nothing_holds_the_host_corrects(world: World) -> None:
     """ "where there is no stop hook, the closing checks alone enforce everything"."""
     stories(world, 1)
     world.plays(
-        *turn(world, 1, COMPLETE, notes="done", **APPROVE),
-        *turn(world, 1, **SUBMIT),
-        *turn(world, 1, COMPLETE, reviewCount=1, **APPROVE),
+        *turn(world, 1, OWN, COMPLETE),
+        *turn(world, 1, SUBMIT),
+        *turn(world, 1, {"reviewCount": 1, **APPROVE}, COMPLETE),
     )
     run = work(world, "--no-sandbox")
     assert run.code == 0, run.err
@@ -153,7 +154,7 @@ def test_three_stories_in_a_sandbox(world: World) -> None:
         answer
         for n in (1, 2, 3)
         for fields in (SUBMIT, {"reviewCount": 1, **APPROVE})
-        for answer in turn(world, n, **fields)
+        for answer in turn(world, n, fields)
     ]
     answers[-1] = {"text": COMPLETE}
     world.plays(*answers)
@@ -171,9 +172,9 @@ def test_claude_is_held_in_a_sandbox_too(world: World) -> None:
     """The hook runs where the agent runs."""
     stories(world, 1)
     world.plays(
-        *turn(world, 1, notes="done", **APPROVE),
-        *turn(world, 1, passes=False, **SUBMIT),
-        *turn(world, 1, COMPLETE, reviewCount=1, **APPROVE),
+        *turn(world, 1, OWN),
+        *turn(world, 1, {"passes": False, **SUBMIT}),
+        *turn(world, 1, {"reviewCount": 1, **APPROVE}, COMPLETE),
     )
     model = urlsplit(world.model.url).netloc
     run = work(world, "--sandbox", "overlay", "--network", model)
@@ -190,7 +191,7 @@ def test_another_vendor_reviews(world: World) -> None:
     given = json.dumps({"reviewCount": 1, **APPROVE})
     reviewer.write_text(f"#!/bin/sh\npython3 edit.py US-1 '{given}'\necho reviewed\n")
     reviewer.chmod(0o755)
-    world.plays(*turn(world, 1, **SUBMIT))
+    world.plays(*turn(world, 1, SUBMIT))
     run = work(world, "--no-sandbox", "--review-agent", str(reviewer))
     assert run.code == 0, run.err
     assert (modes(run), fates(world)) == (["implement", "review"], [(True, "approved", 1)])

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ralph.hooks.stop import answer
+
 Json = dict[str, Any]
 RALPH = (sys.executable, "-m", "ralph", "hook")
 
@@ -55,6 +57,18 @@ def event(cwd: Path | str, **changes: object) -> Json:
     usual: Json = {"session_id": "s-1", "cwd": str(cwd), "hook_event_name": "Stop"}
     whole = {**usual, "stop_hook_active": False, "last_assistant_message": "Done.", **changes}
     return {name: value for name, value in whole.items() if value is not None}
+
+
+def reason(project: Path, **changes: object) -> str:
+    """Why a stop is held; empty where it is let go."""
+    said = answer(event(project, **changes), dict(os.environ), "/")
+    if not said:
+        return ""
+    told = json.loads(said)
+    assert "\n" not in said
+    assert told["decision"] == "block"
+    assert told["systemMessage"].startswith("Ralph held the stop: ")
+    return str(told["reason"])
 
 
 def run(

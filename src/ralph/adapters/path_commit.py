@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.adapters.files import is_inside
 from ralph.adapters.git_state import under_way
-from ralph.adapters.git_work import Done, call, clean_environ
+from ralph.adapters.git_work import Done, call, clean_environ, copy_index
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -69,7 +69,8 @@ class PathCommit:
     def _commit(self, kept: Sequence[str], subject: str, index: str) -> str:
         """Commit by an index of our own; what was said against it."""
         has_head = self._git(None, "rev-parse", "--verify", "--quiet", "HEAD").code == 0
-        steps = [("read-tree", "HEAD")] if has_head else []
+        copy_index(os.path.join(self.git_dir, "index"), index)  # it knows what need not be read
+        steps = [("read-tree", "--reset", "HEAD") if has_head else ("read-tree", "--empty")]
         for words in (*steps, ("add", "--all", "--", *kept)):
             done = self._git(index, *words)
             if done.code != 0:

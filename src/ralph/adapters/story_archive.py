@@ -94,9 +94,10 @@ class Archive:
         """Everything as it was before `make`."""
         for each in MOVED:
             path, copy = os.path.join(self.folder, each), self._copy(name, each)
-            if copy is not None:
+            now = _content(path) if os.path.lexists(path) else None
+            if copy is not None and now != copy:
                 _replace(path, copy)
-            elif os.path.lexists(path):
+            elif copy is None and now is not None:
                 os.unlink(path)
         shutil.rmtree(os.path.join(self.root, name))
         self._forget_root()
@@ -138,7 +139,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _replace(path: str, content: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.ralph-archive.tmp"  # always the same: a call that is killed leaves one
     try:
         _write(temporary, content)
         os.replace(temporary, path)

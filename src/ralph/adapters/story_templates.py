@@ -1,5 +1,6 @@
 """What a project begins with: the templates of `ralph/` (R §6 to §9), and how they get there."""
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -8,7 +9,8 @@ from typing import Any
 from ralph.adapters.story_file import PRD, PROGRESS, PROMPT, TASKS, as_text
 from ralph.core.value import value
 
-NAMES = (PROMPT, PRD, TASKS, PROGRESS)
+# What file systems without links say.
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
 _TEMPLATES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "templates")
 
 
@@ -91,12 +93,20 @@ def _add(path: str, content: bytes) -> bool:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)
-    except FileExistsError:
-        return False  # somebody else was quicker
-    except PermissionError:  # a file system without links
-        os.rename(temporary, path)
+        return _appear(temporary, path)
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
+
+
+def _appear(temporary: str, path: str) -> bool:
+    """A link is refused where somebody else was quicker; a rename would overwrite his file."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.rename(temporary, path)
     return True

@@ -126,9 +126,14 @@ class _Archiving:
             self._repository.refuse_halves()
         try:
             files = self._archive.files()
-            if not is_begun(self._listing) and is_fresh(files, self._fresh):
-                return self._finished()
-            return self._put_away(label, files)
+            fresh = not is_begun(self._listing) and is_fresh(files, self._fresh)
+            done = self._finished() if fresh else None
+            if done is None and fresh and label is None and self._archive.names():
+                message = (
+                    f"there is nothing to archive: {self._folder.shown('')} is as init made it"
+                )
+                raise ConfigError(message, "Write some, or let Claude Code do it: /ralph-plan")
+            return done or self._put_away(label, files)
         except OSError as error:
             where = error.filename or root
             message = f"cannot archive: {where}: {error.strerror}"
@@ -166,8 +171,8 @@ class _Archiving:
                 return name
         return ""
 
-    def _finished(self) -> Done:
-        """The list is fresh: either there is nothing to do, or only the commit is missing."""
+    def _finished(self) -> Done | None:
+        """The list is fresh: only the commit of an archive that was begun may be missing."""
         for name in self._archive.names() if self._repository is not None else ():
             path = os.path.join(self._archive.root, name, SUMMARY)
             if self._repository and self._repository.pending(path):
@@ -177,8 +182,7 @@ class _Archiving:
                     message = f"{path} is not committed: git does not take it: {against}"
                     raise ConfigError(message, "Mend that, then again: ralph prd archive")
                 return Done(name, found, commit, "" if commit else self._why_not(), finished=True)
-        message = f"there is nothing to archive: {self._folder.shown('')} is as init made it"
-        raise ConfigError(message, "Write some, or let Claude Code do it: /ralph-plan")
+        return None
 
     def _commit(self, name: str, found: Analytics) -> tuple[str, str]:
         if self._repository is None:
@@ -197,7 +201,7 @@ class _Archiving:
         title = " · ".join(str(listing[f]) for f in ("project", "branchName") if listing.get(f))
         started = _DATE.search(files.get(PROGRESS, b""))
         dates = (started[1].decode() if started else "", today)
-        archived = datetime.now(UTC).isoformat(timespec="seconds")
+        archived = datetime.now(UTC).isoformat(timespec="milliseconds")
         return summary_text(found, title or "Stories", archived, dates, redact)
 
 

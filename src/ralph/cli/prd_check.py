@@ -11,13 +11,12 @@ from typing import Any
 import click
 
 from ralph.adapters.files import project_dir, state_root
-from ralph.adapters.git import git_output
 from ralph.adapters.runs import live_owner
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, tasks_of
-from ralph.cli.params import in_project, whole_number
+from ralph.adapters.uncommitted import MARKER, uncommitted
+from ralph.cli.params import in_project, positive, whole_number
 from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
-from ralph.cli.prd_init import MARKER
 from ralph.cli.tasks_common import shown
 from ralph.core.review import DEFAULT_CAP, NotAListError, parsed
 from ralph.core.review_check import Active, Remark, about_order, remarks, tally
@@ -38,22 +37,12 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
 """
 
 
-def review_cap(_: click.Context, __: click.Parameter, given: str | None) -> int | None:
-    """A number of reviews, from 1 on."""
-    if given is None:
-        return None
-    number = whole_number(given)
-    if number < 1:
-        raise click.BadParameter(f"{given} is not a number of reviews: it is 1 or more.")
-    return number
-
-
 @click.command(epilog=_EPILOG)
 @ralph_dir
 @click.option(
     "--review-cap",
     metavar="N",
-    callback=review_cap,
+    type=positive(whole_number),
     help="Most reviews of a story.  [default: the run's, else 5]",
 )
 @click.option("--skip-review", is_flag=True, help="Stories need no review.")
@@ -70,7 +59,7 @@ def check(
 ) -> None:
     """Say what is wrong with the stories as they stand; change nothing."""
     folder = found_folder(ralph_dir)
-    marker = _marker(folder.project)
+    marker = _marker(folder)
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
@@ -142,22 +131,20 @@ def _text_problem(path: str) -> str:
 
 def _uncommitted(project: str) -> Iterator[Remark]:
     """Check 3. Only of a turn: a person who is still writing may commit later."""
-    words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
-    said = os.fsdecode(git_output(project, os.environ, *words) or b"")
-    paths = [entry[3:] for entry in said.split("\0") if entry]
-    left = [path for path in paths if not {".ralph", MARKER} & {*path.split("/")}]
+    left = uncommitted(project, os.environ) or []
     if left:
         more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-        words_ = f"Not committed: {', '.join(left[:_MOST_NAMED])}{more}. Commit all changes."
-        yield Remark("3", "", words_)
+        words = f"Not committed: {', '.join(left[:_MOST_NAMED])}{more}. Commit all changes."
+        yield Remark("3", "", words)
 
 
 # ------------------------------------------------------------------ the marker of a run
 
 
-def _marker(project: str) -> Mapping[str, Any] | None:
-    """What a run says about its turn; None while there is none. Nonsense says nothing."""
-    path = os.path.join(project, MARKER)
+def _marker(folder: Folder) -> Mapping[str, Any] | None:
+    """What a run of these stories says about its turn; None while there is none. Nonsense says
+    nothing."""
+    path = os.path.join(folder.project, MARKER)
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise OSError(errno.ELOOP, "it is a symbolic link")
@@ -168,9 +155,19 @@ def _marker(project: str) -> Mapping[str, Any] | None:
     except (OSError, NotAListError) as error:
         _warn(f"{MARKER} is left out: {getattr(error, 'strerror', None) or error}")
         return {}
-    if not _is_live(project):
+    if not isinstance(marker, dict):
+        return {}
+    if _is_of_others(marker, folder):
+        return None
+    if not _is_live(folder.project):
         _warn(f"{MARKER} is there, but no run is on: if it was killed, remove that file")
-    return marker if isinstance(marker, dict) else {}
+    return marker
+
+
+def _is_of_others(marker: Mapping[str, Any], folder: Folder) -> bool:
+    named = marker.get("ralphDir")
+    theirs = os.path.join(folder.project, named) if isinstance(named, str) else folder.path
+    return os.path.normpath(theirs) != folder.path
 
 
 def _is_live(project: str) -> bool:

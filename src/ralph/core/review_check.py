@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ralph.core.backlog import cycle, unknown_blockers
+from ralph.core.backlog import cycle
 from ralph.core.review import (
     APPROVED,
     CHANGES_REQUESTED,
@@ -18,7 +18,7 @@ from ralph.core.review import (
     malformed,
     stories_of,
 )
-from ralph.core.task import Backlog, Task
+from ralph.core.task import Task
 from ralph.core.value import value
 
 _BY_STATUS = {
@@ -83,10 +83,11 @@ def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
     if not tasks:
         words = "There are no stories: an empty list is never complete. Write some, or /ralph-plan."
         yield Remark("empty", "", words)
-    for name, other in unknown_blockers(Backlog(tuple(tasks))):
-        yield Remark(
-            "dependencies", name, f"Story {name}: 'dependsOn' names {other}: no such story."
-        )
+    known = {task.id for task in tasks}
+    for task in tasks:
+        for other in (name for name in task.blocked_by if name not in known):
+            words = f"Story {task.id}: 'dependsOn' names {other}: no such story."
+            yield Remark("dependencies", task.id, words)
     circle = cycle(task for task in tasks if not task.passes)
     if circle:
         words = f"These stories wait for each other: {' → '.join((*circle, circle[0]))}."

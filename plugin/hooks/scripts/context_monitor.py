@@ -1,0 +1,11 @@
+"""PostToolUse: tells the model how full its context window is (`ralph hook post-tool`)."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under -I
+
+from launch import launch
+
+if __name__ == "__main__":
+    sys.exit(launch("post_tool"))

@@ -1,0 +1,11 @@
+"""UserPromptSubmit: lets what a person types pass (`ralph hook prompt`)."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under -I
+
+from launch import launch
+
+if __name__ == "__main__":
+    sys.exit(launch("prompt"))

@@ -1,0 +1,11 @@
+"""Stop: holds an agent until its story list is legal and its work committed (`ralph hook stop`)."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under -I
+
+from launch import launch
+
+if __name__ == "__main__":
+    sys.exit(launch("stop"))

@@ -1,0 +1,11 @@
+"""PreToolUse: judges a shell command where the guard is on (`ralph hook pre-tool`)."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under -I
+
+from launch import launch
+
+if __name__ == "__main__":
+    sys.exit(launch("pre_tool"))
