@@ -57,6 +57,24 @@ def ask(whole: Any, one: int, other: int, given: object) -> None:  # noqa: ANN40
     at(whole, one).update(reviewStatus="changes_requested", reviewFeedback=given, reviewCount=other)
 
 
+def review_another(whole: Any, one: int, other: int, given: object) -> None:  # noqa: ANN401
+    """A review as it should be, were it the only one."""
+    ready = [each for each in stories(whole) if each.get("reviewStatus") == "needs_review"]
+    if ready and isinstance(ready[one % len(ready)].get("reviewCount"), int):
+        this = ready[one % len(ready)]
+        this |= {"passes": True, "reviewStatus": "approved", "notes": "good"}
+        this["reviewCount"] += 1
+
+
+def say(whole: Any, one: int, other: int, given: object) -> None:  # noqa: ANN401
+    """What a reviewer should have said, or not."""
+    at(whole, one)["reviewFeedback"] = ("", "it is good")[other % 2]
+
+
+def blank(whole: Any, one: int, other: int, given: object) -> None:  # noqa: ANN401
+    at(whole, one)["notes"] = ("", " ")[other % 2]
+
+
 def clear(whole: Any, one: int, other: int, given: object) -> None:  # noqa: ANN401
     at(whole, one).update(reviewStatus=None, reviewCount=0, passes=False)
 
@@ -132,9 +150,10 @@ EDITS: dict[str, Edit] = {
     for made in (
         *(set_field, set_other, drop_field, approve, ask, clear, delete, rename, swap_ids),
         *(swap_reviews, repeat, bear, bear_approved, set_top, replace_story, replace_all),
-        *(never_end, nest),
+        *(never_end, nest, review_another, say, blank),
     )
 }
+SLY = ("review_another", "say", "blank", "approve", "ask")  # which the law alone can see
 
 
 # ------------------------------------------------------------ what R lets every turn do

@@ -125,6 +125,13 @@ def test_the_fields_of_the_list_itself() -> None:
     assert mended("implement", listing(A), after) == listing(waiting("a"), verifyCommands=["make"])
 
 
+def test_a_turn_that_began_with_no_list_at_all() -> None:
+    """What a host remembers that found none: nothing is known of any story."""
+    assert undone({"userStories": []}, {"userStories": [approved("a")]}) == {
+        "userStories": [story("a", notes="done")]
+    }
+
+
 def test_a_list_that_was_wrong_before_is_not_made_better() -> None:
     """Whoever starts a run has made sure of it; here it is at least not made worse."""
     before = listing(story("a", **DONE))

@@ -128,7 +128,8 @@ def _with_old(
             kept.append({**story, **_BORN})
     there = {story["id"] for story in kept}
     gone = [(n, one) for n, one in enumerate(before["userStories"]) if one["id"] not in there]
-    top = {field: before[field] for field in _TOP if not isinstance(listing.get(field), str)}
+    lost = [field for field in _TOP if not isinstance(listing.get(field), str)]
+    top = {field: before[field] for field in lost if field in before}
     return {**listing, **top, "userStories": _merged(kept, gone)}
 
 
