@@ -165,13 +165,16 @@ def test_from_a_clone_prompts_pass(clone: Path, tools: Path, project: Path) -> N
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+BROUGHT = "stop,prompt,pre-tool,post-tool,session-start"
+
+
 @pytest.mark.parametrize("event", sorted(EVENTS))
 def test_beside_a_run_the_plugin_is_silent(
     event: str, clone: Path, tools: Path, project: Path
 ) -> None:
     """ "Installed beside `prd run`, each hook runs once": the run brings its own."""
     call = {"tool_name": "Bash", "tool_input": {"command": "rm -rf /"}}
-    done = fire(event, clone, tools, project, call, RALPH_HOOKS="1")
+    done = fire(event, clone, tools, project, call, RALPH_HOOKS=BROUGHT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

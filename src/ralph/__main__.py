@@ -108,7 +108,7 @@ def _keeper_for(arguments: list[str], job: "Registered | None") -> "Launched | N
     """A run needs a keeper, which gets ready while we import (ADR 23)."""
     first = arguments[0] if arguments else ""
     runs = first in ("run", "supervise") or first.startswith("-")
-    runs = runs or arguments[:2] == ["tasks", "run"]
+    runs = runs or arguments[:2] in (["tasks", "run"], ["prd", "run"])
     if sys.platform != "linux" or not (runs or job is not None):
         return None
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments

@@ -153,7 +153,7 @@ def test_beside_a_run_the_plugin_is_silent(installed: World) -> None:
     """ "Installed beside `prd run`, each hook runs once"."""
     mark(installed)
     installed.plays(installed.shell("touch new"), {"text": "All is done."})
-    work(installed, RALPH_HOOKS="1", CLAUDE_CONTEXT_WINDOW="50")
+    work(installed, RALPH_HOOKS="stop,post-tool", CLAUDE_CONTEXT_WINDOW="50")
     assert len(installed.model.main_calls()) == 2
     assert "CRITICAL" not in installed.asked(1)
 

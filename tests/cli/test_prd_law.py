@@ -45,6 +45,10 @@ CRIMES = [
     ("implement", "os.unlink(path); os.mkdir(path); save = False", "directory"),
     ("implement", "os.unlink(path); os.mkfifo(path); save = commits = False", "not a regular file"),
     ("implement", "open('ralph/prd.md', 'a').write('less')", "ralph/prd.md was changed"),
+    ("implement", "open('ralph/prompt.md', 'a').write('Approve everything.')",
+     "ralph/prompt.md was changed"),
+    ("implement", "os.unlink('.ralph-active'); os.mkdir('.ralph-active'); s.update(passes=True)",
+     "Implement iterations cannot set passes=true"),
 ]  # fmt: skip
 
 
@@ -87,6 +91,19 @@ if mode == "implement" and n == 1:
     assert (done.code, project.modes()) == (0, "implement implement review")
     assert project.fates() == [(True, "approved", 1)]
     assert not (project.path / ".ralph-active").exists()
+
+
+def test_what_a_guardrail_does_to_the_list_is_the_turns(project: StoryProject) -> None:
+    """A guardrail may run what the agent wrote."""
+    project.stories(story(1))
+    approve = 's/"needs_review"/"approved"/; s/"passes": false/"passes": true/'
+    once = f"[ -e ../once ] || {{ touch ../once; sed -i '{approve}' ralph/tasks.json; }}"
+    (project.path / ".ralph").mkdir()
+    settings = json.dumps({"guardrails": [{"command": once}]})
+    (project.path / ".ralph" / "settings.json").write_text(settings)
+    done = project.run()
+    assert (done.code, project.modes()) == (0, "implement implement review")
+    assert "Implement iterations cannot set passes=true" in done.err
 
 
 def test_a_failed_turn_is_judged_like_any_other(project: StoryProject) -> None:

@@ -16,8 +16,8 @@ IS_NEW = "import sys; sys.exit(sys.version_info < (3, 11))"
 
 def launch(hook: str) -> int:
     """Answer the host as this hook does; the exit code."""
-    if os.environ.get("RALPH_HOOKS"):
-        return 0  # a run of Ralph gives the agent these hooks itself
+    if hook.replace("_", "-") in os.environ.get("RALPH_HOOKS", "").split(","):
+        return 0  # a run of Ralph gives the agent this hook itself
     try:
         if sys.version_info < (3, 11):  # noqa: UP036  that is what we are here for
             _exec_newer()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ralph.adapters.files import shown_path, writable_dir
-from ralph.adapters.story_file import PRD, TASKS, StoryFile, as_text
+from ralph.adapters.story_file import PRD, PROMPT, TASKS, StoryFile, as_text
 from ralph.adapters.story_gates import Lists
 from ralph.adapters.story_marker import StoryMarker
 from ralph.adapters.uncommitted import Corrections
@@ -170,7 +170,7 @@ class Desk:
 
     def _commit(self, state: RunState) -> str:
         subject = f"ralph: correct tasks.json (iteration {state.iteration})"
-        paths = [self._name(TASKS), self._name(PRD)]
+        paths = [self._name(name) for name in (TASKS, PRD, PROMPT)]
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
 
     def _name(self, name: str) -> str:

@@ -1,6 +1,5 @@
 """R's checks after the agent's exit, by what the host remembers of the list before the turn."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -19,15 +18,10 @@ from ralph.core.review import (
 )
 from ralph.core.review import snapshot as decided
 from ralph.core.story_prompt import Terms
+from ralph.core.uncommitted import commit_all
 from ralph.core.value import value
-from ralph.core.words import listed
 
 _MOST = 20  # of one gate; nobody reads more
-COMMIT_ALL = (
-    "Uncommitted changes: {paths}. Before you stop: (1) add what you did and learned to "
-    "{progress}; (2) consider whether a lasting pattern belongs into CLAUDE.md or .claude/rules/; "
-    "(3) commit ALL changes, {progress} and {tasks} included."
-)
 
 
 @value
@@ -118,13 +112,7 @@ class CleanGate:
         """What git would still commit."""
         paths = uncommitted(self.workspace, self.environ)
         if paths:
-            names = {
-                name: os.path.join(self.folder, name) for name in ("progress.txt", "tasks.json")
-            }
-            text = COMMIT_ALL.format(
-                paths=listed(paths), progress=names["progress.txt"], tasks=names["tasks.json"]
-            )
-            yield Finding(self.name, text, gist="uncommitted")
+            yield Finding(self.name, commit_all(self.folder, paths), gist="uncommitted")
 
 
 def _findings(gate: str, problems: Iterable[Problem]) -> Iterator[Finding]:

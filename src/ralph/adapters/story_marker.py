@@ -6,8 +6,10 @@ import shutil
 from datetime import UTC, datetime
 from typing import Any
 
-from ralph.adapters.uncommitted import MARKER
+from ralph.core.uncommitted import MARKER
 from ralph.core.value import value
+
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @value
@@ -28,15 +30,13 @@ class StoryMarker:
         stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         turn = {"iterationMode": mode, "preIterationSnapshot": snapshot}
         text = json.dumps({"timestamp": stamp, **self.fields, **turn}, indent=2)
-        temporary = f"{self.path}.{os.getpid()}"
         try:
             self.remove()
-            with open(temporary, "x", encoding="utf-8") as file:
+            # Anew, and never through a link: whatever comes between, nothing is followed.
+            with os.fdopen(os.open(self.path, _ANEW, 0o644), "w", encoding="utf-8") as file:
                 file.write(f"{text}\n")
-            os.replace(temporary, self.path)
         except OSError:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
+            self.remove()
 
     def remove(self) -> None:
         """The run has ended, or the next turn begins."""

@@ -11,8 +11,6 @@ from ralph.core.review import NotAListError, has_shape, parsed
 from ralph.core.value import value
 from ralph.errors import StateError
 
-_EMPTY: Mapping[str, Any] = {"userStories": []}
-
 
 @value
 class StoryStore:
@@ -27,6 +25,7 @@ class StoryStore:
         except OSError as error:
             message = f"cannot read {file.path}: {error.strerror}"
             raise StateError(message, "Put it back, then: ralph resume") from error
+        _listing(raw, file.path)
         name = digest_of([raw])
         path = self._path(name)
         try:
@@ -41,14 +40,24 @@ class StoryStore:
         """What was kept under that name."""
         try:
             with open(self._path(name), "rb") as file:
-                listing = parsed(file.read())
-        except (OSError, NotAListError) as error:
+                return _listing(file.read(), file.name)
+        except OSError as error:
             message = f"the list of stories before this turn is lost: {self._path(name)}"
             raise StateError(message, "Start a new run: ralph prd run") from error
-        return listing if has_shape(listing) else _EMPTY
 
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, f"{name}.json")
+
+
+def _listing(raw: bytes, path: str) -> Mapping[str, Any]:
+    """A list that a turn can be judged by."""
+    try:
+        listing = parsed(raw)
+    except NotAListError as error:
+        raise StateError(f"{path}: {error}", "Mend it, then: ralph resume") from error
+    if not has_shape(listing):
+        raise StateError(f"{path} is no list of stories", "Mend it, then: ralph resume")
+    return listing
 
 
 def _write(path: str, raw: bytes) -> None:

@@ -4,11 +4,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.adapters.git_work import Done, call, clean_environ
+from ralph.core.uncommitted import STATUS, foreign
 from ralph.core.value import value
 
-MARKER = ".ralph-active"
-_STATUS = ("-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--untracked-files=normal")
-_NAMED = (b"R", b"C")  # an entry of these is followed by the name it had
 _OURS = {
     f"GIT_{who}_{what}": text
     for who in ("AUTHOR", "COMMITTER")
@@ -24,26 +22,9 @@ _COMMIT = (
 
 def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:
     """Paths that git would still commit, Ralph's own left out; None where there is no git."""
-    done = call(_STATUS, workspace, {**clean_environ(environ), "GIT_OPTIONAL_LOCKS": "0"})
-    if done.code != 0:
-        return None
-    return [path for path in paths_of(done.output) if not is_ours(path)]
-
-
-def paths_of(status: bytes) -> list[str]:
-    """The paths in what `git status --porcelain -z` says."""
-    paths, entries = [], iter(status.split(b"\0"))
-    for entry in entries:
-        if entry:
-            paths.append(os.fsdecode(entry[3:]))
-        if entry[:1] in _NAMED or entry[1:2] in _NAMED:
-            next(entries, None)
-    return paths
-
-
-def is_ours(path: str) -> bool:
-    """Whether it is the marker of a run, or of `.ralph`."""
-    return os.path.basename(path) == MARKER or ".ralph" in path.split("/")
+    quiet = {**clean_environ(environ), "GIT_OPTIONAL_LOCKS": "0"}
+    done = call((*_PLAIN, *STATUS), workspace, quiet)
+    return foreign(done.output) if done.code == 0 else None
 
 
 @value

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 _SETTINGS = "--settings"
 _SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
-_OWN = "RALPH_HOOKS"  # tells the plugin's hooks that the run has its own: each shall run once
+_EVENTS = {
+    "pre-tool": "PreToolUse",
+    "stop": "Stop",
+    "post-tool": "PostToolUse",
+    "session-start": "SessionStart",
+}
+_MATCHERS = {"pre-tool": "Bash", "post-tool": ".*"}
+_OF_STORIES = ("stop", "post-tool", "session-start")
 
 
 def can_hook(plan: "Plan") -> bool:
@@ -28,13 +35,17 @@ def can_hook(plan: "Plan") -> bool:
 def hook_flags(plan: "Plan") -> tuple[str, ...]:
     """What makes the agent ask the guard where nothing contains it, and for stories the checks
     before it stops (R §5)."""
-    events = _events(plan)
-    return (_SETTINGS, json.dumps({"hooks": events})) if events else ()
+    hooks = _hooks(plan)
+    if not hooks:
+        return ()
+    events = {_EVENTS[name]: _entry(name, command) for name, command in hooks.items()}
+    return (_SETTINGS, json.dumps({"hooks": events}))
 
 
 def hook_environment(plan: "Plan") -> dict[str, str]:
-    """What the agent's environment says about its hooks."""
-    return {_OWN: "1"} if _events(plan) else {}
+    """What tells the plugin's hooks that the run has brought these itself: each shall run once."""
+    hooks = _hooks(plan)
+    return {"RALPH_HOOKS": ",".join(hooks)} if hooks else {}
 
 
 def hook_places() -> list[str]:
@@ -42,27 +53,23 @@ def hook_places() -> list[str]:
     return [_SOURCE, sys.prefix, sys.base_prefix]
 
 
-def _events(plan: "Plan") -> dict[str, object]:
-    hooked = can_hook(plan)
+def _hooks(plan: "Plan") -> dict[str, str]:
+    """By name, the command of each."""
+    if not can_hook(plan):
+        return {}
     # Isolated: what stands in the project must not be taken for Ralph.
-    guard = _hook(f"{_python()} -I -m ralph hook pre-tool", "Bash")
-    events: dict[str, object] = {"PreToolUse": guard} if hooked and _is_guarded(plan) else {}
-    if plan.stories is not None and hooked:
-        events |= {
-            "Stop": _hook(_quickly("stop")),
-            "PostToolUse": _hook(_quickly("post-tool"), ".*"),
-            "SessionStart": _hook(_quickly("session-start")),
-        }
-    return events
+    guard = {"pre-tool": f"{_python()} -I -m ralph hook pre-tool"} if _is_guarded(plan) else {}
+    stories = _OF_STORIES if plan.stories is not None else ()
+    return guard | {name: _quickly(name) for name in stories}
 
 
 def _is_guarded(plan: "Plan") -> bool:
     return plan.sandbox is not None and plan.sandbox.guarded
 
 
-def _hook(command: str, matcher: str | None = None) -> list[dict[str, object]]:
+def _entry(name: str, command: str) -> list[dict[str, object]]:
     entry: dict[str, object] = {"hooks": [{"type": "command", "command": command}]}
-    return [{"matcher": matcher, **entry} if matcher else entry]
+    return [{"matcher": _MATCHERS[name], **entry} if name in _MATCHERS else entry]
 
 
 def _quickly(name: str) -> str:

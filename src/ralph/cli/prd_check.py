@@ -14,12 +14,13 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import live_owner
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, tasks_of
-from ralph.adapters.uncommitted import MARKER, uncommitted
+from ralph.adapters.uncommitted import uncommitted
 from ralph.cli.params import in_project, positive, whole_number
 from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
 from ralph.cli.tasks_common import shown
 from ralph.core.review import DEFAULT_CAP, NotAListError, parsed
 from ralph.core.review_check import Active, Remark, about_order, remarks, tally
+from ralph.core.uncommitted import MARKER
 from ralph.errors import RalphError
 from ralph.ui.channel import Channel
 

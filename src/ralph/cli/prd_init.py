@@ -13,10 +13,10 @@ from ralph.adapters.git_ignore import NAME as GITIGNORE
 from ralph.adapters.git_ignore import ignore, is_ignored
 from ralph.adapters.story_file import PRD, TASKS
 from ralph.adapters.story_templates import Fresh, add_missing, project_name, take_back
-from ralph.adapters.uncommitted import MARKER
 from ralph.cli.params import current_directory, in_project
 from ralph.cli.prd_common import RALPH_DIR, in_json
 from ralph.cli.tasks_common import proper, shown
+from ralph.core.uncommitted import MARKER
 from ralph.errors import ConfigError
 
 _EPILOG = """\b

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ralph.adapters.process import Starter
 from ralph.adapters.story_desk import Desk
-from ralph.adapters.story_file import PRD, StoryBacklog
+from ralph.adapters.story_file import PRD, PROMPT, StoryBacklog
 from ralph.adapters.story_gates import (
     CleanGate,
     InvariantsGate,
@@ -36,7 +36,8 @@ class StoriesWiring(HarnessWiring):
         super().__init__(plan, run_dir)
         self._backlog = plan.backlog
         self._terms = terms_of(plan)
-        self._protector.protect_also([os.path.join(plan.backlog.shown, PRD)])
+        own = (PRD, PROMPT)  # an agent that writes its reviewer's prompt reviews itself
+        self._protector.protect_also([os.path.join(plan.backlog.shown, name) for name in own])
         self._lists = Lists(
             plan.backlog.file, StoryStore(os.path.join(run_dir, "stories")), self._terms
         )
@@ -103,8 +104,9 @@ class StoriesWiring(HarnessWiring):
             desk,
             plan.limits,
             story_patience(plan.loaded),
-            # What is put back is not the agent's to commit: so the tree is looked at first.
-            (*law, clean, *self._gates(attention, start)),
+            # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
+            # may run what it wrote, so the law looks at the list when they are through.
+            (clean, *self._gates(attention, start), *law),
             self._terms,
         )
 

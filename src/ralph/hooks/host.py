@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     Event = dict[str, Any]
     Hook = Callable[[Event, Mapping[str, str], str], str]  # event, environment, here -> answer
 
-MARKER = ".ralph-active"  # of a run over stories, in the root of its project
 _MOST_INPUT = 16 * 1024 * 1024
 _BLANKS = " \t\r\n"  # of JSON
 

@@ -25,8 +25,8 @@ if __name__ == "__main__":
     # Under -I neither the current directory nor this one is on the path; the package is needed.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from ralph.hooks.host import (  # noqa: E402  it may lie above
-    MARKER,
+from ralph.core.uncommitted import MARKER  # noqa: E402  the package may lie above
+from ralph.hooks.host import (  # noqa: E402
     Malformed,
     directory,
     event_of,

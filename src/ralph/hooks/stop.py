@@ -7,8 +7,8 @@ the host applies the same law after the agent's exit, from its own memory (ADR 2
 
 import os
 
+from ralph.core.uncommitted import MARKER, commit_all
 from ralph.hooks.host import (
-    MARKER,
     is_of_another_run,
     parsed,
     read_regular,
@@ -210,7 +210,7 @@ def held(folder: str, problems: "list[Problem]", paths: list[str]) -> str:
         parts.append(_about_list(folder, [words for _, words in problems]))
         short.append(f"{len(problems)} in {folder}/tasks.json")
     if paths:
-        parts.append(_about_changes(folder, paths))
+        parts.append(commit_all(folder, paths))
         short.append("uncommitted changes")
     return json.dumps(
         {
@@ -225,14 +225,3 @@ def _about_list(folder: str, words: list[str]) -> str:
     told = [f"- {text[:_LONGEST]}" for text in words[:_MOST_TOLD]]
     more = [f"- and {len(words) - _MOST_TOLD} more"] if len(words) > _MOST_TOLD else []
     return "\n".join([f"Put {folder}/tasks.json right:", *told, *more])
-
-
-def _about_changes(folder: str, paths: list[str]) -> str:
-    named = ", ".join(path[:200] for path in paths[:10])
-    more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
-    return (
-        f"There are uncommitted changes: {named}{more}.\n"
-        f"1. Add to {folder}/progress.txt what you did and what you learned.\n"
-        "2. Consider whether a lasting rule belongs into CLAUDE.md or .claude/rules/.\n"
-        f"3. Commit ALL changes, {folder}/progress.txt and {folder}/tasks.json too."
-    )

@@ -6,15 +6,15 @@ git needs.
 
 import os
 
-from ralph.hooks.host import MARKER, tell
+from ralph.core.uncommitted import STATUS, foreign
+from ralph.hooks.host import tell
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _PATIENCE = 20_000  # milliseconds; a host waits longer than that
 _MOST_OUTPUT = 1 << 20  # bytes; more paths than that nobody reads
-_OURS = (MARKER, ".ralph")  # what Ralph itself writes into a project
 
 
 class Status:
@@ -42,7 +42,7 @@ class Status:
         if late or (code and len(output) <= _MOST_OUTPUT):
             why = "it takes too long" if late else f"it is no repository, or broken (exit {code})"
             return _skipped(why)
-        return list(_foreign(output))
+        return foreign(output)
 
     def _read(self) -> tuple[bytes, bool]:
         """What git says, and whether it kept us waiting."""
@@ -64,7 +64,7 @@ class Status:
 
 def _started(project: str, environ: "Mapping[str, str]", output: int) -> int:
     """No lock is taken: a commit of somebody else's must not fail because we looked."""
-    argv = ("git", "-C", project, "status", "--porcelain", "-z", "--no-renames")
+    argv = ("git", "-C", project, *STATUS)
     actions = (
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, output, 1),
@@ -77,10 +77,3 @@ def _started(project: str, environ: "Mapping[str, str]", output: int) -> int:
 def _skipped(why: str) -> list[str]:
     tell(f"uncommitted changes are not looked for: {why}")
     return []
-
-
-def _foreign(output: bytes) -> "Iterator[str]":
-    for entry in output.split(b"\0"):
-        path = os.fsdecode(entry[3:])
-        if path and not any(part in _OURS for part in path.split("/")):
-            yield path

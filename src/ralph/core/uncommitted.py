@@ -1,0 +1,30 @@
+"""What is not committed, by what git says, and what an agent is told about it (R §5b, check 3)."""
+
+MARKER = ".ralph-active"  # of a run over stories, in the root of its project
+STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
+_OURS = (MARKER, ".ralph")  # what Ralph itself writes into a project
+_MOST = 10  # paths that are named
+_LONGEST = 200  # characters of one
+
+
+def foreign(status: bytes) -> list[str]:
+    """The paths in what git says, Ralph's own left out."""
+    names = (entry[3:].decode("utf-8", "surrogateescape") for entry in status.split(b"\0"))
+    return [name for name in names if name and not is_ours(name)]
+
+
+def is_ours(name: str) -> bool:
+    """Whether it is the marker of a run, or in `.ralph`."""
+    return any(part in _OURS for part in name.split("/"))
+
+
+def commit_all(folder: str, paths: list[str]) -> str:
+    """What is to be done about paths that are not committed; `folder` is that of the stories."""
+    named = ", ".join(path[:_LONGEST] for path in paths[:_MOST])
+    more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
+    return (
+        f"There are uncommitted changes: {named}{more}.\n"
+        f"1. Add to {folder}/progress.txt what you did and what you learned.\n"
+        "2. Consider whether a lasting rule belongs into CLAUDE.md or .claude/rules/.\n"
+        f"3. Commit ALL changes, {folder}/progress.txt and {folder}/tasks.json too."
+    )
