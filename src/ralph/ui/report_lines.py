@@ -107,7 +107,7 @@ def _briefing(report: Report) -> Briefing:
 def _task_words(report: Report) -> str:
     assignment = report.state.assignment
     assert assignment is not None
-    title = f": {one_line(assignment.title)}" if assignment.title else ""
+    title = f": {assignment.title}" if assignment.title else ""
     mode = f" ({assignment.mode})" if assignment.mode != "implement" else ""
     return f"{assignment.task}{mode}{title}"
 
