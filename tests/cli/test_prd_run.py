@@ -96,7 +96,7 @@ def test_what_is_left_uncommitted_is_no_completion(project: StoryProject) -> Non
     done = project.run('if mode == "review": commits = False')
     assert (done.code, project.modes(), project.dirt()) == (0, "implement review implement", "")
     assert "There are uncommitted changes: US-001.txt, ralph/tasks.json." in project.prompts()[2]
-    assert "Every story is approved: mend only what is said above" in project.prompts()[2]
+    assert "Every story is approved, and nothing is left to implement" in project.prompts()[2]
 
 
 def test_an_estimate_stands_at_the_beginning(project: StoryProject) -> None:

@@ -13,8 +13,8 @@ from ralph.core.review import (
     malformed,
     snapshot,
     stories_of,
-    violations,
 )
+from ralph.core.review_mend import Law
 
 
 def without(field: str, given: Story) -> Story:
@@ -214,7 +214,7 @@ def test_a_snapshot_that_lacks_a_story_or_its_count() -> None:
 def test_without_reviews_no_approval_is_needed(change: Story) -> None:
     """R, plan: `"skipReview": true` → "Check 2 and 2.5 should be skipped entirely"."""
     before, after = listing(story()), listing(story(**change))
-    assert violations(before, after, "implement", 5, skip_review=True) == []
+    assert Law("implement", skip_review=True).problems(before, after) == []
 
 
 SKIPPED: list[tuple[str, Callable[[Story], object], str]] = [
@@ -235,4 +235,4 @@ def test_what_holds_without_reviews_too(
     """R §Skip-review mode: "`reviewStatus` remains `null`, `reviewCount` stays 0": a later run with
     reviews would believe them."""
     after = changed(story())
-    assert words in words_of(violations(listing(story()), after, "implement", 5, skip_review=True))
+    assert words in words_of(Law("implement", skip_review=True).problems(listing(story()), after))

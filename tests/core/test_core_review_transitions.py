@@ -10,8 +10,8 @@ from ralph.core.review import (
     inconsistent,
     snapshot,
     transitions,
-    violations,
 )
+from ralph.core.review_mend import Law
 
 OTHER = story("US-009")
 
@@ -19,7 +19,7 @@ OTHER = story("US-009")
 def told(before: list[Story], after: list[Story], mode: str) -> str:
     """What the hook says, by R's snapshot; the law says that too."""
     problems = list(illegal(snapshot(listing(*before)), listing(*after), mode))
-    law = violations(listing(*before), listing(*after), mode, 5)
+    law = Law(mode).problems(listing(*before), listing(*after))
     assert set(problems) <= set(law)
     assert bool(problems) is bool(law)
     assert all(words.endswith(".") and words.isprintable() for _, words in problems)
@@ -252,6 +252,6 @@ def test_a_hundred_thousand_stories_make_short_messages(mode: str) -> None:
     names = [f"US-{n}" for n in range(10_000)]
     before = listing(*(story(name) for name in names))
     after = listing(*(waiting(name) for name in names))
-    problems = violations(before, after, mode, 5)
+    problems = Law(mode).problems(before, after)
     assert len(problems) == len(names)
     assert max(len(words) for _, words in problems) < 400

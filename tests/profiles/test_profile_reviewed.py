@@ -257,7 +257,8 @@ def test_approved_stories_wait_for_what_a_gate_still_objects_to() -> None:
     result = play(reviewed(gates=(gate,)), agent, world)
     assert (modes(result), result.exit_code) == ("review implement", 0)
     prompt = result.agent.prompts()[1]
-    assert "Commit ALL changes.\n\nEvery story is approved: mend only what is said above" in prompt
+    assert "Every story is approved, and nothing is left to implement" in prompt
+    assert prompt.endswith("\n\nCommit ALL changes.")
 
 
 def test_the_project_prompt_is_filled_in() -> None:

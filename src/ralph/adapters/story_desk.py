@@ -20,7 +20,7 @@ from ralph.core.review import (
     snapshot,
     stories_of,
 )
-from ralph.core.review_mend import Law, undone
+from ralph.core.review_mend import undone
 from ralph.core.state import RunState
 from ralph.core.task import Mode
 from ralph.core.value import value
@@ -45,25 +45,32 @@ class Desk:
 
     def announce(self, state: RunState) -> str:
         """Tell the hooks what this turn is; what a turn that was cut off had decided is no more."""
-        before, said = self._before(state), ""
-        if state.cut_off and self._differs(undone(before, self._now())):
-            said = self._put(undone(before, self._now()), state)
-            self._commit(state)
+        before = self._before(state)
+        said = self.undo(before, state.iteration) if state.cut_off else ""
         assert state.assignment is not None
         self.marker.write(state.assignment.mode.value, snapshot(before), self.now())
         return said
+
+    def undo(self, before: Listing, iteration: int = 0) -> str:
+        """Nothing of what was decided since counts; what was done, in words."""
+        wanted = undone(before, self._now())
+        if not self._differs(wanted):
+            return ""
+        said = self._put(wanted, iteration)
+        self._commit(iteration)
+        return f"Put right: {said}"
 
     # ------------------------------------------------------------ after a turn
 
     def approve_at_cap(self, state: RunState) -> str:
         """Approve what was reviewed for the last time and is still not liked; its id, or ""."""
         before = self._before(state)
-        capped = self._law(state).capped(before, self._now())
+        capped = self.lists.law(state).capped(before, self._now())
         if capped is not None:
             self._write(capped[0])
         names = [name for name, story in self._reviewed(state) if _is_at_cap(story)]
         if names:
-            self._commit(state)
+            self._commit(state.iteration)
         return ", ".join(names)
 
     def correct(self, state: RunState) -> str:
@@ -71,9 +78,10 @@ class Desk:
         found = [finding for finding in state.findings if finding.gate in LAW]
         if not found:
             return ""
-        mended = self._law(state).mended(self._before(state), self._now())
-        said = self._put(mended, state) if mended is not None and self._differs(mended) else ""
-        trouble = self._commit(state)
+        mended = self.lists.law(state).mended(self._before(state), self._now())
+        wrong = mended is not None and self._differs(mended)
+        said = self._put(mended, state.iteration) if mended is not None and wrong else ""
+        trouble = self._commit(state.iteration)
         if trouble:
             return f"{said} It is not committed: {trouble}".strip()
         return said
@@ -96,11 +104,6 @@ class Desk:
         return json.dumps(told, ensure_ascii=False)
 
     # ------------------------------------------------------------ parts
-
-    def _law(self, state: RunState) -> Law:
-        assert state.assignment is not None, "no turn has begun"
-        terms = self.lists.terms
-        return Law(state.assignment.mode.value, terms.review_cap, terms.skip_review)
 
     def _before(self, state: RunState) -> Listing:
         return self.lists.store.listing(state.checkpoint)
@@ -136,9 +139,9 @@ class Desk:
         now = self._now()  # compared as text: to Python, true is 1
         return not isinstance(now, dict) or as_text(now) != as_text(listing)
 
-    def _put(self, listing: Listing, state: RunState) -> str:
+    def _put(self, listing: Listing, iteration: int) -> str:
         """Write the list; what stood there is kept for whoever wants to see it."""
-        kept = self._keep(state.iteration)
+        kept = self._keep(iteration)
         self._write(listing)
         return self._name(TASKS) + (f"; what stood there: {kept}" if kept else "")
 
@@ -168,8 +171,8 @@ class Desk:
                 "Make it writable, then: ralph resume",
             ) from error
 
-    def _commit(self, state: RunState) -> str:
-        subject = f"ralph: correct tasks.json (iteration {state.iteration})"
+    def _commit(self, iteration: int) -> str:
+        subject = f"ralph: correct tasks.json (iteration {iteration})"
         paths = [self._name(name) for name in (TASKS, PRD, PROMPT)]
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
 

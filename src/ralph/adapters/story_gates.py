@@ -14,9 +14,10 @@ from ralph.core.review import (
     has_shape,
     inconsistent,
     malformed,
-    transitions,
 )
 from ralph.core.review import snapshot as decided
+from ralph.core.review_mend import Law
+from ralph.core.state import RunState
 from ralph.core.story_prompt import Terms
 from ralph.core.uncommitted import commit_all
 from ralph.core.value import value
@@ -31,6 +32,13 @@ class Lists:
     file: StoryFile
     store: StoryStore
     terms: Terms
+
+    def law(self, state: RunState) -> Law:
+        """What the turn is judged by."""
+        assert state.assignment is not None, "no turn has begun"
+        failed = state.turn is not None and state.turn.failed
+        terms = self.terms
+        return Law(state.assignment.mode.value, terms.review_cap, terms.skip_review, failed)
 
     def before(self, case: Case) -> Mapping[str, Any]:
         """As it was when the turn began."""
@@ -92,8 +100,7 @@ class TransitionsGate:
         after, assignment = self.lists.after(), case.state.assignment
         if after is None or assignment is None:
             return
-        before, skip = self.lists.before(case), self.lists.terms.skip_review
-        problems = transitions(before, after, assignment.mode, skip_review=skip)
+        problems = self.lists.law(case.state).transitions(self.lists.before(case), after)
         idle = case.turn.failed or case.turn.silent
         yield from _findings(self.name, (p for p in problems if p[0] or not idle))
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from ralph.adapters.digest import digest_of
@@ -17,6 +18,7 @@ class StoryStore:
     """Lists by their digest, in a run's directory."""
 
     directory: str
+    memory: dict[str, bytes] = field(default_factory=dict, repr=False)  # where no agent reaches
 
     def keep(self, file: StoryFile) -> str:
         """Remember the list as it is now; the name it can be had back by."""
@@ -27,6 +29,7 @@ class StoryStore:
             raise StateError(message, "Put it back, then: ralph resume") from error
         _listing(raw, file.path)
         name = digest_of([raw])
+        self.memory[name] = raw
         path = self._path(name)
         try:
             if not os.path.exists(path):
@@ -38,15 +41,28 @@ class StoryStore:
 
     def listing(self, name: str) -> Mapping[str, Any]:
         """What was kept under that name."""
+        path = self._path(name)
         try:
-            with open(self._path(name), "rb") as file:
-                return _listing(file.read(), file.name)
+            if name not in self.memory:  # of a run that was killed
+                with open(path, "rb") as file:
+                    self.memory[name] = file.read()
         except OSError as error:
-            message = f"the list of stories before this turn is lost: {self._path(name)}"
-            raise StateError(message, "Start a new run: ralph prd run") from error
+            raise _lost(path, self.directory) from error
+        if digest_of([self.memory[name]]) != name:
+            raise _lost(path, self.directory)
+        return _listing(self.memory[name], path)
 
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, f"{name}.json")
+
+
+def _lost(path: str, directory: str) -> StateError:
+    """Nobody can say then what a turn did; a person can look."""
+    return StateError(
+        f"what the list of stories was before a turn is lost: {path}",
+        "See for yourself whether each approval in tasks.json is right, then forget that run: "
+        f"rm -r {os.path.dirname(directory)}",
+    )
 
 
 def _listing(raw: bytes, path: str) -> Mapping[str, Any]:

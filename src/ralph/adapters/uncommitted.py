@@ -45,6 +45,7 @@ class Corrections:
         return done.said or f"git exited with code {done.code}" if done.code else ""
 
     def _changed(self, paths: Iterable[str]) -> list[str]:
+        self._git((*_PLAIN, "add", "--update", "--", *paths), {})  # a forgery may be staged
         back = [path for path in paths if self._is_back(path)]
         if back:
             self._git(("add", "--force", "--", *back), {})

@@ -162,7 +162,7 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
         if kept.get("tasks") is not None:
             return _tasks_again(invocation, loaded, kept["tasks"], run_dir)
         if kept.get("stories") is not None:
-            return _stories_again(invocation, loaded, kept["stories"])
+            return _stories_again(invocation, loaded, kept["stories"], run_dir)
         text, file_name = kept["prompt"], kept["prompt_file"]
         supervision = _restored(kept.get("supervision"))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -183,10 +183,12 @@ def _tasks_again(
     return plan_again(invocation, loaded, kept, run_dir)
 
 
-def _stories_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
+def _stories_again(
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+) -> Plan:
     from ralph.cli.stories import plan_again
 
-    return plan_again(invocation, loaded, kept)
+    return plan_again(invocation, loaded, kept, run_dir)
 
 
 def _kept_prompt(text: str | None, file: str | None) -> Callable[[], Backlog]:

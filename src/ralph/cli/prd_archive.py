@@ -17,6 +17,7 @@ from ralph.adapters.path_commit import PathCommit
 from ralph.adapters.story_archive import MOVED, Archive, is_fresh
 from ralph.adapters.story_file import PROGRESS
 from ralph.adapters.story_reviews import SUMMARY
+from ralph.adapters.story_runs import unjudged
 from ralph.adapters.story_templates import Fresh, is_begun, project_name
 from ralph.cli.params import in_project
 from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
@@ -122,6 +123,7 @@ class _Archiving:
         root = self._archive.root
         if os.path.lexists(root) and (os.path.islink(root) or not os.path.isdir(root)):
             raise ConfigError(f"{root} is not a folder", "Move it away.")
+        self._refuse_unjudged()
         if self._repository is not None:
             self._repository.refuse_halves()
         try:
@@ -138,6 +140,14 @@ class _Archiving:
             where = error.filename or root
             message = f"cannot archive: {where}: {error.strerror}"
             raise ConfigError(message, "Mend that, then again: ralph prd archive") from error
+
+    def _refuse_unjudged(self) -> None:
+        """What a killed run's last turn wrote about its stories may not be so."""
+        state = project_dir(state_root(os.environ), self._folder.project)
+        left = unjudged(state, self._folder.path)
+        if left is not None:
+            message = f"run {left.run} was killed before its last turn was judged"
+            raise ConfigError(message, "Go on with it: ralph resume\nOr begin anew: ralph prd run")
 
     def _put_away(self, label: str | None, files: Mapping[str, bytes]) -> Done:
         found = analytics_of(self._folder)

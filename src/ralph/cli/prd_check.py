@@ -161,7 +161,8 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
     if _is_of_others(marker, folder):
         return None
     if not _is_live(folder.project):
-        _warn(f"{MARKER} is there, but no run is on: if it was killed, remove that file")
+        what = "if it was killed, go on with it: ralph resume, or begin anew: ralph prd run"
+        _warn(f"{MARKER} is there, but no run is on: {what}")
     return marker
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
+from ralph.adapters.story_runs import worked_since
 from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
 from ralph.cli.wiring import patience_of
 from ralph.core.backlog import cycle
@@ -75,8 +76,16 @@ def plan_stories(invocation: Invocation) -> Plan:
     return _planned(invocation, _defaults(loaded), work)
 
 
-def plan_again(invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any]) -> Plan:
-    """The plan of a run that was begun before. A list that a turn has broken is put back."""
+def plan_again(
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+) -> Plan:
+    """The plan of a run that was begun before. A list that a turn has broken is put back. What
+    came after it has the last word: its turn may have been judged by now."""
+    run, state = os.path.basename(run_dir), os.path.dirname(os.path.dirname(run_dir))
+    later = worked_since(state, run, kept["folder"])
+    if later:
+        message = f"run {run} cannot go on: {later} has worked on the stories since"
+        raise ConfigError(message, "Start a new one: ralph prd run")
     return _planned(invocation, _defaults(loaded), StoryWork(**kept), heals=True)
 
 

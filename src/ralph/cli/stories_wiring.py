@@ -15,14 +15,17 @@ from ralph.adapters.story_gates import (
     TransitionsGate,
 )
 from ralph.adapters.story_marker import StoryMarker
+from ralph.adapters.story_runs import STORE, unjudged
 from ralph.adapters.story_store import StoryStore
 from ralph.adapters.uncommitted import Corrections, uncommitted
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Plan
 from ralph.cli.stories import estimate, story_patience, terms_of
 from ralph.cli.wiring import AgentReaders, HarnessWiring, SignalSource
+from ralph.core.state import NEW, RunState
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.value import replace, value
+from ralph.core.words import listed
 from ralph.ports import Agent, Policy, Watch
 from ralph.profiles.reviewed import reviewed
 
@@ -30,18 +33,27 @@ from ralph.profiles.reviewed import reviewed
 class StoriesWiring(HarnessWiring):
     """A run over stories in its workspace."""
 
-    def __init__(self, plan: Plan, run_dir: str) -> None:
+    def __init__(self, plan: Plan, run_dir: str, state: RunState) -> None:
         assert plan.stories is not None
         assert isinstance(plan.backlog, StoryBacklog)
         super().__init__(plan, run_dir)
+        self._is_new = state is NEW
         self._backlog = plan.backlog
         self._terms = terms_of(plan)
         own = (PRD, PROMPT)  # an agent that writes its reviewer's prompt reviews itself
         self._protector.protect_also([os.path.join(plan.backlog.shown, name) for name in own])
         self._lists = Lists(
-            plan.backlog.file, StoryStore(os.path.join(run_dir, "stories")), self._terms
+            plan.backlog.file, StoryStore(os.path.join(run_dir, STORE)), self._terms
         )
         self._marker = StoryMarker(plan.workspace, self._marked())
+        self._desk = Desk(
+            self._lists,
+            self._marker,
+            Corrections(plan.workspace, plan.environ),
+            plan.workspace,
+            run_dir,
+            time.time,
+        )
 
     def _marked(self) -> dict[str, object]:
         """R §3: what the marker says in every turn."""
@@ -57,17 +69,37 @@ class StoriesWiring(HarnessWiring):
         shown = self._backlog.shown
         return fields if shown == "ralph" else {**fields, "ralphDir": shown}
 
+    def prepare(self) -> list[str]:
+        """Judge what a killed run has left, then say how much there is to do."""
+        notes = super().prepare()
+        if self._is_new:
+            notes += self._take_over()
+        stories = self._plan.backlog().tasks
+        return [*notes, estimate(stories, self._terms)] if stories else notes
+
+    def _take_over(self) -> list[str]:
+        """A turn that nobody has judged has decided nothing."""
+        plan, mine = self._plan, os.path.basename(self._run_dir)
+        left = unjudged(plan.project, self._backlog.folder, mine)
+        if left is None:
+            return []
+        done = self._desk.undo(left.store.listing(left.checkpoint))
+        words = f"Run {left.run} was killed before its last turn was judged"
+        return [f"{words}: what that decided is undone. {done}" if done else f"{words}."]
+
     def notes(self) -> list[str]:
-        """What is to be done, where, and by whom it is reviewed."""
+        """Where turns run, and by whom their work is reviewed."""
         plan = self._plan
-        stories = plan.backlog().tasks
-        notes = [estimate(stories, self._terms)] if stories else []
+        notes: list[str] = []
         if plan.reviewer is not None:
             model = f" ({plan.reviewer.model})" if plan.reviewer.model else ""
             notes.append(f"Reviews by {os.path.basename(plan.reviewer.command[0])}{model}")
         notes += [plan.sandbox.words()] if plan.sandbox else []
-        if uncommitted(plan.workspace, plan.environ) is None:
+        dirt = uncommitted(plan.workspace, plan.environ)
+        if dirt is None:
             notes.append("Not a git repository: nobody checks that the work is committed.")
+        elif dirt:
+            notes.append(f"Not committed yet: {listed(dirt, 5)}")
         return notes
 
     def world(self, attention: SignalSource) -> Workspace:
@@ -92,16 +124,8 @@ class StoriesWiring(HarnessWiring):
         plan = self._plan
         clean = CleanGate(plan.workspace, plan.environ, self._backlog.shown)
         law = (SchemaGate(self._lists), InvariantsGate(self._lists), TransitionsGate(self._lists))
-        desk = Desk(
-            self._lists,
-            self._marker,
-            Corrections(plan.workspace, plan.environ),
-            plan.workspace,
-            self._run_dir,
-            time.time,
-        )
         return reviewed(
-            desk,
+            self._desk,
             plan.limits,
             story_patience(plan.loaded),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails

@@ -98,7 +98,7 @@ def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
     if plan.stories is not None:
         from ralph.cli.stories_wiring import StoriesWiring
 
-        return StoriesWiring(plan, run_dir)
+        return StoriesWiring(plan, run_dir, state)
     return HarnessWiring(plan, run_dir)
 
 

@@ -274,8 +274,18 @@ def _in_work(
     for name in sent:
         if len(sent) > 1:
             yield name, several
+        wanted = [n for n in stories[name].get("dependsOn") or () if _is_missing(n, stories)]
+        if wanted and mode == IMPLEMENT:
+            yield (
+                name,
+                f"Story {name} depends on {some(wanted)}, to be approved first: begin there.",
+            )
         if mode == REVIEW_FIX and stories[name].get("reviewFeedback") != "":
             yield name, f"Story {name} goes back to needs_review: clear its reviewFeedback first."
+
+
+def _is_missing(name: object, stories: "Mapping[str, Story]") -> bool:
+    return isinstance(name, str) and name in stories and stories[name].get("passes") is not True
 
 
 def _illegal_move(name: str, move: Move, mode: str) -> str:
@@ -322,18 +332,6 @@ def _review_details(old: "Mapping[str, object]", story: "Story") -> list[str]:
 
 
 # ------------------------------------------------------------------ all of it, by the host's memory
-
-
-def violations(
-    before: "Listing", listing: object, mode: str, cap: int, *, skip_review: bool = False
-) -> "list[Problem]":
-    """Everything that is wrong with a list after a turn that began with `before`."""
-    problems = malformed(listing)
-    if not has_shape(listing):
-        return problems
-    if not skip_review:
-        problems += inconsistent(listing, cap, snapshot(before))
-    return [*problems, *transitions(before, listing, mode, skip_review=skip_review)]
 
 
 def transitions(

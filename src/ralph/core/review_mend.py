@@ -1,6 +1,6 @@
 """The law carried out: a list of stories with what was illegal taken back (ADR 20)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -13,11 +13,14 @@ from ralph.core.review import (
     REVIEW,
     Problem,
     has_shape,
+    inconsistent,
+    malformed,
+    snapshot,
     stories_of,
-    violations,
+    transitions,
     wrong_fields,
 )
-from ralph.core.value import value
+from ralph.core.value import replace, value
 
 Story = dict[str, Any]
 Listing = Mapping[str, Any]
@@ -35,10 +38,22 @@ class Law:
     mode: str
     cap: int = 5
     skip_review: bool = False
+    failed: bool = False  # the turn crashed or was cut off: it is not believed (ADR 4)
 
     def problems(self, before: Listing, listing: object) -> list[Problem]:
         """What is wrong with a list after a turn that began with `before`."""
-        return violations(before, listing, self.mode, self.cap, skip_review=self.skip_review)
+        found = malformed(listing)
+        if not has_shape(listing):
+            return found
+        if not self.skip_review:
+            found += inconsistent(listing, self.cap, snapshot(before))
+        return [*found, *self.transitions(before, listing)]
+
+    def transitions(self, before: Listing, listing: Listing) -> Iterator[Problem]:
+        """What the turn may not have done to the stories."""
+        yield from transitions(before, listing, self.mode, skip_review=self.skip_review)
+        if self.failed and (self.mode == REVIEW or self.skip_review):
+            yield from _undecided(before, listing)
 
     def mended(self, before: Listing, listing: object) -> Listing | None:
         """The list as it must be, or None if it is right as it is. What only one story did wrong
@@ -70,7 +85,7 @@ class Law:
     def _holds(self, before: Listing, mended: Listing) -> bool:
         """A review that was taken back is one that changed nothing, which is all right here."""
         mode = "implement" if self.mode == REVIEW else self.mode
-        return not Law(mode, self.cap, self.skip_review).problems(before, mended)
+        return not replace(self, mode=mode).problems(before, mended)
 
     def capped(self, before: Listing, listing: object) -> tuple[Listing, str] | None:
         """The list with the story approved that was reviewed for the last time, and its id. None
@@ -91,9 +106,16 @@ class Law:
         count = new[name].get("reviewCount")
         if not isinstance(count, int) or count < self.cap:
             return None
-        if Law(self.mode, count).problems(before, listing):  # legal, but for the cap
+        if replace(self, cap=count).problems(before, listing):  # legal, but for the cap
             return None
         return _replaced(listing, {name: _approved_at_cap(new[name], self.cap)}), name
+
+
+def _undecided(before: Listing, listing: Listing) -> Iterator[Problem]:
+    """Whoever crashes has not finished to look, whatever stands in the list by then."""
+    old, new = snapshot(before), snapshot(listing)
+    for name in (name for name in old if name in new and old[name] != new[name]):
+        yield name, f"Story {name}: the iteration failed, so what it decided does not count."
 
 
 def _approved_at_cap(story: Mapping[str, Any], cap: int) -> Story:

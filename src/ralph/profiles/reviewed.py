@@ -33,11 +33,14 @@ from ralph.core.state import RunState
 from ralph.core.story_prompt import Terms, filled, headed
 from ralph.core.task import Assignment
 from ralph.core.value import value
-from ralph.core.verdict import Boundary, Feedback, Verdict
+from ralph.core.verdict import Boundary, Verdict
 from ralph.ports import Gate, Policy, Ports
 from ralph.profiles.shared import Patience, allowance, watching
 
-_ONLY_THIS = "Every story is approved: mend only what is said above, and leave the list as it is."
+_ONLY_THIS = (
+    "Every story is approved, and nothing is left to implement. Mend only what is said below, and "
+    "leave the list of stories as it is. When that is done, say <promise>COMPLETE</promise>."
+)
 
 
 class Desk(Protocol):
@@ -152,9 +155,9 @@ class Compose:
         state = case.state
         assert state.assignment is not None
         values = self.terms.values(state.iteration, state.assignment)
-        prompt = headed(filled(case.task.text, values), state.assignment)
-        last = (Feedback(_ONLY_THIS),) if _all_pass(case) else ()
-        return place(prompt, (*state.feedback, *last, *cut_off(state)))
+        text = _ONLY_THIS if _all_pass(case) else filled(case.task.text, values)
+        prompt = headed(text, state.assignment)
+        return place(prompt, (*state.feedback, *cut_off(state)))
 
 
 @value
