@@ -200,7 +200,13 @@ class Reviewed(RuleBasedStateMachine):
     def do_the_work(self, written: Listing, law: Law, likes: bool, place: int) -> None:
         """What R's prompt asks for in this mode, if there is anything to do."""
         came = {"implement": None, "review": "needs_review", "review-fix": "changes_requested"}
-        ready = [s for s in written["userStories"] if triple(s)[:2] == (False, came[law.mode])]
+        done = {name for name, one in by_id(written).items() if one["passes"]}
+        ready = [
+            one
+            for one in written["userStories"]
+            if triple(one)[:2] == (False, came[law.mode])
+            and (law.mode != "implement" or not ({*one["dependsOn"]} & {*by_id(written)}) - done)
+        ]
         if not ready:
             return
         one = ready[place % len(ready)]

@@ -9,8 +9,8 @@ from ralph.core.review import (
     illegal,
     inconsistent,
     snapshot,
-    transitions,
 )
+from ralph.core.review_memory import transitions
 from ralph.core.review_mend import Law
 
 OTHER = story("US-009")

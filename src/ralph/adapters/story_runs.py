@@ -54,7 +54,7 @@ def worked_since(state: str, run: str, folder: str) -> str:
 def _is_of(run: Run, folder: str) -> bool:
     try:
         with open(os.path.join(run.directory, _PLAN), encoding="utf-8") as file:
-            kept = json.load(file)["stories"]["folder"]
+            kept = str(json.load(file)["stories"]["folder"])
             return os.path.realpath(kept) == os.path.realpath(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -24,8 +24,8 @@ NEEDS_REVIEW, CHANGES_REQUESTED, APPROVED = ("needs_review", "changes_requested"
 DECIDED = ("passes", "reviewStatus", "reviewCount")  # what a snapshot holds of a story
 AT_CAP = "[AUTO-APPROVED AT CAP]"
 DEFAULT_CAP = 5
-_BORN: "Mapping[str, object]" = {"passes": False, "reviewStatus": None, "reviewCount": 0}
-_SUBSTANCE = ("title", "description", "acceptanceCriteria")
+TOP = ("project", "branchName", "description")
+BORN: "Mapping[str, object]" = {"passes": False, "reviewStatus": None, "reviewCount": 0}
 _STATUSES = (None, NEEDS_REVIEW, CHANGES_REQUESTED, APPROVED)
 
 
@@ -69,7 +69,7 @@ def malformed(listing: object) -> "list[Problem]":
 
 
 def _top_problems(listing: "Listing") -> "Iterator[str]":
-    for field in ("project", "branchName", "description"):
+    for field in TOP:
         if not isinstance(listing.get(field), str):
             yield f"tasks.json: '{field}' is missing or not a string."
 
@@ -228,8 +228,8 @@ def deleted(before: "Iterable[str]", stories: "Iterable[str]") -> "Iterator[Prob
 
 
 def _born_wrong(name: str, story: "Story") -> "Iterator[Problem]":
-    for field, must in _BORN.items():
-        if not _same(story.get(field), must):
+    for field, must in BORN.items():
+        if not same(story.get(field), must):
             rule = (
                 "new stories must start incomplete: passes=false, reviewStatus=null, reviewCount=0"
             )
@@ -242,10 +242,10 @@ Move = tuple[str, object, object]  # a field, what it was, what it is
 
 def _moves(old: "Mapping[str, object]", story: "Story") -> list[Move]:
     pairs = ((field, old.get(field), story.get(field)) for field in DECIDED)
-    return [(field, was, now) for field, was, now in pairs if not _same(was, now)]
+    return [(field, was, now) for field, was, now in pairs if not same(was, now)]
 
 
-def _same(one: object, other: object) -> bool:
+def same(one: object, other: object) -> bool:
     """Equal, and of one kind: to Python, true is 1."""
     return type(one) is type(other) and one == other
 
@@ -318,7 +318,7 @@ def _review_details(old: "Mapping[str, object]", story: "Story") -> list[str]:
     if old.get("reviewStatus") != NEEDS_REVIEW:
         was = _word(old.get("reviewStatus"))
         details.append(f"only a story with reviewStatus needs_review can be reviewed, not {was}")
-    if not isinstance(had, int) or not _same(count, had + 1):
+    if not isinstance(had, int) or not same(count, had + 1):
         details.append(f"review must increment reviewCount by 1, not {shown(had)} → {shown(count)}")
     if status not in (APPROVED, CHANGES_REQUESTED):
         details.append(f"it must end approved or changes_requested, not {_word(status)}")
@@ -329,57 +329,3 @@ def _review_details(old: "Mapping[str, object]", story: "Story") -> list[str]:
     if status == CHANGES_REQUESTED and not _filled(story.get("reviewFeedback")):
         details.append("changes_requested needs a reviewFeedback that says what must be fixed")
     return details
-
-
-# ------------------------------------------------------------------ all of it, by the host's memory
-
-
-def transitions(
-    before: "Listing", listing: "Listing", mode: str, *, skip_review: bool = False
-) -> "Iterator[Problem]":
-    """Check 2.5 by the host's memory, which holds more than a snapshot. Without reviews a list must
-    still not be shortened, and nothing in it be reviewed."""
-    old, new = stories_of(before), stories_of(listing)
-    if skip_review:
-        yield from deleted(old, new)
-        yield from _unreviewed(old, new)
-    else:
-        yield from illegal(snapshot(before), listing, mode)
-        yield from _reworded(old, new, mode)
-        yield from _talked_over(old, new)
-
-
-def _unreviewed(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
-    """A later run with reviews must not find an approval that no review gave."""
-    for name, story in new.items():
-        for field in ("reviewStatus", "reviewCount"):
-            was = old.get(name, _BORN).get(field)
-            if not _same(was, story.get(field)):
-                words = f"leave its {field} at {shown(was)}"
-                yield name, f"Story {name}: this run has no reviews, so {words}."
-
-
-def _reworded(
-    old: "Mapping[str, Story]", new: "Mapping[str, Story]", mode: str
-) -> "Iterator[Problem]":
-    """A review is of what was asked for: no other story may slip under it, before or after."""
-    for name in (name for name in old if name in new):
-        if mode == REVIEW:
-            why = "Review iterations leave stories as they are"
-        elif old[name].get("reviewStatus") == APPROVED:
-            why = f"Story {name} is approved as it was reviewed"
-        else:
-            continue
-        for field in _SUBSTANCE:
-            if not _same(old[name].get(field), new[name].get(field)):
-                yield name, f"{why}: leave the {field} of {name} alone."
-
-
-def _talked_over(old: "Mapping[str, Story]", new: "Mapping[str, Story]") -> "Iterator[Problem]":
-    """What a review has found stays, until its story goes to the next one."""
-    for name in (name for name in old if name in new):
-        status, feedback = (old[name].get(f) for f in ("reviewStatus", "reviewFeedback"))
-        if status not in (APPROVED, CHANGES_REQUESTED) or new[name].get("reviewStatus") != status:
-            continue
-        if not _same(feedback, new[name].get("reviewFeedback")):
-            yield name, f"Story {name}: its reviewFeedback is the reviewer's. Leave it as it was."

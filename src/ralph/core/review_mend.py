@@ -7,28 +7,29 @@ from typing import Any
 from ralph.core.review import (
     APPROVED,
     AT_CAP,
+    BORN,
     CHANGES_REQUESTED,
     DECIDED,
+    IMPLEMENT,
     NEEDS_REVIEW,
     REVIEW,
+    TOP,
     Problem,
     has_shape,
     inconsistent,
     malformed,
     snapshot,
     stories_of,
-    transitions,
     wrong_fields,
 )
+from ralph.core.review_memory import SUBSTANCE, commands_of, transitions, undecided
 from ralph.core.value import replace, value
 
 Story = dict[str, Any]
 Listing = Mapping[str, Any]
-_TOP = ("project", "branchName", "description")
-_BORN: Story = {"passes": False, "reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
+_CLEAN: Story = {**BORN, "reviewFeedback": ""}  # a new story
 _REVIEWED = (*DECIDED, "reviewFeedback")
 _STANDING = ("reviewStatus", "reviewCount")  # without reviews, a turn may say that a story passes
-_SUBSTANCE = ("title", "description", "acceptanceCriteria")
 
 
 @value
@@ -53,7 +54,7 @@ class Law:
         """What the turn may not have done to the stories."""
         yield from transitions(before, listing, self.mode, skip_review=self.skip_review)
         if self.failed and (self.mode == REVIEW or self.skip_review):
-            yield from _undecided(before, listing)
+            yield from undecided(before, listing)
 
     def mended(self, before: Listing, listing: object) -> Listing | None:
         """The list as it must be, or None if it is right as it is. What only one story did wrong
@@ -74,7 +75,7 @@ class Law:
         """What of a suspect goes back: as little as will do, and after a review its wording too."""
         if self.skip_review:
             return _STANDING, _REVIEWED
-        return ((*_REVIEWED, *_SUBSTANCE) if self.mode == REVIEW else _REVIEWED,)
+        return ((*_REVIEWED, *SUBSTANCE) if self.mode == REVIEW else _REVIEWED,)
 
     def _suspects(self, problems: list[Problem], listing: Listing) -> frozenset[str]:
         """Whose review goes back. A review that was wrong in anything decides nothing."""
@@ -84,7 +85,7 @@ class Law:
 
     def _holds(self, before: Listing, mended: Listing) -> bool:
         """A review that was taken back is one that changed nothing, which is all right here."""
-        mode = "implement" if self.mode == REVIEW else self.mode
+        mode = IMPLEMENT if self.mode == REVIEW else self.mode
         return not replace(self, mode=mode).problems(before, mended)
 
     def capped(self, before: Listing, listing: object) -> tuple[Listing, str] | None:
@@ -109,13 +110,6 @@ class Law:
         if replace(self, cap=count).problems(before, listing):  # legal, but for the cap
             return None
         return _replaced(listing, {name: _approved_at_cap(new[name], self.cap)}), name
-
-
-def _undecided(before: Listing, listing: Listing) -> Iterator[Problem]:
-    """Whoever crashes has not finished to look, whatever stands in the list by then."""
-    old, new = snapshot(before), snapshot(listing)
-    for name in (name for name in old if name in new and old[name] != new[name]):
-        yield name, f"Story {name}: the iteration failed, so what it decided does not count."
 
 
 def _approved_at_cap(story: Mapping[str, Any], cap: int) -> Story:
@@ -144,15 +138,23 @@ def _with_old(
     for story in listing["userStories"]:
         known = old.get(story["id"])
         if known is not None:
-            guarded = _guarded(known, story, fields) if story["id"] in suspects else []
+            guarded = _fields_back(known, story, fields) if story["id"] in suspects else []
             kept.append(_put_back(known, story, guarded))
-        elif not any(field not in _BORN for field, _ in wrong_fields(story)):
-            kept.append({**story, **_BORN})
+        elif not any(field not in _CLEAN for field, _ in wrong_fields(story)):
+            kept.append({**story, **_CLEAN})
     there = {story["id"] for story in kept}
     gone = [(n, one) for n, one in enumerate(before["userStories"]) if one["id"] not in there]
-    lost = [field for field in _TOP if not isinstance(listing.get(field), str)]
+    lost = [field for field in TOP if not isinstance(listing.get(field), str)]
     top = {field: before[field] for field in lost if field in before}
-    return {**listing, **top, "userStories": _merged(kept, gone)}
+    return {**listing, **top, **_verified(before, listing), "userStories": _merged(kept, gone)}
+
+
+def _verified(before: Listing, listing: Listing) -> dict[str, Any]:
+    """The commands of both, where some of the old ones are gone."""
+    old, now = commands_of(before), commands_of(listing)
+    if all(command in now for command in old):
+        return {}
+    return {"verifyCommands": [*old, *(command for command in now if command not in old)]}
 
 
 def _merged(kept: list[Story], gone: Iterable[tuple[int, Story]]) -> list[Story]:
@@ -164,11 +166,13 @@ def _merged(kept: list[Story], gone: Iterable[tuple[int, Story]]) -> list[Story]
     return [*merged, *rest]
 
 
-def _guarded(old: Mapping[str, Any], story: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
+def _fields_back(
+    old: Mapping[str, Any], story: Mapping[str, Any], fields: Iterable[str]
+) -> list[str]:
     """What goes back of a story that did wrong."""
-    approved = APPROVED in (old.get("reviewStatus"), story.get("reviewStatus"))
+    reviewed = old.get("reviewStatus") is not None or story.get("reviewStatus") == APPROVED
     notes = ("notes",) if old.get("passes") else ()
-    return [*fields, *notes, *(_SUBSTANCE if approved else ())]
+    return [*fields, *notes, *(SUBSTANCE if reviewed else ())]
 
 
 def _put_back(old: Mapping[str, Any], story: Mapping[str, Any], fields: Iterable[str]) -> Story:

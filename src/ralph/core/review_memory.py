@@ -1,0 +1,95 @@
+"""What a turn may have done to a list, by what the host remembers of it: more than a snapshot holds
+(check 2.5, ADR 20)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ralph.core.review import (
+    APPROVED,
+    BORN,
+    CHANGES_REQUESTED,
+    REVIEW,
+    Problem,
+    deleted,
+    illegal,
+    same,
+    snapshot,
+    stories_of,
+)
+from ralph.core.review_text import shown
+
+SUBSTANCE = ("title", "description", "acceptanceCriteria")  # what a story asks for
+Story = Mapping[str, Any]
+Listing = Mapping[str, Any]
+
+
+def transitions(
+    before: Listing, listing: Listing, mode: str, *, skip_review: bool = False
+) -> Iterator[Problem]:
+    """Check 2.5 of a list that has its shape. Without reviews a list must still not be shortened,
+    and nothing in it be called reviewed."""
+    old, new = stories_of(before), stories_of(listing)
+    yield from _loosened(before, listing)
+    if skip_review:
+        yield from deleted(old, new)
+        yield from _unreviewed(old, new)
+    else:
+        yield from illegal(snapshot(before), listing, mode)
+        yield from _reworded(old, new, mode)
+        yield from _talked_over(old, new)
+
+
+def undecided(before: Listing, listing: Listing) -> Iterator[Problem]:
+    """After a turn that failed: whoever crashes has not finished to look, whatever stands there."""
+    old, new = snapshot(before), snapshot(listing)
+    for name in (name for name in old if name in new and old[name] != new[name]):
+        yield name, f"Story {name}: the iteration failed, so what it decided does not count."
+
+
+def commands_of(listing: Listing) -> list[Any]:
+    """How a project is verified."""
+    given = listing.get("verifyCommands")
+    return given if isinstance(given, list) else []
+
+
+def _loosened(before: Listing, listing: Listing) -> Iterator[Problem]:
+    """Reviews go by these commands: whoever is reviewed may add some, and take none away."""
+    now = commands_of(listing)
+    gone = [command for command in commands_of(before) if command not in now]
+    if gone:
+        yield "", f"Leave 'verifyCommands' as they were: {shown(gone[0])} is gone."
+
+
+def _unreviewed(old: Mapping[str, Story], new: Mapping[str, Story]) -> Iterator[Problem]:
+    """A later run with reviews must not find an approval that no review gave."""
+    for name, story in new.items():
+        for field in ("reviewStatus", "reviewCount"):
+            was = old.get(name, BORN).get(field)
+            if not same(was, story.get(field)):
+                words = f"leave its {field} at {shown(was)}"
+                yield name, f"Story {name}: this run has no reviews, so {words}."
+
+
+def _reworded(old: Mapping[str, Story], new: Mapping[str, Story], mode: str) -> Iterator[Problem]:
+    """A story is reviewed as it was sent there: nothing else may slip under a review, neither
+    before nor after it."""
+    for name in (name for name in old if name in new):
+        if mode == REVIEW:
+            why = "Review iterations leave stories as they are"
+        elif old[name].get("reviewStatus") is not None:
+            why = f"Story {name} has been sent to its review"
+        else:
+            continue
+        for field in SUBSTANCE:
+            if not same(old[name].get(field), new[name].get(field)):
+                yield name, f"{why}: leave the {field} of {name} alone."
+
+
+def _talked_over(old: Mapping[str, Story], new: Mapping[str, Story]) -> Iterator[Problem]:
+    """What a review has found stays, until its story goes to the next one."""
+    for name in (name for name in old if name in new):
+        status, feedback = (old[name].get(f) for f in ("reviewStatus", "reviewFeedback"))
+        if status not in (APPROVED, CHANGES_REQUESTED) or new[name].get("reviewStatus") != status:
+            continue
+        if not same(feedback, new[name].get("reviewFeedback")):
+            yield name, f"Story {name}: its reviewFeedback is the reviewer's. Leave it as it was."
