@@ -15,9 +15,10 @@ from ralph.adapters.runs import live_owner
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, tasks_of
 from ralph.adapters.uncommitted import uncommitted
+from ralph.cli.given import shown
 from ralph.cli.params import in_project, positive, whole_number
-from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
-from ralph.cli.tasks_common import shown
+from ralph.cli.prd_common import in_json, ralph_dir
+from ralph.cli.stories_folder import Folder, found_folder
 from ralph.core.review import DEFAULT_CAP, NotAListError, parsed
 from ralph.core.review_check import Active, Remark, about_order, remarks, tally
 from ralph.core.uncommitted import MARKER
