@@ -4,6 +4,7 @@ script does the same in a clone where no package is installed."""
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from ralph.adapters.lock import NAME, Lock
 from ralph.adapters.path_commit import PathCommit
 from ralph.adapters.story_archive import MOVED, Archive, is_fresh
 from ralph.adapters.story_file import PROGRESS
-from ralph.adapters.story_reviews import SUMMARY
+from ralph.adapters.story_reviews import ARCHIVES, SUMMARY
 from ralph.adapters.story_runs import unjudged
 from ralph.adapters.story_templates import Fresh, is_begun, project_name
 from ralph.cli.given import proper, refuse_agents, shown
@@ -53,6 +54,7 @@ class Done:
     stories: Analytics
     commit: str = ""
     uncommitted: str = ""  # why nothing is committed, if so
+    behind: str = ""  # why git's index does not know of the commit, if so
     finished: bool = False  # another call had begun it
 
 
@@ -153,13 +155,18 @@ class _Archiving:
             self._archive.reset(name, self._fresh)
             commit, against = self._commit(name, found)
         except BaseException:
-            self._archive.take_back(name)
+            self._archive.take_back(name, self._fresh)
             raise
-        if against:
-            self._archive.take_back(name)
+        if against and not commit:
+            self._archive.take_back(name, self._fresh)
             message = f"git did not take the archive, so everything is as it was: {against}"
             raise ConfigError(message, "Mend that, then again: ralph prd archive")
-        return Done(name, found, commit, "" if commit else self._why_not(), bool(begun))
+        return self._done(name, found, commit, against, finished=bool(begun))
+
+    def _done(
+        self, name: str, found: Analytics, commit: str, behind: str, *, finished: bool
+    ) -> Done:
+        return Done(name, found, commit, "" if commit else self._why_not(), behind, finished)
 
     def _made(self, label: str | None, files: Mapping[str, bytes], found: Analytics) -> str:
         today = time.strftime("%Y-%m-%d")
@@ -170,24 +177,34 @@ class _Archiving:
     def _begun(self, files: Mapping[str, bytes]) -> str:
         """The archive that a call which was killed has made of these files; "" if there is none.
         One that is committed is older than that."""
+        pending = self._pending()
         for name in self._archive.names():
-            path = os.path.join(self._archive.root, name)
-            is_new = self._repository is None or self._repository.pending(path)
+            is_new = self._repository is None or name in pending
             if is_new and self._archive.is_of(name, files, self._fresh):
                 return name
         return ""
 
+    def _pending(self) -> set[str]:
+        """What of the archives is not committed: their names, and those of their files."""
+        if self._repository is None:
+            return set()
+        root, top = os.path.realpath(self._archive.root), self._repository.top
+        paths = (os.path.join(top, path) for path in self._repository.pending(root))
+        names = [os.path.relpath(path, root) for path in paths]
+        return {part for name in names for part in (name, name.partition(os.sep)[0])}
+
     def _finished(self) -> Done | None:
         """The list is fresh: only the commit of an archive that was begun may be missing."""
-        for name in self._archive.names() if self._repository is not None else ():
+        pending = self._pending()
+        for name in self._archive.names():
             path = os.path.join(self._archive.root, name, SUMMARY)
-            if self._repository and self._repository.pending(path):
+            if os.path.join(name, SUMMARY) in pending:
                 found = analytics(Folder(self._folder.project, os.path.dirname(path)).listing())
                 commit, against = self._commit(name, found)
-                if against:
+                if against and not commit:
                     message = f"{path} is not committed: git does not take it: {against}"
                     raise ConfigError(message, "Mend that, then again: ralph prd archive")
-                return Done(name, found, commit, "" if commit else self._why_not(), finished=True)
+                return self._done(name, found, commit, against, finished=True)
         return None
 
     def _commit(self, name: str, found: Analytics) -> tuple[str, str]:
@@ -223,6 +240,7 @@ def _record(done: Done) -> dict[str, Any]:
         "total": len(done.stories.stories),
         "commit": done.commit or None,
         "finished": done.finished,
+        "behind": done.behind or None,
     }
 
 
@@ -234,5 +252,9 @@ def _told(folder: Folder, done: Done) -> Iterator[str]:
     yield f"{os.path.relpath(folder.path, folder.project)}/ has fresh templates; prompt.md stays"
     if done.commit:
         yield f"Committed: {done.commit[:7]}"
+        if done.behind:
+            yield f"But git's index does not know of it: {done.behind}"
+            ours = shlex.join((os.path.relpath(folder.path, folder.project), ARCHIVES))
+            yield f"Mend that, then type: git add --all -- {ours}"
     else:
         yield f"Nothing is committed: {done.uncommitted}"
