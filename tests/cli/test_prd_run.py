@@ -95,6 +95,15 @@ if n < 3:
     assert done.err.count("Iteration 1/15 starting") == 3
 
 
+def test_the_marker_is_nobodys_to_commit(project: StoryProject) -> None:
+    """Also where no .gitignore names it."""
+    (project.path / ".gitignore").write_text("")
+    project.stories(story(1))
+    assert project.run().code == 0
+    assert project.dirt() == ""
+    assert ".ralph-active" not in project.git("log", "--name-only", "--format=")
+
+
 def test_who_works_without_a_word_is_not_asked_again(project: StoryProject) -> None:
     """Only an empty answer is: nothing said, nothing called, nothing changed."""
     project.stories(story(1))

@@ -11,7 +11,7 @@ from typing import Any
 
 from ralph.adapters.safe_open import create, open_regular
 from ralph.core.review import NotAListError, malformed, parsed
-from ralph.core.task import Backlog, ReviewStatus, Task
+from ralph.core.task import Backlog, ReviewStatus, Status, Task
 from ralph.core.value import value
 
 PRD, TASKS, PROGRESS, PROMPT = "prd.md", "tasks.json", "progress.txt", "prompt.md"
@@ -142,6 +142,7 @@ def tasks_of(listing: Mapping[str, Any], prompt: str = "") -> list[Task]:
             story["id"],
             story["title"],
             prompt,
+            Status.DONE if story["passes"] else Status.PENDING,
             priority=ranks[story["priority"]],
             blocked_by=tuple(story.get("dependsOn") or ()),
             review=ReviewStatus(story["reviewStatus"]) if story["reviewStatus"] else None,

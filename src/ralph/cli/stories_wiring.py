@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
+from ralph.adapters.git_ignore import ignore_here, is_ignored
 from ralph.adapters.process import Starter
 from ralph.adapters.story_desk import Desk
 from ralph.adapters.story_file import PRD, PROMPT, StoryBacklog
@@ -24,6 +25,7 @@ from ralph.cli.stories import estimate, story_patience, terms_of
 from ralph.cli.wiring import AgentReaders, HarnessWiring, SignalSource
 from ralph.core.state import NEW, RunState
 from ralph.core.turn import Order, Role, Turn
+from ralph.core.uncommitted import MARKER
 from ralph.core.value import replace, value
 from ralph.core.words import listed
 from ralph.ports import Agent, Policy, Watch
@@ -82,6 +84,9 @@ class StoriesWiring(HarnessWiring):
     def prepare(self) -> list[str]:
         """Judge what a killed run has left, then say how much there is to do."""
         notes = super().prepare()
+        plan = self._plan
+        if is_repository(plan.workspace) and not is_ignored(plan.workspace, MARKER, plan.environ):
+            ignore_here(plan.workspace, MARKER, plan.environ)
         if self._is_new:
             notes += self._take_over()
         stories = self._plan.backlog().tasks
