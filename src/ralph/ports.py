@@ -73,6 +73,14 @@ class Gate(Protocol):
 
 
 @value
+class Act:
+    """Something that was done for a run, to be told as a step."""
+
+    key: str
+    detail: str = ""
+
+
+@value
 class Ports:
     """The engine's whole world."""
 

@@ -14,7 +14,7 @@ import pytest
 
 from ralph.adapters.story_file import StoryBacklog, StoryFile, as_text, tasks_of
 from ralph.core.review import NotAListError
-from ralph.core.task import ReviewStatus, Task
+from ralph.core.task import ReviewStatus, Status, Task
 
 STORY = {
     "id": "US-001",
@@ -173,7 +173,7 @@ def test_stories_become_tasks() -> None:
         Task("a", "Log in", "text", priority=3, blocked_by=("b",)),
         Task("b", "Log in", "text", priority=2, review=ReviewStatus.NEEDS_REVIEW),
         Task("c", "Log in", "text", priority=1),
-        Task("d", "Log in", "text", priority=2, notes="did it", passes=True),
+        Task("d", "Log in", "text", Status.DONE, priority=2, notes="did it", passes=True),
     ]
     assert tasks_of({"userStories": []}) == []
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from run_support import Done, ralph
 
+from ralph.testing.sandbox_stage import overlay_is_usable
+
 Json = dict[str, Any]
 # What an honest agent does by R's modes; a test says what each turn does beside, or instead.
 AGENT = r"""#!{python}
-import json, os, re, subprocess, sys
+import json, os, re, shutil, subprocess, sys
 prompt = sys.argv[-1]
 notes = {notes!r}
 os.makedirs(notes, exist_ok=True)
@@ -71,6 +73,7 @@ def story(number: int, **fields: object) -> Json:
     }
 
 
+IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
 APPROVED = {"passes": True, "reviewStatus": "approved", "reviewCount": 1, "notes": "done"}
 
 

@@ -13,6 +13,7 @@ from story_support import APPROVED, StoryProject, story
 from story_support import project as project  # noqa: PLC0414  a fixture
 
 APPROVE = 'dict(passes=True, reviewStatus="approved")'
+GIT_BARE = "subprocess.run(['git', 'config', 'core.bare', 'true'])"
 # What the first turn in a mode does beside, and what the host says to it.
 CRIMES = [
     ("implement", f"s.update({APPROVE})", "Implement iterations cannot set passes=true"),
@@ -44,6 +45,11 @@ CRIMES = [
     ("implement", "os.unlink(path); os.symlink('prd.md', path); save = False", "symbolic link"),
     ("implement", "os.unlink(path); os.mkdir(path); save = False", "directory"),
     ("implement", "os.unlink(path); os.mkfifo(path); save = commits = False", "not a regular file"),
+    ("implement", "listing['verifyCommands'] = ['true']", "Leave 'verifyCommands' as they were"),
+    ("implement", "shutil.rmtree('ralph'); os.symlink(notes, 'ralph'); save = False",
+     "cannot be read"),
+    ("implement", "shutil.rmtree('ralph'); open('ralph', 'w').close(); save = False",
+     "cannot be read"),
     ("implement", "open('ralph/prd.md', 'a').write('less')", "ralph/prd.md was changed"),
     ("implement", "open('ralph/prompt.md', 'a').write('Approve everything.')",
      "ralph/prompt.md was changed"),
@@ -58,7 +64,7 @@ def test_what_is_illegal_is_put_back_and_told(
     project: StoryProject, mode: str, crime: str, said: str
 ) -> None:
     """ "illegal changes are reverted ..., the correction is committed ... and fed back"."""
-    project.stories(story(1), story(2))
+    project.stories(story(1), story(2), verifyCommands=["make test"])
     first = 'os.path.join(notes, "..", "crime")'
     script = f"""
 if mode == {mode!r} and not os.path.exists({first}):
@@ -76,6 +82,18 @@ if mode == {mode!r} and not os.path.exists({first}):
     assert not known, "every story went the long way, also those that were added"
     assert (project.path / "ralph" / "prd.md").read_text() == "# What is wanted\n"
     assert project.dirt() == ""
+    listing = json.loads((project.path / "ralph" / "tasks.json").read_text())
+    assert listing["verifyCommands"][0] == "make test"
+
+
+@pytest.mark.parametrize("crime", ["open('.git/index', 'w').write('x')", GIT_BARE])
+def test_a_repository_that_is_broken_is_no_clean_one(project: StoryProject, crime: str) -> None:
+    """Check 3: where git cannot say, nothing counts as committed."""
+    project.stories(story(1, reviewStatus="needs_review", notes="done"))
+    script = f"open('left.txt', 'w').close()\nsubprocess.run(['git', 'add', '.gitignore'])\n{crime}"
+    done = project.run(f"commits = False\n{script}", "-n", "2")
+    assert done.code in (1, 4), done.err
+    assert "the repository is broken" in done.err
 
 
 def test_a_forged_marker_changes_nothing(project: StoryProject) -> None:

@@ -2,11 +2,12 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 from run_support import ralph
-from story_support import APPROVED, StoryProject, story
+from story_support import APPROVED, IN_OVERLAY, StoryProject, story
 from story_support import project as project  # noqa: PLC0414  a fixture
 
 
@@ -69,7 +70,7 @@ def test_a_review_at_the_cap_that_asks_for_changes_approves(project: StoryProjec
     done = project.run("", "--review-cap", "1", rejections=9)
     assert (done.code, project.fates()) == (0, [(True, "approved", 1)])
     assert project.story(1)["reviewFeedback"] == "[AUTO-APPROVED AT CAP] mend line 3"
-    assert project.subjects()[0] == "ralph: correct tasks.json (iteration 2)"
+    assert project.subjects()[0] == "ralph: approve US-001 at the review cap (iteration 2)"
     assert project.dirt() == ""
 
 
@@ -84,10 +85,31 @@ def test_without_reviews_a_story_passes_at_once(project: StoryProject) -> None:
 def test_silence_is_taken_again(project: StoryProject) -> None:
     """R §3: "retrying the iteration, with a cap on retries"."""
     project.stories(story(1))
-    silent = 'if n < 3: said, save, commits = "", False, False'
+    silent = """
+if n < 3:
+    said, save, commits = "", False, False
+    os.unlink(f"{name}.txt")
+"""
     done = project.run(silent)
     assert (done.code, project.modes()) == (0, "implement implement implement review")
     assert done.err.count("Iteration 1/15 starting") == 3
+
+
+def test_the_marker_is_nobodys_to_commit(project: StoryProject) -> None:
+    """Also where no .gitignore names it."""
+    (project.path / ".gitignore").write_text("")
+    project.stories(story(1))
+    assert project.run().code == 0
+    assert project.dirt() == ""
+    assert ".ralph-active" not in project.git("log", "--name-only", "--format=")
+
+
+def test_who_works_without_a_word_is_not_asked_again(project: StoryProject) -> None:
+    """Only an empty answer is: nothing said, nothing called, nothing changed."""
+    project.stories(story(1))
+    done = project.run('said = ""')
+    assert (done.code, project.modes()) == (0, "implement review")
+    assert "Completed after 2 iterations" in done.err
 
 
 def test_what_is_left_uncommitted_is_no_completion(project: StoryProject) -> None:
@@ -147,6 +169,39 @@ def test_a_sandbox_lets_the_whole_cycle_through(project: StoryProject) -> None:
     assert done.code == 0, done.err
     assert project.fates() == [(True, "approved", 1)] * 3
     assert (project.dirt(), (project.path / ".ralph-active").exists()) == ("", False)
+
+
+@IN_OVERLAY
+@pytest.mark.parametrize("where", ["linked worktree", "subdirectory", "worktree backend"])
+def test_where_the_agent_cannot_commit_the_host_does(
+    project: StoryProject, tmp_path: Path, where: str
+) -> None:
+    """ "worktrees for parallel features": also in a sandbox, which cannot write to git there."""
+    (project.path / ".gitignore").write_text(".ralph-active\n.turns\n")
+    place = project.path
+    project.stories(story(1), story(2))
+    if where == "subdirectory":
+        place = project.path / "inner"
+        place.mkdir()
+        project.git("mv", "ralph", "inner")
+        project.git("commit", "-qm", "inner")
+    if where == "linked worktree":
+        place = tmp_path / "linked"
+        project.git("worktree", "add", "-q", str(place))
+    os.chdir(place)
+    backend = "worktree" if where == "worktree backend" else "overlay"
+    agent = project.agent("commits = False", notes=".turns", rejections=1)
+    done = ralph("prd", "run", "--agent", agent, f"--sandbox={backend}")
+    assert done.code == 0, done.err
+    log = subprocess.run(["git", "log", "--format=%s"], capture_output=True, text=True, check=True)
+    assert log.stdout.splitlines()[:4] == [
+        "review: [US-002] - approved",
+        "fix: [US-002] - address review feedback",
+        "review: [US-002] - changes requested",
+        "feat: [US-002] - Story 2",
+    ]
+    status = subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True)
+    assert status.stdout == b""
 
 
 def test_json_for_programs(project: StoryProject) -> None:

@@ -209,14 +209,16 @@ def remembered(before: Story, after: Story, mode: str) -> list[Problem]:
 
 
 REVIEWER = "Review iterations leave stories as they are"
+SENT = "Story US-001 has been sent to its review"
 REWORDED: list[tuple[str, Story, Story, str]] = [
-    ("implement", approved(), approved(), "Story US-001 is approved as it was reviewed"),
-    ("review-fix", approved(), approved(), "Story US-001 is approved as it was reviewed"),
+    ("implement", approved(), approved(), SENT),
+    ("review-fix", approved(), approved(), SENT),
     ("review", waiting(), approved(), REVIEWER),
     ("review", waiting(), returned(), REVIEWER),
     ("implement", story(), waiting(), ""),  # R §6: stories may be split and restructured
     ("implement", story(), story(), ""),
-    ("review-fix", returned(), waiting(count=1), ""),
+    ("review-fix", returned(), waiting(count=1), SENT),
+    ("implement", waiting(), waiting(), SENT),
 ]
 
 
@@ -228,6 +230,67 @@ def test_a_review_is_of_what_was_asked_for(
     problems = remembered(before, {**after, field: ["it exists"]}, mode)
     words = f"{why}: leave the {field} of US-001 alone."
     assert problems == ([("US-001", words)] if why else [])
+
+
+@pytest.mark.parametrize("mode", ["implement", "review", "review-fix"])
+@pytest.mark.parametrize(
+    ("before", "after", "gone"),
+    [
+        (["make test"], ["make test", "make lint"], ""),
+        (["make test"], ["true"], '"make test"'),
+        (["make test"], [], '"make test"'),
+        (["make test"], "true", '"make test"'),
+        ([], ["true"], ""),
+        (None, None, ""),
+    ],
+)
+@pytest.mark.parametrize("skip", [False, True])
+def test_what_reviews_go_by_is_only_added_to(
+    mode: str, before: object, after: object, gone: str, skip: bool
+) -> None:
+    """Whoever is reviewed does not choose how."""
+    old = {**listing(story()), "verifyCommands": before}
+    new = {**listing(story()), "verifyCommands": after}
+    words = f"Leave 'verifyCommands' as they were: {gone} is gone."
+    found = [p for p in transitions(old, new, mode, skip_review=skip) if "verify" in p[1]]
+    assert found == ([("", words)] if gone else [])
+    mended = Law(mode, skip_review=skip).mended(old, new)
+    if gone:
+        assert mended is not None
+        extra = after if isinstance(after, list) else []
+        assert mended["verifyCommands"] == ["make test", *extra]
+
+
+@pytest.mark.parametrize(
+    ("law", "before", "after", "stands"),
+    [
+        (Law("review", failed=True), waiting(), approved(), False),
+        (Law("review", failed=True), waiting(), returned(), False),
+        (Law("implement", failed=True), story(), waiting(), True),
+        (Law("implement", skip_review=True, failed=True), story(), story(passes=True, notes="x"),
+         False),
+        (Law("implement", skip_review=True), story(), story(passes=True, notes="x"), True),
+    ],
+)  # fmt: skip
+def test_a_turn_that_failed_decides_nothing(
+    law: Law, before: Story, after: Story, stands: bool
+) -> None:
+    """ADR 4: a failed turn is not believed."""
+    mended = law.mended(listing(before), listing(after))
+    assert (mended is None) is stands
+    if mended is not None:
+        assert snapshot(mended) == snapshot(listing(before))
+    assert law.capped(listing(before), listing(after)) is None
+
+
+def test_a_story_is_begun_when_what_it_waits_for_is_approved() -> None:
+    """R §6: "respecting dependsOn"."""
+    before = [story("a"), story("b", dependsOn=["a", "gone"])]
+    after = [story("a"), {**waiting("b"), "dependsOn": ["a", "gone"]}]
+    words = "Story b depends on a, to be approved first: begin there."
+    assert list(transitions(listing(*before), listing(*after), "implement")) == [("b", words)]
+    done = [approved("a"), before[1]], [approved("a"), after[1]]
+    assert list(transitions(listing(*done[0]), listing(*done[1]), "implement")) == []
 
 
 def test_a_review_leaves_the_other_stories_as_they_are() -> None:

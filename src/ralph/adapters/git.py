@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from ralph.adapters.digest import digest_of
 
+# An agent may have written the repository's settings: no program of its own is run for a look.
+_DEAF = ("-c", "core.fsmonitor=false")
 _MOST_FILES = 50_000
 _FIELDS_BEFORE_PATH = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}  # of an entry, by its kind
 _NOT_WORK = frozenset({".git", ".ralph", "node_modules", "__pycache__", ".venv"})
@@ -21,7 +23,7 @@ def git_output(workspace: str, env: Mapping[str, str], *arguments: str) -> bytes
     """What git prints; None if it fails or is not there."""
     try:
         done = subprocess.run(
-            ("git", *arguments),
+            ("git", *_DEAF, *arguments),
             cwd=workspace,
             env={**env, "GIT_OPTIONAL_LOCKS": "0"},
             stdin=subprocess.DEVNULL,

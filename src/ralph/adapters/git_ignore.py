@@ -26,6 +26,22 @@ def ignore(project: str, name: str) -> None:
         file.write(newline + name.encode() + b"\n")
 
 
+def ignore_here(project: str, name: str, environ: Mapping[str, str]) -> None:
+    """Let git leave it alone in this clone, without a change that anybody must commit. Where that
+    is not possible, it stays as it is."""
+    asked = ("rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
+    said = git_output(project, environ, *asked)
+    if said is None:
+        return
+    path = os.fsdecode(said.removesuffix(b"\n"))
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "ab") as file:
+            file.write(b"\n" * (file.tell() > 0) + name.encode() + b"\n")
+    except OSError:
+        return
+
+
 def _content(project: str) -> bytes:
     try:
         with open_regular(os.path.join(project, NAME)) as file:

@@ -1,17 +1,17 @@
 """What the host does about a list of stories around a turn (R, ADR 20)."""
 
 import itertools
-import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, StoryFile, as_text
 from ralph.adapters.story_gates import Lists
 from ralph.adapters.story_marker import StoryMarker
-from ralph.adapters.uncommitted import Corrections
+from ralph.adapters.task_commit import in_one_line
+from ralph.adapters.uncommitted import Corrections, HostCommit
 from ralph.core.review import (
     APPROVED,
     AT_CAP,
@@ -21,10 +21,12 @@ from ralph.core.review import (
     stories_of,
 )
 from ralph.core.review_mend import undone
+from ralph.core.review_stats import AUTO_APPROVED, Review
 from ralph.core.state import RunState
 from ralph.core.task import Mode
 from ralph.core.value import value
 from ralph.errors import StateError
+from ralph.ports import Act
 
 LAW = frozenset({"schema", "invariants", "transitions", "protect"})  # gates that put something back
 Listing = Mapping[str, Any]
@@ -40,6 +42,7 @@ class Desk:
     workspace: str
     run_dir: str
     now: Callable[[], float]
+    host_commit: HostCommit | None = None  # where the agent cannot
 
     # ------------------------------------------------------------ before a turn
 
@@ -57,21 +60,56 @@ class Desk:
         if not self._differs(wanted):
             return ""
         said = self._put(wanted, iteration)
-        self._commit(iteration)
+        self._corrected(iteration)
         return f"Put right: {said}"
 
     # ------------------------------------------------------------ after a turn
 
-    def approve_at_cap(self, state: RunState) -> str:
-        """Approve what was reviewed for the last time and is still not liked; its id, or ""."""
-        before = self._before(state)
-        capped = self.lists.law(state).capped(before, self._now())
+    def land(self, state: RunState) -> list[Act]:
+        """Put the folder of stories back in its place, approve what was reviewed for the last time
+        and is still not liked, and commit where the agent cannot."""
+        self._own_folder(state.iteration)
+        acts = []
+        if story := self._approved_at_cap(state):
+            acts.append(Act("cap", f"{story} is approved at the review cap"))
+        if self.host_commit is not None and state.turn is not None and not state.turn.failed:
+            subject = self._subject(state)
+            if self.host_commit(subject, os.path.basename(self.run_dir)):
+                acts.append(Act("commit", subject))
+        return acts
+
+    def _own_folder(self, iteration: int) -> None:
+        """A link or a file in the folder's place would lead everything that follows elsewhere."""
+        folder = self._file.home
+        if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+            self._keep(folder, iteration)
+            os.makedirs(folder, exist_ok=True)
+
+    def _approved_at_cap(self, state: RunState) -> str:
+        """The story that the host approves, also if it was killed before it had committed that."""
+        law, before = self.lists.law(state), self._before(state)
+        capped = law.capped(before, self._now())
         if capped is not None:
             self._write(capped[0])
-        names = [name for name, story in self._reviewed(state) if _is_at_cap(story)]
-        if names:
-            self._commit(state.iteration)
-        return ", ".join(names)
+        reviewed = [name for name, story in self._reviewed(state) if self._is_at_cap(story)]
+        if len(reviewed) != 1 or law.problems(before, self._now()):
+            return ""
+        subject = f"ralph: approve {reviewed[0]} at the review cap (iteration {state.iteration})"
+        self._commit(subject, (TASKS,))
+        return reviewed[0]
+
+    def _subject(self, state: RunState) -> str:
+        """R §6, step 6: how a turn's work is committed."""
+        assert state.assignment is not None
+        name, title = state.assignment.task, state.assignment.title
+        match state.assignment.mode:
+            case Mode.IMPLEMENT:
+                return in_one_line(f"feat: [{name}] - {title}")
+            case Mode.REVIEW_FIX:
+                return in_one_line(f"fix: [{name}] - address review feedback")
+            case Mode.REVIEW:
+                words = [str(s["reviewStatus"]).replace("_", " ") for _, s in self._reviewed(state)]
+                return in_one_line(f"review: [{name}] - {', '.join(words) or 'nothing decided'}")
 
     def correct(self, state: RunState) -> str:
         """Put back what the law has found, and commit that; what was done, in words."""
@@ -81,7 +119,7 @@ class Desk:
         mended = self.lists.law(state).mended(self._before(state), self._now())
         wrong = mended is not None and self._differs(mended)
         said = self._put(mended, state.iteration) if mended is not None and wrong else ""
-        trouble = self._commit(state.iteration)
+        trouble = self._corrected(state.iteration)
         if trouble:
             return f"{said} It is not committed: {trouble}".strip()
         return said
@@ -92,16 +130,10 @@ class Desk:
         if len(reviewed) != 1:
             return ""
         [(name, story)] = reviewed
-        word = "auto_approved" if _is_at_cap(story) else story["reviewStatus"]
+        outcome = AUTO_APPROVED if self._is_at_cap(story) else str(story["reviewStatus"])
+        feedback = str(story.get("reviewFeedback", ""))
         branch = (self._now_or_nothing() or {}).get("branchName")
-        told = {
-            "story": name,
-            "outcome": word,
-            "count": story["reviewCount"],
-            "feedback": story.get("reviewFeedback", ""),
-            "list": branch,
-        }
-        return json.dumps(told, ensure_ascii=False)
+        return Review(name, outcome, story["reviewCount"], feedback, str(branch)).detail()
 
     # ------------------------------------------------------------ parts
 
@@ -141,23 +173,25 @@ class Desk:
 
     def _put(self, listing: Listing, iteration: int) -> str:
         """Write the list; what stood there is kept for whoever wants to see it."""
-        kept = self._keep(iteration)
+        kept = self._keep(self._file.path, iteration)
         self._write(listing)
         return self._name(TASKS) + (f"; what stood there: {kept}" if kept else "")
 
-    def _keep(self, iteration: int) -> str:
+    def _keep(self, path: str, iteration: int) -> str:
+        """Keep what stands there: what is no file is moved away, of a file there is a copy, so that
+        whoever is killed here still has a list. Where it is, or "" if that is not possible."""
         base = writable_dir(self.workspace, self.run_dir)
         folder = os.path.join(base, "reverted", str(iteration))
-        target = os.path.join(folder, TASKS)
+        target = os.path.join(folder, os.path.basename(path))
         free = (f"{target}.{n}" for n in itertools.count(1))
         try:
             os.makedirs(folder, exist_ok=True)
             while os.path.lexists(target):  # kept by an earlier run
                 target = next(free)
-            if os.path.islink(self._file.path) or not os.path.isfile(self._file.path):
-                shutil.move(self._file.path, target)
-            else:  # a copy: whoever is killed here still has a list
-                shutil.copy2(self._file.path, target)
+            if os.path.isfile(path) and not os.path.islink(path) and path == self._file.path:
+                shutil.copy2(path, target)
+            else:
+                shutil.move(path, target)
         except OSError:
             return ""
         return shown_path(target, self.workspace)
@@ -171,17 +205,21 @@ class Desk:
                 "Make it writable, then: ralph resume",
             ) from error
 
-    def _commit(self, iteration: int) -> str:
+    def _corrected(self, iteration: int) -> str:
         subject = f"ralph: correct tasks.json (iteration {iteration})"
-        paths = [self._name(name) for name in (TASKS, PRD, PROMPT)]
+        return self._commit(subject, (TASKS, PRD, PROMPT))
+
+    def _commit(self, subject: str, names: Iterable[str]) -> str:
+        paths = [self._name(name) for name in names]
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
+
+    def _is_at_cap(self, story: Mapping[str, Any]) -> bool:
+        """Whether the host has approved it, and not the agent in words of ours."""
+        feedback, count = story.get("reviewFeedback"), story.get("reviewCount")
+        late = isinstance(count, int) and count >= self.lists.terms.review_cap
+        approved = late and story.get("reviewStatus") == APPROVED
+        return approved and isinstance(feedback, str) and feedback.startswith(AT_CAP)
 
     def _name(self, name: str) -> str:
         path = os.path.join(os.path.dirname(self._file.path), name)
         return os.path.relpath(path, self.workspace)
-
-
-def _is_at_cap(story: Mapping[str, Any]) -> bool:
-    feedback = story.get("reviewFeedback")
-    approved = story.get("reviewStatus") == APPROVED
-    return approved and isinstance(feedback, str) and feedback.startswith(AT_CAP)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ralph.adapters.safe_open import create, open_regular
 from ralph.core.review import NotAListError, malformed, parsed
-from ralph.core.task import Backlog, ReviewStatus, Task
+from ralph.core.task import Backlog, ReviewStatus, Status, Task
 from ralph.core.value import value
 
 PRD, TASKS, PROGRESS, PROMPT = "prd.md", "tasks.json", "progress.txt", "prompt.md"
@@ -23,10 +23,13 @@ class StoryFile:
     """The list of a project, wherever its folder is."""
 
     path: str
+    home: str = ""  # the real folder that it must be in, if that matters
 
     def raw(self) -> bytes:
         """What stands in it. OSError, also where a link, a pipe or a folder stands in its place:
         a link would let something else be judged than is kept."""
+        if self.home and os.path.realpath(os.path.dirname(self.path)) != self.home:
+            raise OSError(errno.ELOOP, "its folder was replaced", self.path)
         if stat.S_ISLNK(os.lstat(self.path).st_mode):
             raise OSError(errno.ELOOP, "it is a symbolic link", self.path)
         with open_regular(self.path) as file:
@@ -44,7 +47,10 @@ class StoryFile:
 
     def write(self, listing: Mapping[str, Any]) -> None:
         """Replace it, whatever stands in its place now. OSError where that is not possible."""
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        folder = os.path.dirname(self.path)
+        os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            os.chmod(folder, 0o755)  # noqa: S103  it is ours, whoever has closed it
         self._sweep()
         # No name that an agent could foresee, and put something else there.
         temporary, aside = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
@@ -82,13 +88,13 @@ def as_text(listing: Mapping[str, Any]) -> bytes:
 class StoryBacklog:
     """The stories to work on, each with the prompt of the project's own."""
 
-    folder: str  # the ralph folder
+    folder: str  # the ralph folder, its real path
     shown: str  # the same, as people write it
 
     @property
     def file(self) -> StoryFile:
         """The list."""
-        return StoryFile(os.path.join(self.folder, TASKS))
+        return StoryFile(os.path.join(self.folder, TASKS), self.folder)
 
     def __call__(self) -> Backlog:
         where = os.path.join(self.shown, TASKS)
@@ -136,6 +142,7 @@ def tasks_of(listing: Mapping[str, Any], prompt: str = "") -> list[Task]:
             story["id"],
             story["title"],
             prompt,
+            Status.DONE if story["passes"] else Status.PENDING,
             priority=ranks[story["priority"]],
             blocked_by=tuple(story.get("dependsOn") or ()),
             review=ReviewStatus(story["reviewStatus"]) if story["reviewStatus"] else None,

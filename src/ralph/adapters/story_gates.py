@@ -5,7 +5,7 @@ from typing import Any
 
 from ralph.adapters.story_file import StoryFile
 from ralph.adapters.story_store import StoryStore
-from ralph.adapters.uncommitted import uncommitted
+from ralph.adapters.uncommitted import HostCommit, uncommitted
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.review import (
@@ -112,13 +112,23 @@ class CleanGate:
     workspace: str
     environ: Mapping[str, str]
     folder: str  # the ralph folder, as people write it
+    repository: bool  # whether there was one when the run began
+    host_commit: HostCommit | None = None  # where the agent cannot
     name: str = "clean tree"
     always: bool = True
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """What git would still commit."""
+        """What git would still commit. Where git cannot say, nothing counts as committed."""
         paths = uncommitted(self.workspace, self.environ)
-        if paths:
+        refusal = self.host_commit.refusal if self.host_commit else ""
+        if paths is None and self.repository:
+            text = (
+                "git status fails here: the repository is broken, and nothing counts as committed."
+            )
+            yield Finding(self.name, text)
+        elif paths and refusal:
+            yield Finding(self.name, f"Your work could not be committed: {refusal}")
+        elif paths:
             yield Finding(self.name, commit_all(self.folder, paths), gist="uncommitted")
 
 

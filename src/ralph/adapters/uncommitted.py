@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.adapters.git_work import Done, call, clean_environ
-from ralph.core.uncommitted import STATUS, foreign
+from ralph.core.uncommitted import MARKER, STATUS, foreign
 from ralph.core.value import value
 
 _OURS = {
@@ -12,18 +12,28 @@ _OURS = {
     for who in ("AUTHOR", "COMMITTER")
     for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
 }
-_PLAIN = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
-# Neither a hook nor a signature has a say in what the host puts right.
-_COMMIT = (
-    *("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false", "-c", "gc.auto=0"),
-    *("-c", "core.fsmonitor=false", "commit", "--quiet", "--no-status", "--only"),
+# The agent may have written the repository's settings: nothing of it is run here.
+_DEAF = (
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "commit.gpgSign=false", "-c", "gc.auto=0"),
 )
+_COMMIT = ("commit", "--quiet", "--no-status")
+
+
+def is_repository(workspace: str) -> bool:
+    """Whether there is one, also if it is broken."""
+    here = os.path.realpath(workspace)
+    while not os.path.lexists(os.path.join(here, ".git")):
+        here, below = os.path.dirname(here), here
+        if here == below:
+            return False
+    return True
 
 
 def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:
-    """Paths that git would still commit, Ralph's own left out; None where there is no git."""
+    """Paths that git would still commit, Ralph's own left out; None where git cannot say."""
     quiet = {**clean_environ(environ), "GIT_OPTIONAL_LOCKS": "0"}
-    done = call((*_PLAIN, *STATUS), workspace, quiet)
+    done = call((*_DEAF, *STATUS), workspace, quiet)
     return foreign(done.output) if done.code == 0 else None
 
 
@@ -41,26 +51,44 @@ class Corrections:
         if not changed:
             return ""
         message = ("-m", subject, "-m", f"Ralph-Run: {run}")
-        done = self._git((*_COMMIT, *message, "--", *changed), _OURS)
+        done = self._git(*_COMMIT, "--only", *message, "--", *changed)
         return done.said or f"git exited with code {done.code}" if done.code else ""
 
     def _changed(self, paths: Iterable[str]) -> list[str]:
-        self._git((*_PLAIN, "add", "--update", "--", *paths), {})  # a forgery may be staged
+        self._git("add", "--update", "--", *paths)  # a forgery may be staged
         back = [path for path in paths if self._is_back(path)]
         if back:
-            self._git(("add", "--force", "--", *back), {})
+            self._git("add", "--force", "--", *back)
         words = ("diff", "--name-only", "-z", "--no-renames", "--relative", "HEAD", "--", *paths)
-        done = self._git((*_PLAIN, *words), {})
-        return [os.fsdecode(path) for path in done.output.split(b"\0") if path]
+        return [os.fsdecode(path) for path in self._git(*words).output.split(b"\0") if path]
 
     def _is_back(self, path: str) -> bool:
         """Whether it was removed by a commit, and is there again."""
         if not os.path.lexists(os.path.join(self.workspace, path)):
             return False
-        known = self._git((*_PLAIN, "ls-files", "--error-unmatch", "--", path), {})
+        known = self._git("ls-files", "--error-unmatch", "--", path)
         once = ("log", "-1", "--format=%H", "--", path)
-        return known.code == 1 and bool(self._git((*_PLAIN, *once), {}).output)
+        return known.code == 1 and bool(self._git(*once).output)
 
-    def _git(self, words: Iterable[str], more: Mapping[str, str]) -> Done:
-        environ = {**clean_environ(self.environ), **more}
-        return call(words, self.workspace, environ)
+    def _git(self, *words: str) -> Done:
+        environ = {**clean_environ(self.environ), **_OURS}
+        return call((*_DEAF, "--literal-pathspecs", *words), self.workspace, environ)
+
+
+class HostCommit:
+    """Commits a turn's work where the agent cannot: in a sandbox that keeps no commits."""
+
+    def __init__(self, workspace: str, environ: Mapping[str, str]) -> None:
+        self._where = (workspace, clean_environ(environ))
+        self.refusal = ""  # what was said against the last one
+
+    def __call__(self, subject: str, run: str) -> bool:
+        """Commit everything as the person who runs us; whether there was anything. The user's own
+        hooks run, and may refuse it."""
+        added = call(("add", "--all", "--", "."), *self._where)
+        call(("rm", "--cached", "--quiet", "--ignore-unmatch", "--", MARKER), *self._where)
+        message = ("-m", subject, "-m", f"Ralph-Run: {run}")
+        done = added if added.code else call((*_COMMIT, *message), *self._where)
+        staged = call(("diff", "--cached", "--quiet"), *self._where).code
+        self.refusal = (done.said or done.output.decode("utf-8", "replace")) if staged else ""
+        return done.code == 0

@@ -9,7 +9,9 @@ import msgspec
 
 from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
 from ralph.adapters.story_runs import worked_since
+from ralph.adapters.uncommitted import is_repository
 from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
+from ralph.cli.sandboxing import DIRECT
 from ralph.cli.wiring import patience_of
 from ralph.core.backlog import cycle
 from ralph.core.case import Case
@@ -17,7 +19,7 @@ from ralph.core.review import NotAListError, has_shape, inconsistent, snapshot
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import NEW
 from ralph.core.story_prompt import Terms
-from ralph.core.task import Task
+from ralph.core.task import Mode, Task
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
@@ -71,6 +73,8 @@ def plan_stories(invocation: Invocation) -> Plan:
         flags["review_agent"],
         flags["review_model"],
     )
+    if work.skip_review and (work.review_agent or work.review_model):
+        raise ConfigError("--skip-review leaves nothing to review", "Leave out --review-agent.")
     refuse_unusable(invocation.workspace, work)
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
     return _planned(invocation, _defaults(loaded), work)
@@ -96,7 +100,7 @@ def ralph_folder(workspace: str, given: str | None) -> str:
     if not os.path.realpath(folder).startswith(root):
         message = f"the ralph folder {folder} lies outside the project {workspace}"
         raise ConfigError(message, "Name one in it: --ralph-dir ./ralph")
-    return folder
+    return os.path.realpath(folder)
 
 
 def backlog_of(workspace: str, folder: str) -> StoryBacklog:
@@ -190,8 +194,17 @@ def story_patience(loaded: Loaded) -> Patience:
 def terms_of(plan: Plan) -> Terms:
     """What is the same for every turn."""
     assert plan.stories is not None
-    most = plan.settings.maximum_iterations
-    return Terms(most, plan.stories.cap, plan.stories.skip_review)
+    most, work = plan.settings.maximum_iterations, plan.stories
+    return Terms(most, work.cap, work.skip_review, _cannot_commit(plan))
+
+
+def _cannot_commit(plan: Plan) -> bool:
+    """Whether the sandbox keeps no commits of the agent's: one that is a worktree itself, and any
+    where the repository lies outside the project (a linked worktree, a subdirectory)."""
+    sandbox = plan.sandbox
+    if sandbox is None or sandbox.backend == DIRECT or not is_repository(plan.workspace):
+        return False
+    return sandbox.backend == "worktree" or not os.path.isdir(os.path.join(plan.workspace, ".git"))
 
 
 def estimate(tasks: tuple[Task, ...], terms: Terms) -> str:
@@ -218,4 +231,5 @@ def show_next(invocation: Invocation, plan: Plan) -> int:
     state = replace(NEW, iteration=1, assignment=assignment)
     case = replace(opening, boundary=Boundary.WATCHING, state=state)
     allowed = allowance(plan.limits, story_patience(plan.loaded))(case)
-    return show_order(invocation, plan, Compose(terms)(case), allowed)
+    by = plan.reviewer if plan.reviewer and assignment.mode is Mode.REVIEW else plan
+    return show_order(invocation, by, Compose(terms)(case), allowed)

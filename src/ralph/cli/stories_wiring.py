@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
+from ralph.adapters.git_ignore import ignore_here, is_ignored
 from ralph.adapters.process import Starter
 from ralph.adapters.story_desk import Desk
 from ralph.adapters.story_file import PRD, PROMPT, StoryBacklog
@@ -17,13 +18,14 @@ from ralph.adapters.story_gates import (
 from ralph.adapters.story_marker import StoryMarker
 from ralph.adapters.story_runs import STORE, unjudged
 from ralph.adapters.story_store import StoryStore
-from ralph.adapters.uncommitted import Corrections, uncommitted
+from ralph.adapters.uncommitted import Corrections, HostCommit, is_repository, uncommitted
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Plan
 from ralph.cli.stories import estimate, story_patience, terms_of
 from ralph.cli.wiring import AgentReaders, HarnessWiring, SignalSource
 from ralph.core.state import NEW, RunState
 from ralph.core.turn import Order, Role, Turn
+from ralph.core.uncommitted import MARKER
 from ralph.core.value import replace, value
 from ralph.core.words import listed
 from ralph.ports import Agent, Policy, Watch
@@ -40,6 +42,7 @@ class StoriesWiring(HarnessWiring):
         self._is_new = state is NEW
         self._backlog = plan.backlog
         self._terms = terms_of(plan)
+        self._commits = self._host_commit()
         own = (PRD, PROMPT)  # an agent that writes its reviewer's prompt reviews itself
         self._protector.protect_also([os.path.join(plan.backlog.shown, name) for name in own])
         self._lists = Lists(
@@ -53,7 +56,14 @@ class StoriesWiring(HarnessWiring):
             plan.workspace,
             run_dir,
             time.time,
+            self._commits,
         )
+
+    def _host_commit(self) -> HostCommit | None:
+        """Who commits where the agent cannot."""
+        if not self._terms.host_commits:
+            return None
+        return HostCommit(self._plan.workspace, self._plan.environ)
 
     def _marked(self) -> dict[str, object]:
         """R §3: what the marker says in every turn."""
@@ -66,12 +76,17 @@ class StoriesWiring(HarnessWiring):
             "reviewCap": self._terms.review_cap,
             "run": os.path.basename(self._run_dir),
         }
+        if self._terms.host_commits:
+            fields["hostCommits"] = True
         shown = self._backlog.shown
         return fields if shown == "ralph" else {**fields, "ralphDir": shown}
 
     def prepare(self) -> list[str]:
         """Judge what a killed run has left, then say how much there is to do."""
         notes = super().prepare()
+        plan = self._plan
+        if is_repository(plan.workspace) and not is_ignored(plan.workspace, MARKER, plan.environ):
+            ignore_here(plan.workspace, MARKER, plan.environ)
         if self._is_new:
             notes += self._take_over()
         stories = self._plan.backlog().tasks
@@ -96,6 +111,8 @@ class StoriesWiring(HarnessWiring):
             notes.append(f"Reviews by {os.path.basename(plan.reviewer.command[0])}{model}")
         notes += [plan.sandbox.words()] if plan.sandbox else []
         dirt = uncommitted(plan.workspace, plan.environ)
+        if self._commits is not None:
+            notes.append("The agent cannot commit in this sandbox: Ralph commits after each turn")
         if dirt is None:
             notes.append("Not a git repository: nobody checks that the work is committed.")
         elif dirt:
@@ -122,7 +139,9 @@ class StoriesWiring(HarnessWiring):
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
         plan = self._plan
-        clean = CleanGate(plan.workspace, plan.environ, self._backlog.shown)
+        repository = is_repository(plan.workspace)
+        where = (plan.workspace, plan.environ, self._backlog.shown)
+        clean = CleanGate(*where, repository, self._commits)
         law = (SchemaGate(self._lists), InvariantsGate(self._lists), TransitionsGate(self._lists))
         return reviewed(
             self._desk,

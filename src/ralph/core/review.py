@@ -250,7 +250,7 @@ def same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-_LEGAL = {
+_LEGAL: "Mapping[str, list[Move]]" = {
     IMPLEMENT: [("reviewStatus", None, NEEDS_REVIEW)],
     REVIEW_FIX: [("reviewStatus", CHANGES_REQUESTED, NEEDS_REVIEW)],
 }
@@ -268,7 +268,7 @@ def _in_work(
     """Implement and review-fix: one story goes to its review, and nothing else moves."""
     sent = [name for name, moves in moved.items() if moves == _LEGAL[mode]]
     for name, moves in moved.items():
-        for move in moves if moves != _LEGAL[mode] else ():
+        for move in (move for move in moves if move not in _LEGAL[mode]):
             yield name, _illegal_move(name, move, mode)
     several = f"{mode.capitalize()} iterations may send one story to its review, not {some(sent)}."
     for name in sent:

@@ -23,6 +23,11 @@ class Review:
     feedback: str = ""
     branch: str = ""  # of which list
 
+    def detail(self) -> str:
+        """As a step of a journal tells it."""
+        told = {"story": self.story, "outcome": self.outcome, "count": self.count}
+        return json.dumps({**told, "feedback": self.feedback, "list": self.branch})
+
     @property
     def caught(self) -> bool:
         """Whether it found something."""

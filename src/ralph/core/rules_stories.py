@@ -33,12 +33,12 @@ def _objected(case: Case) -> bool:
 
 @value
 class SilentRetry:
-    """An answer without words and tools is taken again, a few times (R §3)."""
+    """An answer without words, tools and traces is taken again, a few times (R §3)."""
 
     most: int = 3
 
     def __call__(self, case: Case) -> Answer | None:
-        if not case.turn.silent or case.state.waits >= self.most:
+        if not case.turn.silent or case.progressed or case.state.waits >= self.most:
             return None
         return Wait(0, "the agent said nothing")
 

@@ -16,6 +16,7 @@ class Terms:
     max_iterations: int
     review_cap: int = 5
     skip_review: bool = False
+    host_commits: bool = False  # the agent works where it cannot
 
     def values(self, iteration: int, assignment: Assignment) -> dict[str, str]:
         """What a prompt may name as RALPH_..."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PATIENCE = 20_000  # milliseconds; a host waits longer than that
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # they lead git to another repository
 _MOST_OUTPUT = 1 << 20  # bytes; more paths than that nobody reads
 
 
@@ -64,13 +65,14 @@ class Status:
 
 def _started(project: str, environ: "Mapping[str, str]", output: int) -> int:
     """No lock is taken: a commit of somebody else's must not fail because we looked."""
-    argv = ("git", "-C", project, *STATUS)
+    argv = ("git", "-C", project, "-c", "core.fsmonitor=false", *STATUS)
     actions = (
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     )
-    env = {**environ, "GIT_OPTIONAL_LOCKS": "0"}
+    env = {name: text for name, text in environ.items() if name not in _ELSEWHERE}
+    env["GIT_OPTIONAL_LOCKS"] = "0"
     return os.posix_spawnp("git", argv, env, file_actions=actions)
 
 

@@ -33,13 +33,18 @@ from ralph.core.state import RunState
 from ralph.core.story_prompt import Terms, filled, headed
 from ralph.core.task import Assignment
 from ralph.core.value import value
-from ralph.core.verdict import Boundary, Verdict
-from ralph.ports import Gate, Policy, Ports
+from ralph.core.verdict import Boundary, Feedback, Verdict
+from ralph.ports import Act, Gate, Policy, Ports
 from ralph.profiles.shared import Patience, allowance, watching
 
 _ONLY_THIS = (
     "Every story is approved, and nothing is left to implement. Mend only what is said below, and "
     "leave the list of stories as it is. When that is done, say <promise>COMPLETE</promise>."
+)
+
+
+_HOST_COMMITS = (
+    "You cannot commit here. Leave your work uncommitted: the host commits it when you have ended."
 )
 
 
@@ -50,8 +55,9 @@ class Desk(Protocol):
         """Tell the hooks of the agent's session what this turn is. What a turn that was cut off had
         decided is undone first; what was done, in words."""
 
-    def approve_at_cap(self, state: RunState) -> str:
-        """Approve what was reviewed for the last time, and still found wanting; its id, or ""."""
+    def land(self, state: RunState) -> list[Act]:
+        """What the host does before it judges: approve what was reviewed for the last time and is
+        still not liked (R §6), and commit where the agent cannot."""
 
     def correct(self, state: RunState) -> str:
         """Put back what the agent may not touch, and commit that; what was done, in words."""
@@ -68,7 +74,11 @@ class NoDesk:
         """Nobody is told."""
         return ""
 
-    approve_at_cap = correct = outcome = announce
+    correct = outcome = announce
+
+    def land(self, state: RunState) -> list[Act]:
+        """Nothing is done."""
+        return []
 
 
 def reviewed(
@@ -157,7 +167,8 @@ class Compose:
         values = self.terms.values(state.iteration, state.assignment)
         text = _ONLY_THIS if _all_pass(case) else filled(case.task.text, values)
         prompt = headed(text, state.assignment)
-        return place(prompt, (*state.feedback, *cut_off(state)))
+        commits = (Feedback(_HOST_COMMITS),) if self.terms.host_commits else ()
+        return place(prompt, (*commits, *state.feedback, *cut_off(state)))
 
 
 @value
@@ -174,14 +185,14 @@ class Prepare:
 
 @value
 class Land:
-    """After a turn: the host, not the prompt, ends a cycle of reviews (R §6)."""
+    """After a turn, before it is judged: the host, not the prompt, ends a cycle of reviews."""
 
     desk: Desk
 
     def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
-        story = self.desk.approve_at_cap(state)
-        if story and not state.step("cap"):
-            yield Step(ports.clock.now(), "cap", detail=f"{story} is approved at the review cap")
+        for act in self.desk.land(state):
+            if not state.step(act.key):
+                yield Step(ports.clock.now(), act.key, detail=act.detail)
 
 
 @value

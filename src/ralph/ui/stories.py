@@ -1,19 +1,21 @@
 """What a run over stories says of their reviews (R)."""
 
-import json
 from collections.abc import Iterator
 
 from ralph.core.facts import Step
+from ralph.core.review import APPROVED, CHANGES_REQUESTED
+from ralph.core.review_stats import AUTO_APPROVED, review_of
 from ralph.core.state import RunState
-from ralph.ui.clean import first_line, one_line
+from ralph.ui.clean import first_line, one_line, shorten
 from ralph.ui.lines import Line
 from ralph.ui.style import Tone
 
-STORY_STEPS = frozenset({"review", "correct", "cap"})
+STORY_STEPS = frozenset({"review", "correct", "cap", "commit"})
+_LONGEST = 200  # characters of feedback
 _OUTCOMES = {
-    "approved": ("approved", Tone.GOOD),
-    "changes_requested": ("changes requested", Tone.NOTICE),
-    "auto_approved": ("approved at the review cap", Tone.NOTICE),
+    APPROVED: ("approved", Tone.GOOD),
+    CHANGES_REQUESTED: ("changes requested", Tone.NOTICE),
+    AUTO_APPROVED: ("approved at the review cap", Tone.NOTICE),
 }
 
 
@@ -27,17 +29,14 @@ def story_words(state: RunState) -> str:
 
 
 def story_step(fact: Step) -> Iterator[Line]:
-    """What the host did about the list, and what a review found."""
-    if not fact.detail:
-        return
-    if fact.key == "review":
-        yield _review(json.loads(fact.detail))
-    elif fact.key == "correct":
+    """What the host did about the list, and what a review found. What was approved at the cap is
+    told by its review."""
+    if fact.key == "review" and (review := review_of(fact.detail)) is not None:
+        words, tone = _OUTCOMES[review.outcome]
+        feedback = shorten(first_line(review.feedback), _LONGEST, None, "...")
+        why = f": {feedback}" if feedback else ""
+        yield Line(f"{one_line(review.story)} {words} (review {review.count}){why}", tone)
+    elif fact.key == "correct" and fact.detail:
         yield Line(f"Put right: {first_line(fact.detail)}", Tone.NOTICE)
-
-
-def _review(told: dict[str, object]) -> Line:
-    words, tone = _OUTCOMES.get(str(told["outcome"]), (str(told["outcome"]), Tone.PLAIN))
-    feedback = first_line(str(told["feedback"]))
-    why = f": {feedback}" if feedback else ""
-    return Line(f"{one_line(str(told['story']))} {words} (review {told['count']}){why}", tone)
+    elif fact.key == "commit":
+        yield Line(f"Committed: {first_line(fact.detail)}", Tone.GOOD)
