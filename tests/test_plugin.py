@@ -235,3 +235,14 @@ def test_an_old_python_finds_a_newer_one(clone: Path, tools: Path, project: Path
     (tools / "python3.12").symlink_to(os.path.realpath(sys.executable))
     done = fire("Stop", clone, tools, project)
     assert "not 'approved'" in json.loads(done.stdout)["reason"]
+
+
+def test_a_python_of_the_project_is_not_run(clone: Path, tools: Path, project: Path) -> None:
+    """An empty or relative entry of PATH leads there."""
+    make_old(tools)
+    (project / "python3.14").write_text("#!/bin/sh\n: > ran\n")
+    (project / "python3.14").chmod(0o755)
+    (tools / "false").symlink_to("/bin/false")
+    done = fire("Stop", clone, tools, project, PATH=f"{tools}::.")
+    assert "3.11 is needed" in done.stderr
+    assert not (project / "ran").exists()

@@ -247,6 +247,12 @@ def test_the_list_may_lie_elsewhere(repo: Path) -> None:
         assert "Put ralph/tasks.json right" in reason(repo)
 
 
+def test_a_long_list_is_read_as_the_host_reads_it(repo: Path) -> None:
+    """One limit: what the host takes must not hold every stop."""
+    begin(repo, tasks=listing(story(notes="x" * (17 << 20))))
+    assert reason(repo) == ""
+
+
 # ------------------------------------------------------------------ check 3
 
 
