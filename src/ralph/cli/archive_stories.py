@@ -132,7 +132,9 @@ class _Archiving:
                 message = (
                     f"there is nothing to archive: {self._folder.shown('')} is as init made it"
                 )
-                raise ConfigError(message, "Write some, or let Claude Code do it: /ralph-plan")
+                raise ConfigError(
+                    message, "Write some, or let Claude Code do it: /ralph:ralph-plan"
+                )
             return done or self._put_away(label, files)
         except OSError as error:
             where = error.filename or root

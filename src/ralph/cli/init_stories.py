@@ -36,7 +36,7 @@ NAME_HELP = "The feature: its branch is ralph/NAME."
 _NEXT = f"""
 Next:
   1. Say what is wanted: write {RALPH_DIR}/{PRD} and the stories in {RALPH_DIR}/{TASKS},
-     or let Claude Code ask you about it: /ralph-plan
+     or let Claude Code ask you about it: /ralph:ralph-plan
   2. See that the stories are right:  ralph prd check
   3. Commit them:                     git add {RALPH_DIR} {GITIGNORE} && git commit -m "Plan"
   4. Let it work:                     ralph prd run

@@ -32,6 +32,6 @@ def stats(*, ralph_dir: str, in_json: bool) -> None:
     if in_json:
         click.echo(json.dumps(stats_dict(found)))
     elif not found.stories:
-        click.echo("There are no stories yet. Write some: ralph/tasks.json, or /ralph-plan")
+        click.echo("There are no stories yet. Write some: ralph/tasks.json, or /ralph:ralph-plan")
     else:
         click.echo("\n".join(stats_lines(found, redact)))

@@ -46,7 +46,7 @@ def remarks(listing: object, marked: Marked = Marked({})) -> list[Remark]:
 def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
     """What is wrong with `dependsOn`, and with a list of nothing."""
     if not tasks:
-        words = "There are no stories: an empty list is never complete. Write some, or /ralph-plan."
+        words = "There are no stories: an empty list is never complete. Write some, or /ralph:ralph-plan."
         yield Remark("empty", "", words)
     known = {task.id for task in tasks}
     for task in tasks:
