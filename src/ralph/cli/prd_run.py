@@ -20,6 +20,7 @@ from ralph.cli.params import (
     sandbox_wish,
     whole_number,
 )
+from ralph.core.review import DEFAULT_CAP
 
 _EPILOG = """\b
 Examples:
@@ -64,7 +65,7 @@ a broken list), 3 a person is needed, 4 stalled, 5 the agent keeps failing,
     "--review-cap",
     metavar="N",
     type=positive(whole_number),
-    default="5",
+    default=str(DEFAULT_CAP),
     show_default=True,
     help="Most reviews of a story; then it is approved, and you are told.",
 )

@@ -15,7 +15,13 @@ from ralph.cli.sandboxing import DIRECT
 from ralph.cli.wiring import patience_of
 from ralph.core.backlog import cycle
 from ralph.core.case import Case
-from ralph.core.review import NotAListError, has_shape, inconsistent, snapshot
+from ralph.core.review import (
+    DEFAULT_CAP,
+    NotAListError,
+    has_shape,
+    inconsistent,
+    snapshot,
+)
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import NEW
 from ralph.core.story_prompt import Terms
@@ -47,7 +53,7 @@ class StoryWork:
     """Which stories a run is for, and how they are reviewed."""
 
     folder: str  # the ralph folder
-    cap: int = 5
+    cap: int = DEFAULT_CAP
     skip_review: bool = False
     review_agent: str | None = None  # a command, where another agent reviews
     review_model: str | None = None

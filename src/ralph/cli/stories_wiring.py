@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ralph.adapters.git_ignore import ignore_here, is_ignored
 from ralph.adapters.process import Starter
-from ralph.adapters.story_desk import Desk
+from ralph.adapters.story_desk import StoryDesk
 from ralph.adapters.story_file import PRD, PROMPT, StoryBacklog
 from ralph.adapters.story_gates import (
     CleanGate,
@@ -49,7 +49,7 @@ class StoriesWiring(HarnessWiring):
             plan.backlog.file, StoryStore(os.path.join(run_dir, STORE)), self._terms
         )
         self._marker = StoryMarker(plan.workspace, self._marked())
-        self._desk = Desk(
+        self._desk = StoryDesk(
             self._lists,
             self._marker,
             Corrections(plan.workspace, plan.environ),
