@@ -33,7 +33,7 @@ Listing = Mapping[str, Any]
 
 
 @value
-class Desk:
+class StoryDesk:
     """Writes the marker, approves at the cap, and puts back what an agent may not touch."""
 
     lists: Lists

@@ -25,7 +25,7 @@ from ralph.cli.planning import (
     planned,
     sandboxed,
 )
-from ralph.cli.wiring import patience_of
+from ralph.cli.wiring import wary_patience
 from ralph.core.case import Case
 from ralph.core.ledger import total
 from ralph.core.limits import Limits, least
@@ -54,7 +54,6 @@ _FLAGS = {
     "--network": "network",
 }
 _MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "maxCost")
-_STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 _NO_TASKS = 'Add one: ralph tasks add "Build the login page"'
 _MOST_SHOWN = 10
 
@@ -117,7 +116,7 @@ def _defaults(loaded: Loaded) -> Loaded:
 
 
 def _with_work(plan: Plan, task: str | None, tags: tuple[str, ...], spent: float) -> Plan:
-    patience = task_patience(plan.loaded)
+    patience = wary_patience(plan.loaded)
     return replace(plan, tasks=TaskWork(task, tags, bounds_of(plan.settings, spent), patience))
 
 
@@ -145,14 +144,6 @@ def is_of_tasks(runs: str, name: str) -> bool:
             return "tasks" in json.load(file)
     except (OSError, ValueError, TypeError):
         return False
-
-
-def task_patience(loaded: Loaded) -> Patience:
-    """How long a run over a backlog bears with an agent; stalled tasks are parked."""
-    patience = patience_of(loaded.settings)
-    if loaded.origins.get("stallAfter") is not None:
-        return patience
-    return replace(patience, stall_after=_STALL_AFTER)
 
 
 def _spent_today(plan: Plan) -> float:

@@ -51,9 +51,10 @@ def explain(*, schema: bool, in_json: bool) -> None:
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     """All profiles, as far as they have any with the settings in force."""
-    from ralph.cli.backlog import bounds_of, task_patience
+    from ralph.cli.backlog import bounds_of
     from ralph.cli.planning import limits_of
-    from ralph.cli.wiring import patience_of, wording_of
+    from ralph.cli.stories import story_defaults
+    from ralph.cli.wiring import patience_of, wary_patience, wording_of
     from ralph.profiles.harness import harness
     from ralph.profiles.reviewed import reviewed
     from ralph.profiles.session import session
@@ -64,9 +65,9 @@ def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     return (
         harness(limits_of(settings), patience_of(settings), wording_of(settings)),
         # Only its ladders are shown, nothing is settled.
-        tasks(cast("Workbench", None), bounds_of(settings), patience=task_patience(loaded)),
+        tasks(cast("Workbench", None), bounds_of(settings), patience=wary_patience(loaded)),
         supervise(),
-        reviewed(),
+        reviewed(limits=limits_of(story_defaults(loaded).settings), patience=wary_patience(loaded)),
         session(),
     )
 

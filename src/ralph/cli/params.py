@@ -134,6 +134,15 @@ agent_patience = _together(
     ),
     click.option("--stop-grace", metavar="DURATION", type=duration, help="Time left after Ctrl+C."),
 )
+run_limits = _together(
+    click.option(
+        "--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say."
+    ),
+    click.option(
+        "--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars."
+    ),
+    click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all."),
+)
 agent_output = click.option(
     "--stream-agent-output/--no-stream-agent-output",
     default=None,

@@ -10,16 +10,16 @@ from ralph.cli.params import (
     agent_patience,
     completed_by,
     current_directory,
-    dollars,
-    duration,
     in_project,
     json_lines,
     looks,
     positive,
+    run_limits,
     run_sandbox,
     sandbox_wish,
     whole_number,
 )
+from ralph.core.review import DEFAULT_CAP
 
 _EPILOG = """\b
 Examples:
@@ -64,7 +64,7 @@ a broken list), 3 a person is needed, 4 stalled, 5 the agent keeps failing,
     "--review-cap",
     metavar="N",
     type=positive(whole_number),
-    default="5",
+    default=str(DEFAULT_CAP),
     show_default=True,
     help="Most reviews of a story; then it is approved, and you are told.",
 )
@@ -75,9 +75,7 @@ a broken list), 3 a person is needed, 4 stalled, 5 the agent keeps failing,
     help="Another agent for reviews.",
 )
 @click.option("--review-model", metavar="NAME", help="Another model for reviews.")
-@click.option("--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say.")
-@click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
-@click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")
+@run_limits
 @agent_patience
 @run_sandbox
 @agent_output

@@ -10,11 +10,10 @@ from ralph.cli.params import (
     agent_patience,
     completed_by,
     current_directory,
-    dollars,
-    duration,
     in_directory,
     json_lines,
     looks,
+    run_limits,
     run_sandbox,
     sandbox_wish,
     which_agent,
@@ -48,9 +47,7 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 @agent_output
 @click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
 @which_agent
-@click.option("--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say.")
-@click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
-@click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")
+@run_limits
 @agent_patience
 @run_sandbox
 @click.option(

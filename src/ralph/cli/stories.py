@@ -12,10 +12,16 @@ from ralph.adapters.story_runs import worked_since
 from ralph.adapters.uncommitted import is_repository
 from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
 from ralph.cli.sandboxing import DIRECT
-from ralph.cli.wiring import patience_of
+from ralph.cli.wiring import wary_patience
 from ralph.core.backlog import cycle
 from ralph.core.case import Case
-from ralph.core.review import NotAListError, has_shape, inconsistent, snapshot
+from ralph.core.review import (
+    DEFAULT_CAP,
+    NotAListError,
+    has_shape,
+    inconsistent,
+    snapshot,
+)
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import NEW
 from ralph.core.story_prompt import Terms
@@ -24,7 +30,7 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
 from ralph.profiles.reviewed import Compose
-from ralph.profiles.shared import Patience, allowance
+from ralph.profiles.shared import allowance
 from ralph.settings.load import Loaded, load
 
 _FLAGS = {
@@ -37,7 +43,6 @@ _FLAGS = {
     "--network": "network",
 }
 _ITERATIONS = 15  # R §3, unless someone says otherwise
-_STALL_AFTER = 3
 _INIT = "Make it: ralph prd init"
 _CHECK = "Mend it, then look: ralph prd check"
 
@@ -47,7 +52,7 @@ class StoryWork:
     """Which stories a run is for, and how they are reviewed."""
 
     folder: str  # the ralph folder
-    cap: int = 5
+    cap: int = DEFAULT_CAP
     skip_review: bool = False
     review_agent: str | None = None  # a command, where another agent reviews
     review_model: str | None = None
@@ -77,7 +82,7 @@ def plan_stories(invocation: Invocation) -> Plan:
         raise ConfigError("--skip-review leaves nothing to review", "Leave out --review-agent.")
     refuse_unusable(invocation.workspace, work)
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
-    return _planned(invocation, _defaults(loaded), work)
+    return _planned(invocation, story_defaults(loaded), work)
 
 
 def plan_again(
@@ -90,7 +95,7 @@ def plan_again(
     if later:
         message = f"run {run} cannot go on: {later} has worked on the stories since"
         raise ConfigError(message, "Start a new one: ralph prd run")
-    return _planned(invocation, _defaults(loaded), StoryWork(**kept), heals=True)
+    return _planned(invocation, story_defaults(loaded), StoryWork(**kept), heals=True)
 
 
 def ralph_folder(workspace: str, given: str | None) -> str:
@@ -144,7 +149,7 @@ def _refuse_contradictions(backlog: StoryBacklog, where: str) -> None:
         raise ConfigError(f"{where}: {words}", remedy)
 
 
-def _defaults(loaded: Loaded) -> Loaded:
+def story_defaults(loaded: Loaded) -> Loaded:
     """R: fifteen iterations, in a sandbox, unless someone says otherwise (ADR 26)."""
     changes: dict[str, Any] = {}
     if loaded.settings.sandbox is None:
@@ -181,14 +186,6 @@ def _reviewer(invocation: Invocation, loaded: Loaded, plan: Plan, work: StoryWor
     settings = msgspec.structs.replace(loaded.settings, agent=agent)
     other = msgspec.structs.replace(loaded, settings=settings)
     return replace(planned(invocation, other, plan.backlog, _CHECK, heals=True), stories=work)
-
-
-def story_patience(loaded: Loaded) -> Patience:
-    """How long a run over stories bears with an agent."""
-    patience = patience_of(loaded.settings)
-    if loaded.origins.get("stallAfter") is not None:
-        return patience
-    return replace(patience, stall_after=_STALL_AFTER)
 
 
 def terms_of(plan: Plan) -> Terms:
@@ -230,6 +227,6 @@ def show_next(invocation: Invocation, plan: Plan) -> int:
         raise ConfigError("no story can be started", "Look at them: ralph prd check")
     state = replace(NEW, iteration=1, assignment=assignment)
     case = replace(opening, boundary=Boundary.WATCHING, state=state)
-    allowed = allowance(plan.limits, story_patience(plan.loaded))(case)
+    allowed = allowance(plan.limits, wary_patience(plan.loaded))(case)
     by = plan.reviewer if plan.reviewer and assignment.mode is Mode.REVIEW else plan
     return show_order(invocation, by, Compose(terms)(case), allowed)

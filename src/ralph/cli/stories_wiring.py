@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ralph.adapters.git_ignore import ignore_here, is_ignored
 from ralph.adapters.process import Starter
-from ralph.adapters.story_desk import Desk
+from ralph.adapters.story_desk import StoryDesk
 from ralph.adapters.story_file import PRD, PROMPT, StoryBacklog
 from ralph.adapters.story_gates import (
     CleanGate,
@@ -21,8 +21,8 @@ from ralph.adapters.story_store import StoryStore
 from ralph.adapters.uncommitted import Corrections, HostCommit, is_repository, uncommitted
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Plan
-from ralph.cli.stories import estimate, story_patience, terms_of
-from ralph.cli.wiring import AgentReaders, HarnessWiring, SignalSource
+from ralph.cli.stories import estimate, terms_of
+from ralph.cli.wiring import AgentReaders, HarnessWiring, SignalSource, wary_patience
 from ralph.core.state import NEW, RunState
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.uncommitted import MARKER
@@ -49,7 +49,7 @@ class StoriesWiring(HarnessWiring):
             plan.backlog.file, StoryStore(os.path.join(run_dir, STORE)), self._terms
         )
         self._marker = StoryMarker(plan.workspace, self._marked())
-        self._desk = Desk(
+        self._desk = StoryDesk(
             self._lists,
             self._marker,
             Corrections(plan.workspace, plan.environ),
@@ -124,7 +124,7 @@ class StoriesWiring(HarnessWiring):
         from ralph.adapters.git import TreeDigest
 
         world = super().world(attention)
-        if story_patience(self._plan.loaded).stall_after:
+        if wary_patience(self._plan.loaded).stall_after:
             world = replace(world, progress=TreeDigest(self._plan.workspace, self._plan.environ))
         return replace(world, keep=lambda: self._lists.store.keep(self._lists.file))
 
@@ -146,7 +146,7 @@ class StoriesWiring(HarnessWiring):
         return reviewed(
             self._desk,
             plan.limits,
-            story_patience(plan.loaded),
+            wary_patience(plan.loaded),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
             # may run what it wrote, so the law looks at the list when they are through.
             (clean, *self._gates(attention, start), *law),

@@ -9,11 +9,10 @@ from ralph.cli.params import (
     agent_output,
     agent_patience,
     current_directory,
-    dollars,
-    duration,
     in_directory,
     json_lines,
     looks,
+    run_limits,
     run_sandbox,
     sandbox_wish,
     which_agent,
@@ -46,9 +45,7 @@ tree, a circle, an unknown task), 3 a task is blocked or asks something,
     "-m", "--max-iterations", metavar="N", type=whole_number, help="Most iterations of a task."
 )
 @click.option("--max-tasks", metavar="N", type=whole_number, help="Most tasks of the run.")
-@click.option("--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say.")
-@click.option("--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars.")
-@click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all.")
+@run_limits
 @click.option(
     "--on-failure",
     type=click.Choice(["continue", "stop", "retry"]),

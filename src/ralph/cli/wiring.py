@@ -32,6 +32,7 @@ from ralph.core.world import Signals
 from ralph.ports import Agent, Gate, Policy
 from ralph.profiles.harness import Wording, harness
 from ralph.profiles.shared import Patience
+from ralph.settings.load import Loaded
 from ralph.settings.schema import Settings
 from ralph.ui import Reader
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ralph.adapters.sandbox.layers import Layers
 
 SignalSource = Callable[[], Signals]
+_STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
 @value
@@ -277,6 +279,14 @@ def patience_of(settings: Settings) -> Patience:
         settings.fail_after,
         settings.stall_after,
     )
+
+
+def wary_patience(loaded: Loaded) -> Patience:
+    """The same for runs over tasks and stories, where somebody stalls who changes nothing."""
+    patience = patience_of(loaded.settings)
+    if loaded.origins.get("stallAfter") is not None:
+        return patience
+    return replace(patience, stall_after=_STALL_AFTER)
 
 
 def wording_of(settings: Settings) -> Wording:

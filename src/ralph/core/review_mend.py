@@ -10,6 +10,7 @@ from ralph.core.review import (
     BORN,
     CHANGES_REQUESTED,
     DECIDED,
+    DEFAULT_CAP,
     IMPLEMENT,
     NEEDS_REVIEW,
     REVIEW,
@@ -37,7 +38,7 @@ class Law:
     """What a turn is judged by."""
 
     mode: str
-    cap: int = 5
+    cap: int = DEFAULT_CAP
     skip_review: bool = False
     failed: bool = False  # the turn crashed or was cut off: it is not believed (ADR 4)
 

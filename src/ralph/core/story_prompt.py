@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from ralph.core.review import DEFAULT_CAP
 from ralph.core.task import Assignment
 from ralph.core.value import value
 
@@ -14,7 +15,7 @@ class Terms:
     """What is the same for every turn of a run."""
 
     max_iterations: int
-    review_cap: int = 5
+    review_cap: int = DEFAULT_CAP
     skip_review: bool = False
     host_commits: bool = False  # the agent works where it cannot
 
