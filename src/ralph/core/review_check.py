@@ -46,8 +46,8 @@ def remarks(listing: object, marked: Marked = Marked({})) -> list[Remark]:
 def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
     """What is wrong with `dependsOn`, and with a list of nothing."""
     if not tasks:
-        words = "There are no stories: an empty list is never complete. Write some, or /ralph:ralph-plan."
-        yield Remark("empty", "", words)
+        words = "There are no stories: an empty list is never complete."
+        yield Remark("empty", "", f"{words} Write some, or /ralph:ralph-plan.")
     known = {task.id for task in tasks}
     for task in tasks:
         for other in (name for name in task.blocked_by if name not in known):
