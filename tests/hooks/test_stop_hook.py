@@ -269,6 +269,8 @@ def test_uncommitted_changes_hold_and_ralphs_own_files_do_not(repo: Path) -> Non
     (repo / "README.md").write_text("changed")
     said = reason(repo)
     assert "uncommitted changes: README.md, new file." in said
+    (repo / ".ralph-active").write_text(json.dumps(marker(hostCommits=True)))
+    assert reason(repo) == "", "where the agent cannot commit, nobody asks it to"
     for step in ("1. Add to ralph/progress.txt", "2. Consider", "CLAUDE.md", "3. Commit ALL"):
         assert step in said
 

@@ -53,11 +53,12 @@ def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
         return ""
     from ralph.hooks.uncommitted import Status
 
-    status = Status(project, environ)  # git works while we do
+    host_commits = marker.get("hostCommits") is True  # where the agent cannot
+    status = None if host_commits else Status(project, environ)  # git works while we do
     try:
         folder, problems = _judged(project, marker)
     finally:
-        paths = status.paths()
+        paths = status.paths() if status is not None else []
     session = event.get("session_id")
     key = session if isinstance(session, str) and session else f"in {project}"
     again = event.get("stop_hook_active") is True
