@@ -215,6 +215,40 @@ def test_a_new_run_judges_what_a_killed_one_has_left(project: StoryProject) -> N
     assert_clear(ralph("resume", runs(project)[0]), 2, "has worked on the stories since")
 
 
+def test_a_story_that_a_killed_turn_took_away_is_put_back(project: StoryProject) -> None:
+    project.stories(story(1, **APPROVED), story(2), story(3))
+    take = FORGE.replace("s.update(", "listing['userStories'].pop(); s.update(", 1)
+    assert project.run(take + KILL).code == -signal.SIGKILL
+    assert project.run().code == 0
+    assert project.fates() == [(True, "approved", 1)] * 3
+
+
+def test_what_a_person_puts_back_to_be_done_again_stays_so(project: StoryProject) -> None:
+    """A killed turn gained nothing here, and nobody's plan is rewritten."""
+    project.stories(story(1, **APPROVED), story(2))
+    assert project.run("if n == 1:" + KILL).code == -signal.SIGKILL
+    listing = json.loads((project.path / "ralph" / "tasks.json").read_text())
+    listing["userStories"][0].update(passes=False, reviewStatus=None)
+    project.write({"tasks.json": json.dumps(listing)})
+    done = project.run()
+    assert (done.code, project.fates()) == (0, [(True, "approved", 2), (True, "approved", 1)])
+
+
+def test_a_killed_turn_is_not_judged_by_another_list(project: StoryProject) -> None:
+    """Another branch, or a new plan, may have stories of the same ids."""
+    project.stories(story(1))
+    assert project.run(FORGE + KILL).code == -signal.SIGKILL
+    (project.path / ".ralph-active").unlink()
+    assert "was killed before its last turn was judged" in ralph("prd", "check").err
+    mine = (project.path / "ralph" / "tasks.json").read_text()
+    project.stories(story(1, title="Quite another", **APPROVED), branchName="ralph/other")
+    done = project.run()
+    assert_clear(done, 2, "tasks.json is another list by now", "ralph resume", "rm -r ")
+    assert project.story(1)["title"] == "Quite another"
+    project.write({"tasks.json": mine})
+    assert (project.run().code, project.fates()) == (0, [(True, "approved", 1)])
+
+
 def runs(project: StoryProject) -> list[str]:
     folders = Path(os.environ["RALPH_STATE_DIR"]).glob("project-*/runs/*")
     return sorted(path.name for path in folders)

@@ -20,7 +20,7 @@ from ralph.core.review import (
     snapshot,
     stories_of,
 )
-from ralph.core.review_mend import undone
+from ralph.core.review_mend import undone, unproven
 from ralph.core.review_stats import AUTO_APPROVED, Review
 from ralph.core.state import RunState
 from ralph.core.task import Mode
@@ -49,14 +49,18 @@ class StoryDesk:
     def announce(self, state: RunState) -> str:
         """Tell the hooks what this turn is; what a turn that was cut off had decided is no more."""
         before = self._before(state)
-        said = self.undo(before, state.iteration) if state.cut_off else ""
+        wanted = undone(before, self._now()) if state.cut_off else None
+        said = self._set(wanted, state.iteration) if wanted is not None else ""
         assert state.assignment is not None
         self.marker.write(state.assignment.mode.value, snapshot(before), self.now())
         return said
 
-    def undo(self, before: Listing, iteration: int = 0) -> str:
-        """Nothing of what was decided since counts; what was done, in words."""
-        wanted = undone(before, self._now())
+    def take_over(self, before: Listing) -> str:
+        """Nothing counts that a turn of another run gained since; what was done, in words."""
+        now = self.lists.after()
+        return "" if now is None else self._set(unproven(before, now), 0)
+
+    def _set(self, wanted: Listing, iteration: int) -> str:
         if not self._differs(wanted):
             return ""
         said = self._put(wanted, iteration)

@@ -144,8 +144,7 @@ class _Archiving:
     def _refuse_unjudged(self) -> None:
         """What a killed run's last turn wrote about its stories may not be so."""
         state = project_dir(state_root(self._environ), self._folder.project)
-        left = unjudged(state, self._folder.path)
-        if left is not None:
+        for left in unjudged(state, self._folder.path):
             message = f"run {left.run} was killed before its last turn was judged"
             raise ConfigError(message, "Go on with it: ralph resume\nOr begin anew: ralph prd run")
 

@@ -14,6 +14,7 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import live_owner
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, tasks_of
+from ralph.adapters.story_runs import unjudged
 from ralph.adapters.uncommitted import uncommitted
 from ralph.cli.given import shown
 from ralph.cli.params import in_project, positive, whole_number
@@ -24,7 +25,7 @@ from ralph.core.review_check import Remark, about_order, remarks, tally
 from ralph.core.review_marker import Marked
 from ralph.core.review_text import LARGEST
 from ralph.core.uncommitted import MARKER
-from ralph.errors import RalphError
+from ralph.errors import RalphError, StateError
 from ralph.ui.channel import Channel
 
 _MOST_NAMED = 5
@@ -63,6 +64,8 @@ def check(
     """Say what is wrong with the stories as they stand; change nothing."""
     folder = found_folder(ralph_dir)
     marker = _marker(folder)
+    if marker is None:
+        _warn_of_unjudged(folder)
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
@@ -164,6 +167,17 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
         what = "if it was killed, go on with it: ralph resume, or begin anew: ralph prd run"
         _warn(f"{MARKER} is there, but no run is on: {what}")
     return marker
+
+
+def _warn_of_unjudged(folder: Folder) -> None:
+    """What a killed run's last turn wrote about its stories may not be so."""
+    state = project_dir(state_root(os.environ), folder.project)
+    try:
+        for left in unjudged(state, folder.path):
+            what = "go on with it: ralph resume, or begin anew: ralph prd run"
+            _warn(f"run {left.run} was killed before its last turn was judged: {what}")
+    except StateError as error:
+        _warn(f"{error.message}. {error.remedy}")
 
 
 def _is_of_others(marker: Mapping[str, Any], folder: Folder) -> bool:

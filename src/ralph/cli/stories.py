@@ -1,14 +1,16 @@
 """A run over stories: planned from flags, and kept for `ralph resume` (R)."""
 
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
-from ralph.adapters.story_runs import worked_since
+from ralph.adapters.story_runs import unjudged, worked_since
 from ralph.adapters.uncommitted import is_repository
 from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
 from ralph.cli.sandboxing import DIRECT
@@ -22,6 +24,7 @@ from ralph.core.review import (
     inconsistent,
     snapshot,
 )
+from ralph.core.review_mend import same_list
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import NEW
 from ralph.core.story_prompt import Terms
@@ -81,6 +84,7 @@ def plan_stories(invocation: Invocation) -> Plan:
     if work.skip_review and (work.review_agent or work.review_model):
         raise ConfigError("--skip-review leaves nothing to review", "Leave out --review-agent.")
     refuse_unusable(invocation.workspace, work)
+    _refuse_another_list(invocation, work)
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
     return _planned(invocation, story_defaults(loaded), work)
 
@@ -134,6 +138,20 @@ def refuse_unusable(workspace: str, work: StoryWork) -> None:
     if circle:
         way = " → ".join((*circle, circle[0]))
         raise ConfigError(f"{where}: these stories wait for each other: {way}", _CHECK)
+
+
+def _refuse_another_list(invocation: Invocation, work: StoryWork) -> None:
+    """What a killed run's last turn did cannot be judged by a list that is another one by now."""
+    state = project_dir(state_root(invocation.environ), invocation.workspace)
+    listing = backlog_of(invocation.workspace, work.folder).file.listing()
+    for left in unjudged(state, work.folder):
+        if not has_shape(listing) or not same_list(left.before, listing):
+            message = f"run {left.run} was killed before its last turn was judged, and tasks.json"
+            raise ConfigError(
+                f"{message} is another list by now",
+                "Go back to its list, then: ralph resume\n"
+                f"Or forget it: rm -r {shlex.quote(left.directory)}",
+            )
 
 
 def _refuse_contradictions(backlog: StoryBacklog, where: str) -> None:

@@ -94,13 +94,13 @@ class StoriesWiring(HarnessWiring):
 
     def _take_over(self) -> list[str]:
         """A turn that nobody has judged has decided nothing."""
-        plan, mine = self._plan, os.path.basename(self._run_dir)
-        left = unjudged(plan.project, self._backlog.folder, mine)
-        if left is None:
-            return []
-        done = self._desk.undo(left.store.listing(left.checkpoint))
-        words = f"Run {left.run} was killed before its last turn was judged"
-        return [f"{words}: what that decided is undone. {done}" if done else f"{words}."]
+        mine, notes = os.path.basename(self._run_dir), []
+        for left in unjudged(self._plan.project, self._backlog.folder, mine):
+            done = self._desk.take_over(left.before)
+            left.forget()
+            words = f"Run {left.run} was killed before its last turn was judged"
+            notes.append(f"{words}: what that decided is undone. {done}" if done else f"{words}.")
+        return notes
 
     def notes(self) -> list[str]:
         """Where turns run, and by whom their work is reviewed."""
