@@ -271,6 +271,8 @@ def test_uncommitted_changes_hold_and_ralphs_own_files_do_not(repo: Path) -> Non
     assert "uncommitted changes: README.md, new file." in said
     (repo / ".ralph-active").write_text(json.dumps(marker(hostCommits=True)))
     assert reason(repo) == "", "where the agent cannot commit, nobody asks it to"
+    (repo / ".ralph-active").write_text(json.dumps(marker(leftAlone=["new file"])))
+    assert "uncommitted changes: README.md." in reason(repo), "what a person left is the person's"
     for step in ("1. Add to ralph/progress.txt", "2. Consider", "CLAUDE.md", "3. Commit ALL"):
         assert step in said
 

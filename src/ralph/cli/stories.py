@@ -11,7 +11,7 @@ import msgspec
 from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
 from ralph.adapters.story_runs import unjudged, worked_since
-from ralph.adapters.uncommitted import is_repository
+from ralph.adapters.uncommitted import is_repository, uncommitted
 from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
 from ralph.cli.sandboxing import DIRECT
 from ralph.cli.wiring import wary_patience
@@ -59,6 +59,7 @@ class StoryWork:
     skip_review: bool = False
     review_agent: str | None = None  # a command, where another agent reviews
     review_model: str | None = None
+    left_alone: tuple[str, ...] = ()  # what a person had not committed before the run
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash; the rest is in the settings."""
@@ -68,6 +69,7 @@ class StoryWork:
             "skip_review": self.skip_review,
             "review_agent": self.review_agent,
             "review_model": self.review_model,
+            "left_alone": self.left_alone,
         }
 
 
@@ -80,6 +82,7 @@ def plan_stories(invocation: Invocation) -> Plan:
         flags["skip_review"],
         flags["review_agent"],
         flags["review_model"],
+        _left_alone(invocation),
     )
     if work.skip_review and (work.review_agent or work.review_model):
         raise ConfigError("--skip-review leaves nothing to review", "Leave out --review-agent.")
@@ -87,6 +90,14 @@ def plan_stories(invocation: Invocation) -> Plan:
     _refuse_another_list(invocation, work)
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
     return _planned(invocation, story_defaults(loaded), work)
+
+
+def _left_alone(invocation: Invocation) -> tuple[str, ...]:
+    """What a person has not committed is the person's: but for the stories, which a run is for."""
+    folder = ralph_folder(invocation.workspace, invocation.flags["ralph_dir"])
+    shown = os.path.join(backlog_of(invocation.workspace, folder).shown, "")
+    paths = uncommitted(invocation.workspace, invocation.environ) or ()
+    return tuple(path for path in paths if f"/{shown}" not in f"/{path}/")
 
 
 def plan_again(
@@ -99,7 +110,8 @@ def plan_again(
     if later:
         message = f"run {run} cannot go on: {later} has worked on the stories since"
         raise ConfigError(message, "Start a new one: ralph prd run")
-    return _planned(invocation, story_defaults(loaded), StoryWork(**kept), heals=True)
+    work = StoryWork(**{**kept, "left_alone": tuple(kept["left_alone"])})
+    return _planned(invocation, story_defaults(loaded), work, heals=True)
 
 
 def ralph_folder(workspace: str, given: str | None) -> str:

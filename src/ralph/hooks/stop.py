@@ -58,7 +58,9 @@ def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
     try:
         folder, problems = _judged(project, marker)
     finally:
+        alone = marker.get("leftAlone")  # what a person had not committed before
         paths = status.paths() if status is not None else []
+        paths = [path for path in paths if not isinstance(alone, list) or path not in alone]
     session = event.get("session_id")
     key = session if isinstance(session, str) and session else f"in {project}"
     again = event.get("stop_hook_active") is True
