@@ -186,3 +186,9 @@ def test_the_order_of_stories() -> None:
     assert "A → B → A" in found.text
     done = [Task("A", "a", blocked_by=("B",), passes=True), Task("B", "b", blocked_by=("A",))]
     assert list(about_order(done)) == []
+
+
+def test_a_review_is_read_as_it_was_written() -> None:
+    """What the run writes into its journal is what stats read there."""
+    review = Review("US-001", "changes_requested", 2, 'say "ä"\nlouder', "ralph/x")
+    assert review_of(review.detail()) == review
