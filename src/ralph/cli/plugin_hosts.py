@@ -134,6 +134,6 @@ HOSTS = {
         second=1000,
         comments=True,
         note="Gemini runs a project's hooks in folders that it trusts: start gemini here and say "
-        "so, or give it --skip-trust.",
+        "so, or set GEMINI_CLI_TRUST_WORKSPACE=true; --skip-trust comes too late for hooks.",
     ),
 }

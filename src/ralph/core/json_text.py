@@ -66,7 +66,7 @@ class JsonText:
             raise _at(clear, _after_blanks(clear, end), "Extra data")
         if not isinstance(content, dict):
             raise JsonTextError("it holds no JSON object")
-        found = _INDENT.search(clear)
+        found = _INDENT.match(clear, _after_blanks(clear, 0))  # deeper ones may be ours
         newline = "\r\n" if "\r\n" in clear else "\n"
         return cls(raw, clear, found[1] if found else "  ", newline)
 
