@@ -274,3 +274,12 @@ def test_wrong_flags(project: StoryProject, flags: tuple[str, ...], said: str) -
     done = project.run("", *flags)
     assert (done.code, project.modes()) == (2, "")
     assert said in done.err
+
+
+def test_the_log_of_a_run_tells_of_its_reviews(project: StoryProject) -> None:
+    project.stories(story(1))
+    assert project.run("", rejections=1).code == 0
+    done = ralph("logs")
+    assert "Iteration 2/15 starting: review US-001 (Story 1)" in done.out
+    assert "US-001 changes requested (review 1): mend line 3" in done.out
+    assert "{" not in done.out

@@ -126,7 +126,7 @@ def refuse_unusable(workspace: str, work: StoryWork) -> None:
     if found.problem is not None:
         raise ConfigError(found.problem, _CHECK)
     if not found.tasks:
-        plan = "Write some, or in Claude Code: /ralph-plan"
+        plan = "Write some, or in Claude Code: /ralph:ralph-plan"
         raise ConfigError(f"{where}: there are no stories in it", plan)
     if not work.skip_review:
         _refuse_contradictions(backlog, where)
