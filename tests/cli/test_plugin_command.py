@@ -11,6 +11,7 @@ from prd_support import contents
 from run_support import Here, assert_clear, ralph
 
 from ralph.adapters import host_files
+from ralph.adapters.files import write_atomically
 from ralph.cli.plugin_hosts import HOSTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,9 +173,8 @@ def test_what_cannot_be_written_to_its_end_is_put_back(
         written.append(path)
         if len(written) == fails:
             raise OSError(28, "No space left on device", path)
-        really(path, text)
+        write_atomically(path, text)
 
-    really = host_files.write_atomically
     monkeypatch.setattr(host_files, "write_atomically", write_some)
     assert_clear(here("plugin", "install"), 2, "No space left on device")
     assert contents(workspace) == before

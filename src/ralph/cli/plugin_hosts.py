@@ -108,7 +108,8 @@ HOSTS = {
         commands=".claude/commands",
         template=_CLAUDE,
         note="Claude Code ends a turn after 8 held stops in a row without a tool call; a longer "
-        "loop needs CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in the environment of claude.",
+        'loop needs CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its environment, or in "env" of its '
+        "settings.",
     ),
     "codex": Host(
         agent="codex",
