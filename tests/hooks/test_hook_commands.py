@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hook_support import RALPH, begin, event, listing, run, story
 
-from ralph.cli import agent_hooks
+from ralph.cli.hook_commands import quickly
 from ralph.cli.main import run_command_line
 from ralph.hooks import HOOKS, module_of
 from ralph.hooks.host import Malformed, event_of, parsed
@@ -34,7 +34,7 @@ def by_ralph(name: str) -> tuple[str, ...]:
 
 def by_run(name: str) -> tuple[str, ...]:
     """As a run gives it to its agent: without the site's packages."""
-    return tuple(shlex.split(agent_hooks._quickly(name)))
+    return tuple(shlex.split(quickly(name)))
 
 
 PROGRAMS = pytest.mark.parametrize("program", [by_ralph, by_run])

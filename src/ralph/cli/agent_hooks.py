@@ -1,19 +1,15 @@
 """The hooks that a run brings along for its agent; only claude takes any on its command line."""
 
 import json
-import os
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
-import ralph
-from ralph.hooks import module_of
+from ralph.cli.hook_commands import SOURCE, quickly, with_packages
 
 if TYPE_CHECKING:
     from ralph.cli.planning import Plan
 
 _SETTINGS = "--settings"
-_SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(ralph.__file__)))
 _EVENTS = {
     "pre-tool": "PreToolUse",
     "stop": "Stop",
@@ -50,17 +46,16 @@ def hook_environment(plan: "Plan") -> dict[str, str]:
 
 def hook_places() -> list[str]:
     """What must be visible for hooks to run."""
-    return [_SOURCE, sys.prefix, sys.base_prefix]
+    return [SOURCE, sys.prefix, sys.base_prefix]
 
 
 def _hooks(plan: "Plan") -> dict[str, str]:
     """By name, the command of each."""
     if not can_hook(plan):
         return {}
-    # Isolated: what stands in the project must not be taken for Ralph.
-    guard = {"pre-tool": f"{_python()} -I -m ralph hook pre-tool"} if _is_guarded(plan) else {}
+    guard = {"pre-tool": with_packages("pre-tool")} if _is_guarded(plan) else {}
     stories = _OF_STORIES if plan.stories is not None else ()
-    return guard | {name: _quickly(name) for name in stories}
+    return guard | {name: quickly(name) for name in stories}
 
 
 def _is_guarded(plan: "Plan") -> bool:
@@ -70,13 +65,3 @@ def _is_guarded(plan: "Plan") -> bool:
 def _entry(name: str, command: str) -> list[dict[str, object]]:
     entry: dict[str, object] = {"hooks": [{"type": "command", "command": command}]}
     return [{"matcher": _MATCHERS[name], **entry} if name in _MATCHERS else entry]
-
-
-def _quickly(name: str) -> str:
-    """A hook without the site's packages: it starts in half the time."""
-    words = f"import sys; sys.path.insert(0, {_SOURCE!r}); from {module_of(name)} import main"
-    return f"{_python()} -I -S -c {shlex.quote(f'{words}; sys.exit(main())')}"
-
-
-def _python() -> str:
-    return shlex.quote(sys.executable)

@@ -30,6 +30,7 @@ from ralph.adapters.machine.agents import (
 )
 from ralph.adapters.machine.claude import CLAUDE
 from ralph.adapters.machine.git import GIT, git_hooks
+from ralph.adapters.machine.host_hooks import HOST_HOOKS
 from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.machine.terminal import Screen, terminal_checks
@@ -154,7 +155,7 @@ def _sandbox(visit: _Visit) -> Iterable[Check | None]:
 
 
 def _hooks(visit: _Visit) -> Iterable[Check | None]:
-    return (check(visit.machine) for check in (*CLAUDE, git_hooks))
+    return (check(visit.machine) for check in (*CLAUDE, *HOST_HOOKS, git_hooks))
 
 
 def _terminal(visit: _Visit) -> Iterable[Check | None]:

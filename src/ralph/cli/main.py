@@ -29,6 +29,7 @@ _COMMANDS = {
     "resume": ("ralph.cli.steer", "Go on with a run that is paused, was stopped or was killed."),
     "guard": ("ralph.cli.guard", "Judge a shell command as the guard does."),
     "hook": ("ralph.cli.hook", "Answer an agent's host: what its hooks call."),
+    "plugin": ("ralph.cli.plugin", "Put Ralph's hooks into claude, codex or gemini, or out."),
     "sandbox": ("ralph.cli.sandbox", "Run a command so that what it changes can be undone."),
     "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
     "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
@@ -40,7 +41,7 @@ _SECTIONS = {  # of the help; what is named in none of them stands first
     "Supervise": ("supervise", "job", "bus"),
     "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
     "Safety": ("sandbox", "guard", "hook"),
-    "Set up and understand": ("init", "doctor", "explain", "demo", "completion"),
+    "Set up and understand": ("init", "plugin", "doctor", "explain", "demo", "completion"),
 }
 _EPILOG = """\b
 Examples:

@@ -14,7 +14,7 @@ _LARGEST = 4_000_000
 
 
 @value
-class _File:
+class JsonFile:
     """A JSON file; `trouble` says why there is nothing to be read in it."""
 
     content: Mapping[str, object]
@@ -26,7 +26,7 @@ def plugin(machine: Machine) -> Check:
     home = _claude_home(machine.environ)
     if home is None:
         return ok("plugin", "not known: there is no HOME")
-    settings = [os.path.join(home, "settings.json"), *_workspace_files(machine)]
+    settings = claude_settings(machine)
     wanted = [(name, on) for path in settings for name, on in _ralphs(path, "enabledPlugins")]
     installed = _ralphs(os.path.join(home, "plugins", "installed_plugins.json"), "plugins")
     if wanted:
@@ -39,7 +39,7 @@ def plugin(machine: Machine) -> Check:
 
 def claude_hooks(machine: Machine) -> Check:
     """The hooks that the workspace gives to Claude Code: they run in every turn of it."""
-    files = {path: _read(os.path.join(machine.workspace, path)) for path in _HERE}
+    files = {path: read_json(os.path.join(machine.workspace, path)) for path in _HERE}
     for path, file in files.items():
         if file.trouble:
             return warning("claude hooks", f"{path} {file.trouble}", f"Mend it: $EDITOR {path}")
@@ -61,12 +61,15 @@ def _claude_home(environ: Mapping[str, str]) -> str | None:
     return chosen or (os.path.join(home, ".claude") if home else None)
 
 
-def _workspace_files(machine: Machine) -> list[str]:
-    return [os.path.join(machine.workspace, path) for path in _HERE]
+def claude_settings(machine: Machine) -> list[str]:
+    """Every settings file that Claude Code reads here; a later one has the last word."""
+    home = _claude_home(machine.environ)
+    users = [os.path.join(home, "settings.json")] if home else []
+    return users + [os.path.join(machine.workspace, path) for path in _HERE]
 
 
 def _ralphs(path: str, key: str) -> list[tuple[str, object]]:
-    table = _read(path).content.get(key)
+    table = read_json(path).content.get(key)
     entries = table.items() if isinstance(table, dict) else ()
     return [(name, entry) for name, entry in entries if name.startswith(_MARK)]
 
@@ -87,18 +90,18 @@ def _commands(groups: object) -> int:
     return sum(len(commands) for commands in inner if isinstance(commands, list))
 
 
-def _read(path: str) -> _File:
+def read_json(path: str) -> JsonFile:
     """An object from a JSON file; a file that is not there is empty."""
     try:
         if not os.path.isfile(path):  # opening a pipe would wait for ever
-            return _File({}, "is no file" if os.path.exists(path) else "")
+            return JsonFile({}, "is no file" if os.path.exists(path) else "")
         with open(path, encoding="utf-8-sig") as file:
             content = json.loads(file.read(_LARGEST))
     except OSError as error:
-        return _File({}, f"cannot be read: {error.strerror}")
+        return JsonFile({}, f"cannot be read: {error.strerror}")
     except (ValueError, RecursionError):
-        return _File({}, "is not JSON")
-    return _File(content) if isinstance(content, dict) else _File({}, "holds no JSON object")
+        return JsonFile({}, "is not JSON")
+    return JsonFile(content) if isinstance(content, dict) else JsonFile({}, "holds no JSON object")
 
 
 CLAUDE = (plugin, claude_hooks, claude_session)

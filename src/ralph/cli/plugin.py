@@ -1,0 +1,264 @@
+"""`ralph plugin`: puts Ralph's hooks into an agent's own settings, and takes them out again."""
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from ralph.adapters.host_files import carry_out
+from ralph.cli.hook_commands import SOURCE
+from ralph.cli.params import current_directory, in_directory
+from ralph.cli.plugin_files import (
+    Found,
+    Plan,
+    commands_there,
+    hooks_file,
+    look,
+    plan_install,
+    plan_uninstall,
+)
+from ralph.cli.plugin_hosts import HOSTS, Host
+from ralph.core.verdict import Reason
+from ralph.errors import ConfigError
+from ralph.hooks.installed import PLUGIN, plugin_is_on
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_MARKETPLACE = os.path.join(".claude-plugin", "marketplace.json")
+_in_json = click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  ralph plugin install                   hooks and /ralph-loop for claude, here
+  ralph plugin install --agent codex     the same hooks for codex
+  ralph plugin status                    what is installed where
+  ralph plugin uninstall                 take it all out again
+""",
+)
+@click.pass_context
+def plugin(context: click.Context) -> None:
+    """Put Ralph's hooks into Claude Code, Codex or Gemini, or take them out.
+
+    What your settings hold besides stays as it is, to the byte. The Claude Code plugin, which has
+    the same hooks for all projects, is installed by claude itself: --user says how.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(Reason.CONFIG.exit_code)
+
+
+def _where(function: _Function) -> _Function:
+    """The options that say into whose settings."""
+    agent = click.option(
+        "--agent",
+        type=click.Choice(list(HOSTS)),
+        default="claude",
+        show_default=True,
+        help="Whose hooks.",
+    )
+    project = click.option("--project", is_flag=True, help="In this project; the default.")
+    user = click.option("--user", is_flag=True, help="In all projects of yours.")
+    return project(user(agent(_in_json(in_directory(function)))))
+
+
+def _is_users(*, project: bool, user: bool) -> bool:
+    if project and user:
+        raise click.UsageError("--project and --user exclude each other.")
+    return user
+
+
+@plugin.command(
+    epilog="""\b
+Examples:
+  ralph plugin install                        .claude/settings.json, /ralph-loop
+  ralph plugin install --user                 how claude gets the plugin
+  ralph plugin install --agent codex          .codex/hooks.json
+  ralph plugin install --agent gemini --user  ~/.gemini/settings.json
+\b
+Exit codes: 0, or 2 when nothing was written.
+"""
+)
+@_where
+def install(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
+    """Put the hooks in, once; claude and gemini also get /ralph-loop and the like.
+
+    The commands name this very Ralph by its path. After it has moved, or a newer one is there:
+    install again.
+    """
+    host, users = HOSTS[agent], _is_users(project=project, user=user)
+    here, environ = current_directory(), os.environ
+    if agent == "claude" and users:
+        return _say_lines(_plugin_lines(), in_json=in_json)
+    path = hooks_file(host, here, environ, user=users)
+    _refuse_twice(host, path, hooks_file(host, here, environ, user=not users), users=users)
+    plan = plan_install(host, path, here, user=users)
+    carry_out(plan.changes)
+    done = _told(host, plan, here, users=users) | {"events": list(host.events.values())}
+    done["notes"] = _notes(host, here, environ)
+    return _say(done, "are in", in_json=in_json)
+
+
+@plugin.command(
+    epilog="""\b
+Examples:
+  ralph plugin uninstall
+  ralph plugin uninstall --agent codex --user
+\b
+Exit codes: 0, or 2 when nothing was written.
+"""
+)
+@_where
+def uninstall(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
+    """Take out what install has put in, and nothing else."""
+    host, users = HOSTS[agent], _is_users(project=project, user=user)
+    here = current_directory()
+    if agent == "claude" and users:
+        name = PLUGIN.partition("@")[2]
+        lines = [f"claude plugin uninstall {PLUGIN}", f"claude plugin marketplace remove {name}"]
+        return _say_lines(lines, in_json=in_json)
+    path = hooks_file(host, here, os.environ, user=users)
+    plan = plan_uninstall(host, path, here, user=users)
+    carry_out(plan.changes)
+    done = _told(host, plan, here, users=users) | {"events": [], "notes": []}
+    return _say(done, "are gone from" if plan.hooks.is_one else "were not in", in_json=in_json)
+
+
+@plugin.command(
+    epilog="""\b
+Examples:
+  ralph plugin status
+  ralph plugin status --json | jq .claude.project.state
+"""
+)
+@_in_json
+@in_directory
+def status(*, in_json: bool) -> None:
+    """Show where the hooks are, for each agent, here and in all projects."""
+    here = current_directory()
+    report = {name: _report(host, here, os.environ) for name, host in HOSTS.items()}
+    if in_json:
+        click.echo(json.dumps(report))
+        return
+    for name, parts in report.items():
+        for line in _status_lines(name, parts):
+            click.echo(line)
+
+
+# ------------------------------------------------------------------ what is decided
+
+
+def _plugin_lines() -> list[str]:
+    """What makes Claude Code install the plugin from where this Ralph lies."""
+    root = os.path.dirname(SOURCE)
+    if not os.path.isfile(os.path.join(root, _MARKETPLACE)):
+        raise ConfigError(
+            "this Ralph was installed without the plugin, which is its repository",
+            f"Take a clone of it: claude plugin marketplace add CLONE && "
+            f"claude plugin install {PLUGIN}\nOr have the hooks in one project: "
+            "ralph plugin install --project",
+        )
+    add = f"claude plugin marketplace add {shlex.quote(root)}"
+    return [add, f"claude plugin install {PLUGIN}"]
+
+
+def _refuse_twice(host: Host, path: str, other: str, *, users: bool) -> None:
+    """Hosts run what both files have: every stop would be counted twice."""
+    if os.path.realpath(path) == os.path.realpath(other) or not look(host, other).events:
+        return
+    flags = f"--agent {host.agent} {'--project' if users else '--user'}"
+    remedy = f"Take them out there first: ralph plugin uninstall {flags}"
+    if host.agent == "claude":  # --user is about the plugin there
+        remedy = f"Take them out there first: ralph plugin uninstall -C {_above(other)}"
+    raise ConfigError(f"the hooks are in {other} already, and would run twice", remedy)
+
+
+def _above(path: str) -> str:
+    return shlex.quote(os.path.dirname(os.path.dirname(path)))
+
+
+def _notes(host: Host, project: str, environ: Mapping[str, str]) -> list[str]:
+    notes = [host.note]
+    if host.agent == "claude" and plugin_is_on({**environ, "CLAUDE_PROJECT_DIR": project}):
+        notes.append(f"The plugin {PLUGIN} is on: these hooks leave the work to it.")
+    return notes
+
+
+def _told(host: Host, plan: Plan, project: str, *, users: bool) -> dict[str, Any]:
+    return {
+        "agent": host.agent,
+        "scope": "user" if users else "project",
+        "file": plan.hooks.path,
+        "changed": any(change.is_one for change in plan.changes),
+        "commands": [
+            os.path.relpath(change.path, project)
+            for change in plan.commands
+            if change.after is not None
+        ],
+        "kept": list(plan.kept),
+    }
+
+
+def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    user = host.user_file(environ)
+    parts: dict[str, Any] = {
+        "project": _found(look(host, os.path.join(project, host.file))),
+        "user": _found(look(host, user)) if user else None,
+        "commands": commands_there(host, project),
+    }
+    if host.agent == "claude":
+        parts["plugin"] = plugin_is_on({**environ, "CLAUDE_PROJECT_DIR": project})
+    return parts
+
+
+def _found(found: Found) -> dict[str, Any]:
+    told = {"file": found.path, "state": found.state, "events": list(found.events)}
+    return told | ({"trouble": found.trouble} if found.trouble else {})
+
+
+# ------------------------------------------------------------------ what is said
+
+
+def _say(done: dict[str, Any], where: str, *, in_json: bool) -> None:
+    if in_json:
+        click.echo(json.dumps(done))
+        return
+    already = "" if done["changed"] else ", as before"
+    click.echo(f"Ralph's hooks for {done['agent']} {where} {done['file']}{already}.")
+    if done["events"]:
+        click.echo(f"  events    {', '.join(done['events'])}")
+    if done["commands"]:
+        names = [os.path.basename(path).partition(".")[0] for path in done["commands"]]
+        click.echo(f"  commands  {', '.join(f'/{name}' for name in names)}")
+    for path in done["kept"]:
+        click.echo(f"  {path} is not Ralph's, and stays as it is.")
+    for note in done["notes"]:
+        click.echo(note)
+
+
+def _say_lines(lines: list[str], *, in_json: bool) -> None:
+    """Claude installs plugins itself; nothing is run here."""
+    if in_json:
+        told = {"agent": "claude", "scope": "user", "changed": False, "run": lines}
+        click.echo(json.dumps(told))
+        return
+    click.echo("Claude Code manages plugins itself. Type:")
+    for line in lines:
+        click.echo(f"  {line}")
+
+
+def _status_lines(agent: str, parts: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if "plugin" in parts:
+        lines.append(f"plugin: {PLUGIN} is {'on' if parts['plugin'] else 'not on'}")
+    for scope in ("project", "user"):
+        if found := parts[scope]:
+            why = found.get("trouble") or ", ".join(found["events"])
+            lines.append(f"{scope}: {found['state']}: {found['file']}" + (why and f" ({why})"))
+    if parts["commands"]:
+        lines.append(f"commands: {', '.join(parts['commands'])}")
+    return [f"{agent:8}{line}" for line in lines]
