@@ -15,7 +15,7 @@ import ralph
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "plugin" / "hooks" / "scripts"
-EVENTS = {"Stop", "UserPromptSubmit", "PostToolUse", "PreToolUse", "SessionStart"}
+EVENTS = {"Stop", "StopFailure", "UserPromptSubmit", "PostToolUse", "PreToolUse", "SessionStart"}
 STORY = {"id": "A", "title": "t", "acceptanceCriteria": ["c"], "priority": 1, "passes": True}
 STORY |= {"reviewStatus": None, "reviewCount": 0, "reviewFeedback": "", "notes": "n"}
 WRONG = {"project": "", "branchName": "", "description": "", "userStories": [STORY]}
@@ -98,6 +98,8 @@ def test_the_manifest_points_to_files_that_exist() -> None:
     plugin = manifest("plugin.json")
     assert (ROOT / plugin["hooks"]).is_file()
     assert (ROOT / plugin["skills"] / "ralph-plan" / "SKILL.md").is_file()
+    commands = {path.stem for path in (ROOT / plugin["commands"]).glob("*.md")}
+    assert commands == {"ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status"}
     hooks = json.loads((ROOT / plugin["hooks"]).read_text("utf-8"))["hooks"]
     assert set(hooks) == EVENTS
     assert hooks["PostToolUse"][0]["matcher"] == ".*"

@@ -1,4 +1,4 @@
-"""UserPromptSubmit: lets what a person types pass (`ralph hook prompt`)."""
+"""UserPromptSubmit: begins, ends and shows loops (`ralph hook prompt`)."""
 
 import os
 import sys

@@ -19,6 +19,7 @@ _COMMANDS = {
     "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
     "tasks": ("ralph.cli.tasks", "Work through a backlog, one proven task at a time."),
     "prd": ("ralph.cli.prd", "Work through stories that must survive a fresh review."),
+    "loop": ("ralph.cli.session_loops", "Keep one session of an agent at a task until it is done."),
     "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
     "job": ("ralph.cli.job", "Run a command as a child run of a task."),
     "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),

@@ -4,12 +4,12 @@ A hook is a module with a `main() -> int`, named as below. docs/plugin.md tells 
 """
 
 HOOKS = {  # `ralph hook NAME`, and what it does
-    "stop": "Hold an agent that stops with a wrong story list or uncommitted changes.",
-    "prompt": "Let what a person types pass.",
+    "stop": "Hold an agent whose loop is not done, or whose stories or changes are not in order.",
+    "prompt": "Begin, end and show the loop of a session.",
     "pre-tool": "Judge a shell command before it runs, where the guard is on.",
     "post-tool": "Tell the model how full its context window is.",
     "session-start": "Forget what the hooks remember of this session.",
-    "stop-failure": "Let a turn end that failed.",
+    "stop-failure": "Let a turn end that failed, and tell its loop.",
 }
 
 

@@ -1,4 +1,8 @@
-"""`ralph hook prompt`: what a person types passes as it is; loops of a session will begin here."""
+"""`ralph hook prompt`: begins, ends and shows the loop of a session (P §User-facing CLI).
+
+The host sends what a person typed as it is, with the session's id: no shell sees the task.
+Whatever else is typed passes.
+"""
 
 from ralph.hooks.host import serve
 
@@ -8,12 +12,30 @@ if TYPE_CHECKING:
 
     from ralph.hooks.host import Event
 
+_COMMANDS = frozenset({"ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status"})
+
 
 def main() -> int:
     """Answer the host; the exit code."""
     return serve(answer)
 
 
-def answer(_event: "Event", _environ: "Mapping[str, str]", _here: str) -> str:
-    """Nothing: whatever a hook prints here, the model reads."""
-    return ""
+def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
+    """What the model shall read beside the prompt, or why the prompt does not reach it. Nothing
+    where a person typed something else."""
+    name, words = command_of(event.get("prompt"))
+    if not name:
+        return ""
+    from ralph.hooks.asked import Asked
+
+    return Asked(event, environ, here).answer(name, words)
+
+
+def command_of(prompt: object) -> tuple[str, str]:
+    """The loop's command that a prompt is, and what follows it; empty where it is none. The name
+    of whatever brought the command may stand before it: `/ralph:ralph-loop`."""
+    if not isinstance(prompt, str) or not (text := prompt.lstrip()).startswith("/"):
+        return "", ""
+    word = text.split(maxsplit=1)[0]
+    name = word[1:].rpartition(":")[2]
+    return (name, text[len(word) :]) if name in _COMMANDS else ("", "")

@@ -70,7 +70,7 @@ def forget(session: str, environ: "Mapping[str, str]", kinds: tuple[str, ...] = 
     for folder in _folders(environ):
         for kind in kinds:
             try:
-                os.unlink(os.path.join(folder, _name(session, kind)))
+                os.unlink(os.path.join(folder, file_name(session, kind)))
             except (FileNotFoundError, NotADirectoryError):
                 pass
 
@@ -93,7 +93,8 @@ def _is_number(name: str) -> bool:
     return kind in _KINDS and len(digest) == _DIGEST
 
 
-def _name(session: str, kind: str) -> str:
+def file_name(session: str, kind: str) -> str:
+    """The name of a session's file: no id leads out of the folder."""
     from _blake2 import blake2b  # not from hashlib, which loads OpenSSL
 
     digest = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2)
@@ -110,7 +111,7 @@ def _opened(session: str, kind: str, environ: "Mapping[str, str]") -> int:
         try:
             _make(folder, own=folder != _usual(environ))
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            descriptor = os.open(os.path.join(folder, _name(session, kind)), flags, 0o600)
+            descriptor = os.open(os.path.join(folder, file_name(session, kind)), flags, 0o600)
         except OSError as error:
             failure = error
             continue
@@ -140,11 +141,16 @@ def _usual(environ: "Mapping[str, str]") -> str:
     return os.path.join(root, "sessions") if root else ""
 
 
-def _make(folder: str, *, own: bool) -> None:
-    """Make a folder where it is missing; `own`: where others write too, it must be ours alone."""
+def made(folder: str) -> None:
+    """Make a folder for sessions where it is missing. OSError."""
     if not os.path.isdir(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         _hide(folder)
+
+
+def _make(folder: str, *, own: bool) -> None:
+    """Make a folder where it is missing; `own`: where others write too, it must be ours alone."""
+    made(folder)
     if own:
         import stat
 

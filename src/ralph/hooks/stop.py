@@ -1,8 +1,9 @@
 """`ralph hook stop`: what holds an agent that wants to stop, so that it mends its work (R §5b).
 
-In a project with the marker of a run, the list of stories must be as the law has it and all work
-committed. The marker is within the agent's reach, so this is a courtesy that saves an iteration:
-the host applies the same law after the agent's exit, from its own memory (ADR 20).
+The loop of the session, if it has one, is asked first (P). Then, in a project with the marker of
+a run, the list of stories must be as the law has it and all work committed. The marker is within
+the agent's reach, so this is a courtesy that saves an iteration: the host applies the same law
+after the agent's exit, from its own memory (ADR 20).
 """
 
 import os
@@ -17,14 +18,13 @@ from ralph.hooks.host import (
     tell,
     upwards,
 )
+from ralph.hooks.session_loop import judge
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ralph.hooks.host import Event
-
-    Judge = Callable[[Event, Mapping[str, str], str], str]
 
 # In a row: after 8 the host of an agent goes on without asking, and loses its answer.
 _MOST_HOLDS = 5
@@ -38,11 +38,12 @@ def main() -> int:
 
 
 def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """Empty to let the agent stop; otherwise the one line that holds it. The first judge who
-    objects has the say."""
+    """Empty to let the agent stop; otherwise the one line that holds it, or a word for people
+    about the end of a loop. The first judge who objects has the say."""
     if event.get("hook_event_name") == "SubagentStop" or event.get("agent_id"):
         return ""  # who stops is a helper of the session, which goes on
-    return next(filter(None, (judge(event, environ, here) for judge in _JUDGES)), "")
+    held, notice = judge(event, environ, here)
+    return held or _of_stories(event, environ, here) or notice
 
 
 def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
@@ -70,9 +71,6 @@ def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
     if not _may_hold(key, again, environ):
         return ""
     return held(folder, problems, paths)
-
-
-_JUDGES: "tuple[Judge, ...]" = (_of_stories,)  # a loop of this session will come first
 
 
 # ------------------------------------------------------------------ the project and its marker

@@ -1,11 +1,13 @@
-"""`ralph hook stop-failure`: a turn ended by an error of the model's service; nothing is held."""
+"""`ralph hook stop-failure`: a turn ended by an error of the model's service. Nothing is held, and
+nothing counted; a loop of the session stays, and its state says what happened."""
 
-from ralph.hooks.host import serve
+from ralph.hooks.host import serve, tell
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ralph.core.loop_state import Loop
     from ralph.hooks.host import Event
 
 
@@ -14,6 +16,30 @@ def main() -> int:
     return serve(answer)
 
 
-def answer(_event: "Event", _environ: "Mapping[str, str]", _here: str) -> str:
+def answer(event: "Event", environ: "Mapping[str, str]", _here: str) -> str:
     """Nothing: such a stop cannot be held."""
+    from ralph.hooks.loops import Store, Unreadable, load
+    from ralph.hooks.session_loop import session_of
+
+    session = session_of(event)
+    try:
+        loop = load(session, environ) if session else None
+        if loop is None or not loop.running:
+            return ""
+        with Store(session, environ) as store:
+            loop = store.read()
+            if loop is not None and loop.running:
+                store.write(_failed(loop, event))
+    except (OSError, Unreadable) as error:
+        tell(f"the loop's state does not say that the turn failed: {error}")
     return ""
+
+
+def _failed(loop: "Loop", event: "Event") -> "Loop":
+    import time
+
+    from ralph.core.value import replace
+
+    said = event.get("last_assistant_message") or event.get("error") or "no more is known"
+    why = f"an error of the model's service ended the turn: {str(said)[:300]}"
+    return replace(loop, touched=time.time(), why=f"{why}; the loop goes on with the next prompt")

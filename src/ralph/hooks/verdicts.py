@@ -1,0 +1,249 @@
+"""What a loop says to a stop: the engine's answer, counted, kept and told (P §Hook algorithm)."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from ralph.core.case import Case
+from ralph.core.claims import Claim, PromiseTag, find_claims
+from ralph.core.facts import Fact
+from ralph.core.limits import Spent
+from ralph.core.loop import CAP
+from ralph.core.loop_state import (
+    ACCEPTED,
+    CANCELLED,
+    EXHAUSTED,
+    Decision,
+    Loop,
+    aged,
+    ended,
+    told,
+)
+from ralph.core.state import RunState
+from ralph.core.task import Assignment, Backlog, Task
+from ralph.core.turn import Order, Turn
+from ralph.core.value import replace
+from ralph.core.verdict import Accept, Continue, Reason, Stop, Verdict
+from ralph.core.world import Signals, Snapshot
+from ralph.engine import stop_hook
+from ralph.hooks.host import tell
+from ralph.hooks.loops import Store
+from ralph.hooks.session_loop import is_of_claude, project_of, transcript_of
+from ralph.hooks.transcript import Seen, Since, seen
+from ralph.ports import Gate, Ports, Watch
+from ralph.profiles.session import session as session_profile
+
+TYPE_CHECKING = False  # as typing has it
+if TYPE_CHECKING:
+    from ralph.hooks.host import Event
+
+_USUAL_CAP = 8  # blocks in a row without a tool call, then Claude Code goes its own way
+
+
+class Stopping:
+    """One stop of a session that has a loop."""
+
+    def __init__(self, loop: Loop, event: "Event", environ: Mapping[str, str], here: str) -> None:
+        self._event, self._environ = event, environ
+        self._now = time.time()
+        self._loop = aged(loop, self._now)
+        self._project = loop.project or project_of(event, environ, here)
+        self._contract = PromiseTag(loop.wish.promise)
+        self._objecting: tuple[str, ...] = ()
+
+    def answered(self, store: Store) -> tuple[str, str]:
+        """The line that holds the stop, else the line about the loop's end; kept in the store
+        before it is said. OSError, Unreadable."""
+        if not self._loop.running:
+            return self._over(store, self._loop)
+        new = self._look()
+        loop = self._heard(new)
+        turn = self._turn(new, loop)
+        if not loop.wish.gates:
+            return self._told(store, loop, turn, self._verdict(loop, turn))
+        store.let_go()  # gates take their time, and people must be able to cancel
+        verdict = self._verdict(loop, turn)
+        store.take_again()
+        latest = store.read()
+        if latest is None or not latest.running or latest.started != loop.started:
+            return "", ""
+        return self._told(store, loop, turn, verdict)
+
+    # -------------------------------------------------------------- what happened
+
+    def _look(self) -> Seen | None:
+        """What is new in the transcript; None where it cannot be read."""
+        loop, path = self._loop, transcript_of(self._event) or self._loop.transcript
+        if not path:
+            return None
+        offset = loop.offset if path == loop.transcript else None
+        since = Since(words=loop.since, work=loop.started)
+        return seen(path, offset, since, self._contract.marker)
+
+    def _heard(self, new: Seen | None) -> Loop:
+        """The loop with what its session did since the last stop."""
+        loop = replace(self._loop, touched=self._now, since=self._now, why="")
+        if new is None:
+            return loop
+        path = transcript_of(self._event) or loop.transcript
+        silent = loop.unanswered if not new.calls else 0
+        tools = loop.tools + len(new.calls)
+        return replace(loop, transcript=path, offset=new.offset, tools=tools, unanswered=silent)
+
+    def _turn(self, new: Seen | None, loop: Loop) -> Turn:
+        """What the agent said since the last block, and did since the loop began."""
+        texts = [*(new.texts if new else ()), *self._last_words()]
+        marker = self._contract.marker
+        claims = [claim for text in texts for claim in find_claims(text)]
+        if any(marker in text for text in texts):  # an exact substring, whatever is around it
+            claims.insert(0, Claim(marker))
+        tools = loop.tools
+        visible = new is not None and bool(new.texts or loop.tools)
+        if claims and tools < loop.wish.min_tool_calls and not visible and self._changed():
+            tools = loop.wish.min_tool_calls
+        overheard = (Claim(marker),) if new and new.overheard else ()
+        text = texts[-1] if texts else ""
+        return Turn(claims=tuple(claims), overheard=overheard, text=text, tools=tools)
+
+    def _last_words(self) -> list[str]:
+        """What the host says that the agent said last: the transcript may be late."""
+        last = self._event.get("last_assistant_message")
+        if isinstance(last, str):
+            return [last]
+        whole = self._event.get("prompt_response")  # of Gemini; it grows with every block
+        if not isinstance(whole, str):
+            return []
+        again = self._event.get("stop_hook_active") is True
+        return [whole[self._loop.heard :] if again else whole]
+
+    def _changed(self) -> bool:
+        from ralph.hooks.changes import fingerprint
+
+        before = self._loop.before
+        return bool(before) and fingerprint(self._project, self._environ) not in ("", before)
+
+    # -------------------------------------------------------------- what to say to it
+
+    def _verdict(self, loop: Loop, turn: Turn) -> Verdict:
+        wish = loop.wish
+        least = wish.min_tool_calls if wish.on_promise_no_work == "reject" else 0
+        gates = self._gates(loop, least)
+        policy = session_profile(
+            self._contract, wish.max_iterations, least, gates, ultrawork=wish.ulw
+        )
+        state = RunState(
+            iteration=loop.iteration,
+            spent=Spent(iterations=loop.iteration),
+            assignment=Assignment("loop"),
+        )
+        here = _Session(Task("loop", text=wish.task), self._now)
+        verdict, after = stop_hook(policy, Ports(here, here, here, here), state, turn)
+        self._objecting = tuple(finding.gate for finding in after.findings)
+        return verdict
+
+    def _gates(self, loop: Loop, least: int) -> tuple[Gate, ...]:
+        """Nobody waits for a gate unless a promise depends on it."""
+        if not loop.wish.gates:
+            return ()
+        from ralph.hooks.gate import MOST_SECONDS, CommandGate
+
+        def matters(case: Case) -> bool:
+            return self._contract.met_by(case.turn) is not None and case.turn.tools >= least
+
+        place = (self._project, self._environ)
+        end = time.monotonic() + MOST_SECONDS
+        return tuple(CommandGate(command, place, end, matters) for command in loop.wish.gates)
+
+    def _told(self, store: Store, loop: Loop, turn: Turn, verdict: Verdict) -> tuple[str, str]:
+        found = self._contract.met_by(turn) is not None
+        why = self._why(loop, turn, verdict)
+        decision = Decision(loop.iteration, found, isinstance(verdict, Accept), why)
+        match verdict:
+            case Continue(feedback=feedback):
+                return self._held(store, loop, decision, feedback[0].text)
+            case Accept():
+                after = ended(told(loop, decision), ACCEPTED, why)
+            case Stop(reason=Reason.LIMIT):
+                after = ended(told(loop, decision), EXHAUSTED, why)
+            case _:
+                after = ended(loop, CANCELLED)
+        return self._over(store, after)
+
+    def _why(self, loop: Loop, turn: Turn, verdict: Verdict) -> str:
+        """Missing promise or bypass, in words for the log (P §Observability)."""
+        wish, work = loop.wish, f"{turn.tools} of {loop.wish.min_tool_calls} tool calls"
+        if isinstance(verdict, Accept):
+            gates = "; ".join(verdict.evidence[1:])
+            if turn.tools >= wish.min_tool_calls or wish.on_promise_no_work == "accept":
+                return f"the promise is believed; {gates}"
+            return f"warning: the promise is believed without work ({work}); {gates}"
+        if isinstance(verdict, Stop):
+            return verdict.why
+        if self._contract.met_by(turn) is None:
+            near = " ".join(self._contract.near_misses(turn))
+            return f"missing promise: {near}" if near else "missing promise"
+        if wish.on_promise_no_work == "reject" and turn.tools < wish.min_tool_calls:
+            return f"bypass: a promise without work ({work})"
+        return f"a gate objects: {', '.join(self._objecting) or 'it did not run'}"
+
+    def _held(self, store: Store, loop: Loop, decision: Decision, words: str) -> tuple[str, str]:
+        """Hold the stop. What cannot be counted is not held: it would go on for ever."""
+        whole = self._event.get("prompt_response")
+        heard = len(whole) if isinstance(whole, str) else 0
+        loop = replace(
+            loop, iteration=loop.iteration + 1, unanswered=loop.unanswered + 1, heard=heard
+        )
+        cap = self._cap(loop)
+        reason = f"{decision.reason}; {cap}" if cap else decision.reason
+        store.write(told(replace(loop, why=cap), replace(decision, reason=reason)))
+        people = f"Ralph loop {loop.progress}: {decision.reason}; /ralph:cancel-ralph ends the loop"
+        return json.dumps({"decision": "block", "reason": words, "systemMessage": people}), ""
+
+    def _cap(self, loop: Loop) -> str:
+        """Words about the host's own limit, where it is about to strike."""
+        given = self._environ.get(CAP, "")
+        cap = int(given) if given.isascii() and given.isdigit() else _USUAL_CAP
+        if not cap or loop.unanswered < cap or not is_of_claude(self._event):
+            return ""
+        return (
+            f"{loop.unanswered} stops in a row were held without a tool call: here the host lets "
+            f"the agent stop all the same ({CAP}={cap}; 0 lifts this cap)"
+        )
+
+    def _over(self, store: Store, loop: Loop) -> tuple[str, str]:
+        store.write(loop)
+        words = f"Ralph loop {loop.progress}: {loop.status}" + (f": {loop.why}" if loop.why else "")
+        tell(words)
+        return "", json.dumps({"systemMessage": words})
+
+
+class _Session:
+    """The engine's world, for a session that runs without it."""
+
+    def __init__(self, task: Task, now: float) -> None:
+        self._task, self._now = task, now
+
+    def take_turn(self, order: Order, watch: Watch) -> NoReturn:
+        raise NotImplementedError("the host takes the turns")
+
+    def signals(self) -> Signals:
+        return Signals()
+
+    def backlog(self) -> Backlog:
+        return Backlog((self._task,))
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot()
+
+    def checkpoint(self) -> str:
+        return ""
+
+    def record(self, fact: Fact) -> None:
+        """The loop's own state is the record."""
+
+    def now(self) -> float:
+        return self._now
+
+    def rest(self, until: float | None, stirred: Callable[[], bool]) -> None:
+        """Nothing waits here."""
