@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
 from agents.clis import Json
-from agents.real_agents import World
+from agents.real_agents import PATIENCE, World
 from agents.test_agents_plugin import claude, install
 
 pytestmark = [pytest.mark.agents, pytest.mark.parametrize("kind", ["claude"])]
@@ -152,11 +153,17 @@ def test_the_cap_can_be_lifted(looping: World) -> None:
 
 
 def test_an_error_of_the_service_counts_nothing(looping: World) -> None:
+    """Claude 2.1.197 does not call a plugin's StopFailure in `-p`, so a setting names it."""
     looping.plays({"error": {"status": 400}})
-    claude(looping, "-p", "/ralph:ralph-loop Go", looping.cli.autonomy, "--session-id", SESSION)
-    found = status(looping)
+    hook = {"type": "command", "command": f"{sys.executable} -m ralph hook stop-failure"}
+    settings = json.dumps({"hooks": {"StopFailure": [{"hooks": [hook]}]}})
+    words = ("-p", "/ralph:ralph-loop Go", "--session-id", SESSION, "--settings", settings)
+    claude(looping, *words, looping.cli.autonomy)
+    end = time.monotonic() + PATIENCE
+    while not (found := status(looping))["why"] and time.monotonic() < end:
+        time.sleep(0.05)  # claude does not wait for it
     assert (found["status"], found["iteration"]) == ("RUNNING", 0)
-    assert "ended the turn" in found["why"]
+    assert "ended the turn: API Error: 400" in found["why"]
 
 
 def test_two_sessions_in_one_project_have_their_own_loops(looping: World) -> None:
