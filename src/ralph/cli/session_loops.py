@@ -262,11 +262,16 @@ def _transcript(session: str, environ: Mapping[str, str]) -> str:
     """Where Claude Code keeps this session's transcript; the id is compared, and never a path."""
     home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", ""), ".claude")
     try:
-        folders = [one.path for one in os.scandir(os.path.join(home, "projects")) if one.is_dir()]
-        files = (one for folder in folders for one in os.scandir(folder))
-        return next((one.path for one in files if one.name == f"{session}.jsonl"), "")
+        root = os.path.join(home, "projects")
+        folders = [os.path.join(root, name) for name in os.listdir(root)]
+        names = [(folder, name) for folder in folders for name in _names(folder)]
     except OSError:
         return ""
+    return next((os.path.join(*one) for one in names if one[1] == f"{session}.jsonl"), "")
+
+
+def _names(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def _show(found: Loop, *, in_json: bool) -> None:

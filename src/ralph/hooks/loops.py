@@ -68,6 +68,9 @@ def _loaded(path: str, session: str = "") -> "Loop | None":
         return None
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    from ralph.hooks.lean import import_values
+
+    import_values()
     from ralph.core.loop_state import loop_of
 
     try:

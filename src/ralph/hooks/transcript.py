@@ -150,12 +150,13 @@ def _take(line: bytes, since: Since, new: Seen) -> None:
         return
     texts, calls = _said(record)
     new.calls.update(call or f"{new.offset}:{len(new.calls)}" for call in calls)
-    if _is_new(time, since.words):
+    if _is_new(time, since.words, after=True):
         new.texts += texts
 
 
 def _is_overheard(line: bytes, since: Since) -> bool:
-    return any(word in line for word in _NOT_OURS) and _is_new(next(_times(line), ""), since.words)
+    foreign = any(word in line for word in _NOT_OURS)
+    return foreign and _is_new(next(_times(line), ""), since.words, after=True)
 
 
 def _said(record: "dict[str, Any]") -> tuple[list[str], list[str]]:
@@ -221,15 +222,18 @@ def _iso(moment: float) -> str:
     return f"{whole}.{int(moment % 1 * 1000):03}Z"
 
 
-def _is_new(given: object, since: str) -> bool:
-    """Whether a line's time is not before that; a line without a time goes by its place."""
+def _is_new(given: object, since: str, *, after: bool = False) -> bool:
+    """Whether a line's time is not before that, or `after` it; a line without a time goes by its
+    place."""
     if not isinstance(given, str) or len(given) < 20 or given[10] != "T":
         return True
     if given[-1] not in "Zz":
         given = _in_utc(given)
     fraction = given[20:-1].strip("0")
     # A clock that tells whole seconds tells them too early.
-    return given[:23] >= since[:23] if fraction else given[:19] >= since[:19]
+    if not fraction:
+        return given[:19] >= since[:19]
+    return given[:23] > since[:23] if after else given[:23] >= since[:23]
 
 
 def _in_utc(given: str) -> str:

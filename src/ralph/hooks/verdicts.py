@@ -38,6 +38,8 @@ TYPE_CHECKING = False  # as typing has it
 if TYPE_CHECKING:
     from ralph.hooks.host import Event
 
+_LATE = 0.3  # seconds
+_PAUSE = 0.02
 _USUAL_CAP = 8  # blocks in a row without a tool call, then Claude Code goes its own way
 
 
@@ -49,6 +51,7 @@ class Stopping:
         self._now = time.time()
         self._loop = aged(loop, self._now)
         self._project = loop.project or project_of(event, environ, here)
+        self._path = transcript_of(event) or loop.transcript
         self._contract = PromiseTag(loop.wish.promise)
         self._objecting: tuple[str, ...] = ()
 
@@ -73,23 +76,37 @@ class Stopping:
     # -------------------------------------------------------------- what happened
 
     def _look(self) -> Seen | None:
+        """What is new in the transcript. It may be late: before a promise is refused for want of
+        work, its own message should be there."""
+        new, end = self._read(), time.monotonic() + _LATE
+        while self._is_late(new) and time.monotonic() < end:
+            time.sleep(_PAUSE)
+            new = self._read()
+        return new
+
+    def _is_late(self, new: Seen | None) -> bool:
+        calls, texts = (len(new.calls), new.texts) if new is not None else (0, [])
+        if not self._path or self._loop.tools + calls >= self._loop.wish.min_tool_calls:
+            return False
+        promised = [words for words in self._last_words() if self._contract.marker in words]
+        return any(words not in texts for words in promised)
+
+    def _read(self) -> Seen | None:
         """What is new in the transcript; None where it cannot be read."""
-        loop, path = self._loop, transcript_of(self._event) or self._loop.transcript
-        if not path:
-            return None
-        offset = loop.offset if path == loop.transcript else None
+        loop = self._loop
+        offset = loop.offset if self._path == loop.transcript else None
         since = Since(words=loop.since, work=loop.started)
-        return seen(path, offset, since, self._contract.marker)
+        return seen(self._path, offset, since, self._contract.marker)
 
     def _heard(self, new: Seen | None) -> Loop:
         """The loop with what its session did since the last stop."""
         loop = replace(self._loop, touched=self._now, since=self._now, why="")
         if new is None:
             return loop
-        path = transcript_of(self._event) or loop.transcript
         silent = loop.unanswered if not new.calls else 0
         tools = loop.tools + len(new.calls)
-        return replace(loop, transcript=path, offset=new.offset, tools=tools, unanswered=silent)
+        loop = replace(loop, transcript=self._path, offset=new.offset)
+        return replace(loop, tools=tools, unanswered=silent)
 
     def _turn(self, new: Seen | None, loop: Loop) -> Turn:
         """What the agent said since the last block, and did since the loop began."""
