@@ -2,7 +2,11 @@
 
 import sys
 
-_Module = type(sys)
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from types import ModuleType as _Module
+else:
+    _Module = type(sys)
 
 
 class _Later(_Module):

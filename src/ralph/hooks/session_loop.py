@@ -24,34 +24,31 @@ def session_of(event: "Event") -> str:
     return session if isinstance(session, str) else ""
 
 
-def judge(event: "Event", environ: "Mapping[str, str]", here: str) -> tuple[str, str]:
-    """The line that holds a stop, or the line that tells people how the loop ended; mostly
-    neither."""
+def judge(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
+    """The line that holds a stop; mostly none."""
     session = session_of(event)
     if not session:
         _tell_if_any(environ)
-        return "", ""
+        return ""
     try:
         loop = load(session, environ)
         if loop is None or not loop.running:
-            return "", ""
+            return ""
         return _judged(session, event, environ, here)
     except Unreadable as error:
         tell(f"{_LETS_GO}, because its state cannot be read: {error}")
     except OSError as error:
         tell(f"{_LETS_GO}, because its state cannot be used: {error}")
-    return "", ""
+    return ""
 
 
-def _judged(
-    session: str, event: "Event", environ: "Mapping[str, str]", here: str
-) -> tuple[str, str]:
+def _judged(session: str, event: "Event", environ: "Mapping[str, str]", here: str) -> str:
     from ralph.hooks.verdicts import Stopping
 
     with Store(session, environ) as store:
         loop = store.read()
         if loop is None or not loop.running:
-            return "", ""
+            return ""
         return Stopping(loop, event, environ, here).answered(store)
 
 

@@ -38,12 +38,11 @@ def main() -> int:
 
 
 def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """Empty to let the agent stop; otherwise the one line that holds it, or a word for people
-    about the end of a loop. The first judge who objects has the say."""
+    """Empty to let the agent stop; otherwise the one line that holds it. A loop of this session
+    comes first."""
     if event.get("hook_event_name") == "SubagentStop" or event.get("agent_id"):
         return ""  # who stops is a helper of the session, which goes on
-    held, notice = judge(event, environ, here)
-    return held or _of_stories(event, environ, here) or notice
+    return judge(event, environ, here) or _of_stories(event, environ, here)
 
 
 def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:

@@ -55,9 +55,9 @@ class Stopping:
         self._contract = PromiseTag(loop.wish.promise)
         self._objecting: tuple[str, ...] = ()
 
-    def answered(self, store: Store) -> tuple[str, str]:
-        """The line that holds the stop, else the line about the loop's end; kept in the store
-        before it is said. OSError, Unreadable."""
+    def answered(self, store: Store) -> str:
+        """The line that holds the stop, else nothing; kept in the store before it is said.
+        OSError, Unreadable."""
         if not self._loop.running:
             return self._over(store, self._loop)
         new = self._look()
@@ -70,7 +70,7 @@ class Stopping:
         store.take_again()
         latest = store.read()
         if latest is None or not latest.running or latest.started != loop.started:
-            return "", ""
+            return ""
         return self._told(store, loop, turn, verdict)
 
     # -------------------------------------------------------------- what happened
@@ -172,7 +172,7 @@ class Stopping:
         end = time.monotonic() + MOST_SECONDS
         return tuple(CommandGate(command, place, end, matters) for command in loop.wish.gates)
 
-    def _told(self, store: Store, loop: Loop, turn: Turn, verdict: Verdict) -> tuple[str, str]:
+    def _told(self, store: Store, loop: Loop, turn: Turn, verdict: Verdict) -> str:
         found = self._contract.met_by(turn) is not None
         why = self._why(loop, turn, verdict)
         decision = Decision(loop.iteration, found, isinstance(verdict, Accept), why)
@@ -204,7 +204,7 @@ class Stopping:
             return f"bypass: a promise without work ({work})"
         return f"a gate objects: {', '.join(self._objecting) or 'it did not run'}"
 
-    def _held(self, store: Store, loop: Loop, decision: Decision, words: str) -> tuple[str, str]:
+    def _held(self, store: Store, loop: Loop, decision: Decision, words: str) -> str:
         """Hold the stop. What cannot be counted is not held: it would go on for ever."""
         whole = self._event.get("prompt_response")
         heard = len(whole) if isinstance(whole, str) else 0
@@ -215,7 +215,7 @@ class Stopping:
         reason = f"{decision.reason}; {cap}" if cap else decision.reason
         store.write(told(replace(loop, why=cap), replace(decision, reason=reason)))
         people = f"Ralph loop {loop.progress}: {decision.reason}; /ralph:cancel-ralph ends the loop"
-        return json.dumps({"decision": "block", "reason": words, "systemMessage": people}), ""
+        return json.dumps({"decision": "block", "reason": words, "systemMessage": people})
 
     def _cap(self, loop: Loop) -> str:
         """Words about the host's own limit, where it is about to strike."""
@@ -228,11 +228,10 @@ class Stopping:
             f"the agent stop all the same ({CAP}={cap}; 0 lifts this cap)"
         )
 
-    def _over(self, store: Store, loop: Loop) -> tuple[str, str]:
+    def _over(self, store: Store, loop: Loop) -> str:
         store.write(loop)
-        words = f"Ralph loop {loop.progress}: {loop.status}" + (f": {loop.why}" if loop.why else "")
-        tell(words)
-        return "", json.dumps({"systemMessage": words})
+        tell(f"loop {loop.progress}: {loop.status}" + (f": {loop.why}" if loop.why else ""))
+        return ""
 
 
 class _Session:
