@@ -84,7 +84,7 @@ def test_the_five_as_real_processes(session: Session, workspace: Path) -> None:
     assert [told["decision"] for told in held] == ["block", "block"]
     session.writes(assistant(call()))
     done = run((*RALPH, "stop"), sent, workspace)
-    assert (done.returncode, "decision" in json.loads(done.stdout)) == (0, False)
+    assert (done.returncode, done.stdout) == (0, b"")
     assert b"PROMISE_ACCEPTED" in done.stderr
 
 
