@@ -76,7 +76,7 @@ def test_other_prompts_pass(session: Session, words: str) -> None:
     assert session.types(words) == {}
 
 
-@pytest.mark.parametrize("words", ["/ulw-loop x", "/x:ulw-loop\nx", " /ralph-loop --ulw x"])
+@pytest.mark.parametrize("words", ["/ulw-loop x", "/ralph:ulw-loop\nx", " /ralph-loop --ulw x"])
 def test_ultrawork_is_in_every_continuation(session: Session, words: str) -> None:
     session.types(words)
     assert session.held().startswith(ULTRAWORK)

@@ -93,14 +93,22 @@ def test_without_an_offset_times_tell_where_to_begin(path: Path) -> None:
     assert look(path, path.stat().st_size + 1, time.time() - 60).texts == ["new"], "it shrank"
 
 
-def test_of_very_much_only_the_last_is_read(path: Path) -> None:
+def test_however_much_is_new_all_of_it_counts(path: Path) -> None:
+    """Tool calls since the loop began do; a line that is too long is no reason to forget others."""
     with open(path, "wb") as file:
+        file.write(line(text("first"), call("one")))
         file.truncate(100 << 20)
         file.seek(0, os.SEEK_END)
-        file.write(b"\n" + line(text("new")))
+        file.write(b"\n" + line(text("last")))
     found = look(path, 0)
-    assert found.texts == ["new"]
-    assert found.read <= 65 << 20
+    assert (found.texts, found.calls) == (["first", "last"], {"one"})
+
+
+def test_lines_without_a_time_are_old_where_nobody_knows_their_place(path: Path) -> None:
+    """A loop that began in a terminal knows no transcript yet: what came before does not count."""
+    path.write_bytes(line(text("old"), call("old"), timestamp=None))
+    assert (look(path, None).texts, look(path, None).calls) == ([], set())
+    assert look(path, 0).texts == ["old"]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ def launch(hook: str) -> int:
             version = ".".join(map(str, sys.version_info[:2]))
             return _let_go("Python is " + version + ", and 3.11 is needed: install a newer python3")
         sys.path.insert(0, SOURCE)
+        os.environ["RALPH_SLASH"] = "plugin"
         return int(__import__("ralph.hooks." + hook, fromlist=["main"]).main())
     except Exception as error:  # noqa: BLE001  a broken installation is nobody's to suffer from
         return _let_go("the plugin is broken: " + repr(error))

@@ -8,6 +8,7 @@ from ralph.core.claims import find_claims
 from ralph.core.value import value
 from ralph.core.words import counted
 
+SLASH = "RALPH_SLASH"  # `plugin` or `bare`: how the commands are called where a hook runs
 COMMANDS = ("ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status")
 POLICIES = ("reject", "warn", "accept")
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -106,6 +107,8 @@ class _Reader:
         """The task, and the flags with their values."""
         pieces: list[str] = []
         while not self._at_end():
+            if not pieces and self._ends_flags():
+                return self._text[self._at :].strip(), self._flags
             if not pieces and (task := self._quoted_task()) is not None:
                 return task, self._flags
             begin = self._at
@@ -116,6 +119,14 @@ class _Reader:
             else:
                 pieces.append(self._text[begin : self._at] + self._blanks())
         return "".join(pieces).strip(), self._flags
+
+    def _ends_flags(self) -> bool:
+        """Two dashes alone: whatever follows is the task."""
+        after = self._text[self._at + 2 : self._at + 3]
+        if not self._text.startswith("--", self._at) or (after and not after.isspace()):
+            return False
+        self._at += 2
+        return True
 
     def _at_end(self) -> bool:
         if not self._flags and not self._at:
@@ -173,10 +184,18 @@ class _Reader:
             raise Refused(f"{name} needs a value")
         return self._word()
 
+    def _refuse_glued(self) -> None:
+        """`"a"--max-iterations 3` would lose its limit in the task."""
+        quote = self._text[self._at]
+        for flag in FLAGS if quote in _QUOTES else ():
+            if f"{quote}{flag}" in self._text[self._at + 1 :]:
+                raise Refused(f"put a blank between the task's closing quote and {flag}")
+
     def _quoted_task(self) -> str | None:
         """A task that is in quotes as a whole: nothing but flags stands behind it."""
         end = _closing(self._text, self._at)
         if end < 0:
+            self._refuse_glued()
             return None
         before = self._at, len(self._flags)
         self._at = end + 1
@@ -214,7 +233,14 @@ def _closing(text: str, begin: int) -> int:
 # ------------------------------------------------------------------ what the agent is told
 
 
-def opening(wish: Wish, session: str) -> str:
+def spelled(command: str, how: str) -> str:
+    """A command as a person types it: in the plugin with its name before it, installed in a project
+    without; where nobody knows, both."""
+    both = {"plugin": f"/ralph:{command}", "bare": f"/{command}"}
+    return both.get(how) or " or ".join(both.values())
+
+
+def opening(wish: Wish, session: str, slash: str = "") -> str:
     """The message with which a loop begins (P §Prompt contract)."""
     from ralph.core.rules_session import ULTRAWORK
 
@@ -232,7 +258,7 @@ variants; in tool calls, their output and files it does not count.
 - {_evidence(wish)}
 - Safety valve: if the task is not done, do not output the promise, not even to get out of the loop.
 
-{controls(session)}"""
+{controls(session, slash)}"""
 
 
 def limit_of(most: int) -> str:
@@ -253,11 +279,12 @@ def _evidence(wish: Wish) -> str:
     )
 
 
-def controls(session: str) -> str:
+def controls(session: str, slash: str = "") -> str:
     """What people can do about a running loop."""
+    cancel, status = spelled("cancel-ralph", slash), spelled("ralph-status", slash)
     return (
-        "For people: /ralph:cancel-ralph ends the loop, /ralph:ralph-status shows it; from a "
-        f"terminal: ralph loop cancel --session {session}. Claude Code lets an agent stop after 8 "
-        f"held stops in a row without a tool call; {CAP}=0 in the environment in which it is "
+        f"For people: {cancel} ends the loop, {status} shows it; from a terminal: "
+        f"ralph loop cancel --session {session}. Claude Code lets an agent stop after 8 held "
+        f"stops in a row without a tool call; {CAP}=0 in the environment in which it is "
         "started lifts that cap, another number changes it."
     )

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 
-from ralph.core.loop import Refused, opening, parse
+from ralph.core.loop import SLASH, Refused, opening, parse, spelled
 from ralph.core.loop_state import CANCELLED, Loop, aged, begun, ended, told_of
 from ralph.hooks.loops import Store, Unreadable, load
 from ralph.hooks.session_loop import begun_by, session_of
@@ -46,7 +46,7 @@ class Asked:
             begun(wish, self._session, time.time()), self._event, self._environ, self._here
         )
         start(loop, self._environ)
-        return opening(wish, self._session)
+        return opening(wish, self._session, self._environ.get(SLASH, ""))
 
     def _context(self, words: str) -> str:
         name = self._event.get("hook_event_name")
@@ -67,7 +67,8 @@ def start(loop: Loop, environ: Mapping[str, str]) -> None:
         if old is not None and aged(old, loop.started).running:
             raise Refused(
                 f"a loop is running in this session already ({old.progress}). To end it: "
-                f"/ralph:cancel-ralph, or: ralph loop cancel --session {loop.session}"
+                f"{spelled('cancel-ralph', environ.get(SLASH, ''))}, or: "
+                f"ralph loop cancel --session {loop.session}"
             )
         store.write(loop)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Event = dict[str, Any]
     Hook = Callable[[Event, Mapping[str, str], str], str]  # event, environment, here -> answer
 
-_MOST_INPUT = 16 << 20  # bytes
+_MOST_INPUT = 64 << 20  # bytes
 _BLANKS = " \t\r\n"  # of JSON
 
 

@@ -24,6 +24,7 @@ def main(agent: str, hook: str) -> int:
             return 0
         if agent == "claude" and plugin_is_on(os.environ):
             return 0
+        os.environ["RALPH_SLASH"] = "bare"
         return int(__import__(module_of(hook), fromlist=("main",)).main())
     except Exception as error:  # noqa: BLE001  a broken installation is nobody's to suffer from
         tell(f"the hook did not run: {error!r}")

@@ -32,10 +32,10 @@ def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
 
 
 def command_of(prompt: object) -> tuple[str, str]:
-    """The loop's command that a prompt is, and what follows it; empty where it is none. The name
-    of whatever brought the command may stand before it: `/ralph:ralph-loop`."""
+    """The loop's command that a prompt is, and what follows it; empty where it is none. Before it
+    may stand the plugin's name: `/ralph:ralph-loop`."""
     if not isinstance(prompt, str) or not (text := prompt.lstrip()).startswith("/"):
         return "", ""
     word = text.split(maxsplit=1)[0]
-    name = word[1:].rpartition(":")[2]
+    name = word[1:].removeprefix("ralph:")  # another plugin's loop is another's
     return (name, text[len(word) :]) if name in _COMMANDS else ("", "")

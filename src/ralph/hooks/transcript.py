@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 8 << 20
-_MOST = 64 << 20  # new bytes a stop; of more than that only the last are read
 _OURS = (b'"assistant"', b'"gemini"', b'"response_item"')  # what a line must hold to count
 _NOT_OURS = (b'"tool_result"', b'_call_output"', b'"isSidechain":true', b'"isSidechain": true')
 
@@ -38,6 +37,7 @@ class Since:
 
     def __init__(self, words: float, work: float) -> None:
         self.words, self.work = _iso(words), _iso(work)
+        self.placed = True  # where a line stands tells whether it is new, if it has no time
 
 
 def seen(path: str, offset: int | None, since: Since, marker: str) -> Seen | None:
@@ -77,9 +77,7 @@ def _seen(descriptor: int, offset: int | None, since: Since, marker: bytes) -> S
     size, torn, looked = found.st_size, False, 0
     if offset is None or offset > size:  # it was begun anew, or made compact
         offset, looked = _begin(descriptor, size, since)
-        torn = offset > 0
-    if size - offset > _MOST:
-        offset, torn = size - _MOST, True
+        torn, since.placed = offset > 0, False
     new = Seen(offset)
     new.read = looked
     for line in _lines(descriptor, size, new):
@@ -117,7 +115,7 @@ def _begin(descriptor: int, size: int, since: Since) -> tuple[int, int]:
     """A place before everything that is new, by the lines' times, looked for from the end; and how
     many bytes that took. Where no line has a time there is only the last block to go by."""
     at = size
-    while at > 0 and size - at < _MOST:
+    while at > 0:
         at = max(0, at - _BLOCK)
         block = os.pread(descriptor, min(_BLOCK, size - at), at)
         oldest = next(_times(block), "")
@@ -146,6 +144,8 @@ def _take(line: bytes, since: Since, new: Seen) -> None:
     if not isinstance(record, dict):
         return
     time = record.get("timestamp")
+    if not _is_timed(time) and not since.placed:
+        return
     if not _is_new(time, since.work):
         return
     texts, calls = _said(record)
@@ -156,7 +156,8 @@ def _take(line: bytes, since: Since, new: Seen) -> None:
 
 def _is_overheard(line: bytes, since: Since) -> bool:
     foreign = any(word in line for word in _NOT_OURS)
-    return foreign and _is_new(next(_times(line), ""), since.words, after=True)
+    time = next(_times(line), "")
+    return foreign and (since.placed or _is_timed(time)) and _is_new(time, since.words, after=True)
 
 
 def _said(record: "dict[str, Any]") -> tuple[list[str], list[str]]:
@@ -225,7 +226,7 @@ def _iso(moment: float) -> str:
 def _is_new(given: object, since: str, *, after: bool = False) -> bool:
     """Whether a line's time is not before that, or `after` it; a line without a time goes by its
     place."""
-    if not isinstance(given, str) or len(given) < 20 or given[10] != "T":
+    if not isinstance(given, str) or not _is_timed(given):
         return True
     if given[-1] not in "Zz":
         given = _in_utc(given)
@@ -234,6 +235,10 @@ def _is_new(given: object, since: str, *, after: bool = False) -> bool:
     if not fraction:
         return given[:19] >= since[:19]
     return given[:23] > since[:23] if after else given[:23] >= since[:23]
+
+
+def _is_timed(given: object) -> bool:
+    return isinstance(given, str) and len(given) >= 20 and given[10] == "T"
 
 
 def _in_utc(given: str) -> str:

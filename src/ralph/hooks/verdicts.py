@@ -9,7 +9,7 @@ from ralph.core.case import Case
 from ralph.core.claims import Claim, PromiseTag, find_claims
 from ralph.core.facts import Fact
 from ralph.core.limits import Spent
-from ralph.core.loop import CAP
+from ralph.core.loop import CAP, SLASH, spelled
 from ralph.core.loop_state import (
     ACCEPTED,
     CANCELLED,
@@ -103,7 +103,8 @@ class Stopping:
         loop = replace(self._loop, touched=self._now, since=self._now, why="")
         if new is None:
             return loop
-        silent = loop.unanswered if not new.calls else 0
+        again = self._event.get("stop_hook_active") is True  # else a person has said something
+        silent = loop.unanswered if again and not new.calls else 0
         tools = loop.tools + len(new.calls)
         loop = replace(loop, transcript=self._path, offset=new.offset)
         return replace(loop, tools=tools, unanswered=silent)
@@ -196,7 +197,12 @@ class Stopping:
                 return f"the promise is believed; {gates}"
             return f"warning: the promise is believed without work ({work}); {gates}"
         if isinstance(verdict, Stop):
-            return verdict.why
+            return f"{verdict.why}; {self._missing(loop, turn, work)}"
+        return self._missing(loop, turn, work)
+
+    def _missing(self, loop: Loop, turn: Turn, work: str) -> str:
+        """Why there is no promise to believe."""
+        wish = loop.wish
         if self._contract.met_by(turn) is None:
             near = " ".join(self._contract.near_misses(turn))
             return f"missing promise: {near}" if near else "missing promise"
@@ -214,17 +220,18 @@ class Stopping:
         cap = self._cap(loop)
         reason = f"{decision.reason}; {cap}" if cap else decision.reason
         store.write(told(replace(loop, why=cap), replace(decision, reason=reason)))
-        people = f"Ralph loop {loop.progress}: {decision.reason}; /ralph:cancel-ralph ends the loop"
+        cancel = spelled("cancel-ralph", self._environ.get(SLASH, ""))
+        people = f"Ralph loop {loop.progress}: {decision.reason}; {cancel} ends the loop"
         return json.dumps({"decision": "block", "reason": words, "systemMessage": people})
 
     def _cap(self, loop: Loop) -> str:
         """Words about the host's own limit, where it is about to strike."""
         given = self._environ.get(CAP, "")
         cap = int(given) if given.isascii() and given.isdigit() else _USUAL_CAP
-        if not cap or loop.unanswered < cap or not is_of_claude(self._event):
+        if not cap or loop.unanswered <= cap or not is_of_claude(self._event):
             return ""
         return (
-            f"{loop.unanswered} stops in a row were held without a tool call: here the host lets "
+            f"{cap} stops in a row were held without a tool call: here the host lets "
             f"the agent stop all the same ({CAP}={cap}; 0 lifts this cap)"
         )
 
