@@ -2,10 +2,14 @@
 
 import sys
 
-_Module = type(sys)
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from types import ModuleType
+else:
+    ModuleType = type(sys)
 
 
-class _Later(_Module):
+class _Later(ModuleType):
     """Stands in for a module until something of it is asked for."""
 
     def __getattr__(self, name: str) -> object:
