@@ -239,69 +239,12 @@ def test_an_old_python_finds_a_newer_one(clone: Path, tools: Path, project: Path
     assert "not 'approved'" in json.loads(done.stdout)["reason"]
 
 
-# ------------------------------------------------------------------ plugin/scripts
-
-
-def basics(folder: Path) -> str:
-    """A PATH with what a script needs, and what is made in the folder."""
-    for name in ("sh", "dirname", "readlink"):
-        (folder / name).symlink_to(shutil.which(name) or "/nowhere")
-    return str(folder)
-
-
-def script(name: str, path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [str(ROOT / "plugin" / "scripts" / name), *words]
-    env = {"PATH": basics(path), "HOME": str(path)}
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-
-
-def fake(path: Path, text: str) -> None:
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-
-
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [("ralph.sh", "run"), ("ralph-init.sh", "init"), ("ralph-archive.sh", "archive")],
-)
-def test_the_scripts_are_ralph_prd(name: str, command: str, tmp_path: Path) -> None:
-    """R §3, §10: the same flags, word for word."""
-    says = 'if [ "$1" = --version ]; then echo ralph 1.2.3; else printf "<%s>" "$@"; fi; exit 7'
-    fake(tmp_path / "ralph", says.replace("exit 7", "[ $1 = --version ] || exit 7"))
-    done = script(name, tmp_path, "--label", "a b", "")
-    assert (done.returncode, done.stdout) == (7, f"<prd><{command}><--label><a b><>")
-
-
-def test_another_program_of_that_name_is_passed_over(tmp_path: Path) -> None:
-    fake(tmp_path / "ralph", 'echo "Ralph the mouse"')
-    fake(tmp_path / "uvx", 'printf "<%s>" "$@"')
-    where = tmp_path / "copy" / "plugin"
-    shutil.copytree(ROOT / "plugin", where)
-    done = subprocess.run(
-        [where / "scripts" / "ralph.sh", "-n", "3"],
-        env={"PATH": basics(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == f"<--from><{tmp_path}/copy><ralph><prd><run><-n><3>"
-
-
-def test_a_link_called_ralph_does_not_ask_itself_for_ever(tmp_path: Path) -> None:
-    where = tmp_path / "copy" / "plugin"
-    shutil.copytree(ROOT / "plugin", where)
-    (tmp_path / "ralph").symlink_to(where / "scripts" / "ralph.sh")
-    env = {"PATH": basics(tmp_path)}
-    done = subprocess.run(
-        [tmp_path / "ralph"], env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "ralph is not installed" in done.stderr
-
-
-def test_the_shell_scripts_are_clean() -> None:
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed")
-    scripts = sorted((ROOT / "plugin").rglob("*.sh"))
-    done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+def test_a_python_of_the_project_is_not_run(clone: Path, tools: Path, project: Path) -> None:
+    """An empty or relative entry of PATH leads there."""
+    make_old(tools)
+    (project / "python3.14").write_text("#!/bin/sh\n: > ran\n")
+    (project / "python3.14").chmod(0o755)
+    (tools / "false").symlink_to("/bin/false")
+    done = fire("Stop", clone, tools, project, PATH=f"{tools}::.")
+    assert "3.11 is needed" in done.stderr
+    assert not (project / "ran").exists()

@@ -18,6 +18,15 @@ for ralph in ralph "$root/.venv/bin/ralph"; do
         exec "$ralph" prd "$@"
     fi
 done
+# These two need no package, only a Python that is new enough.
+case "${1:-}" in init | archive)
+    for python in python3 python3.14 python3.13 python3.12 python3.11 python; do
+        if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            exec "$python" -I -S "$here/prd.py" "$@"
+        fi
+    done
+    ;;
+esac
 if command -v uvx >/dev/null; then
     exec uvx --from "$root" ralph prd "$@"
 fi

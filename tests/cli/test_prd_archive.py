@@ -208,7 +208,7 @@ def test_an_archive_is_never_overwritten(here: Here, project: Path) -> None:
 def test_nothing_is_archived_twice(here: Here, project: Path) -> None:
     assert here("prd", "archive").code == 0
     before = contents(project)
-    assert_clear(here("prd", "archive"), 2, "nothing to archive", "/ralph-plan")
+    assert_clear(here("prd", "archive"), 2, "nothing to archive", "/ralph:ralph-plan")
     assert contents(project) == before
 
 

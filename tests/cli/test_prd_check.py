@@ -204,7 +204,7 @@ def test_the_snapshot_of_a_run(
     assert [check for check, _, _ in findings(here)] == checks
     is_whole = "preIterationSnapshot" in fields and fields["iterationMode"] != "dance"
     is_whole = is_whole and fields["preIterationSnapshot"] != {"US-001": 1}
-    assert ("no snapshot" in here("prd", "check").err) is not is_whole
+    assert ("is not checked" in here("prd", "check").err) is not is_whole
 
 
 def test_a_run_of_other_stories_says_nothing_about_these(here: Here, workspace: Path) -> None:
@@ -212,6 +212,16 @@ def test_a_run_of_other_stories_says_nothing_about_these(here: Here, workspace: 
     for folder, checks in (("plan", []), ("ralph", ["2.5"]), ("./ralph/", ["2.5"])):
         mark(workspace, iterationMode="review", preIterationSnapshot={}, ralphDir=folder)
         assert sorted({check for check, _, _ in findings(here)}) == checks
+
+
+def test_a_folder_that_is_reached_by_a_link(here: Here, workspace: Path) -> None:
+    """A run names its folder as it is; people name it as they see it."""
+    write_stories(workspace, story(1, reviewStatus="approved", passes=True, reviewCount=1))
+    (workspace / "docs").mkdir()
+    (workspace / "ralph").rename(workspace / "docs" / "ralph")
+    (workspace / "ralph").symlink_to("docs/ralph")
+    mark(workspace, iterationMode="implement", preIterationSnapshot={}, ralphDir="docs/ralph")
+    assert here("prd", "check").code == 1
 
 
 def test_the_cap_of_a_run(here: Here, workspace: Path) -> None:

@@ -43,7 +43,7 @@ def test_every_file_is_made(here: Here, workspace: Path) -> None:
 def test_what_comes_next_is_said(here: Here) -> None:
     """R §10: "Prints next-steps instructions"; worktrees for parallel features, one run each."""
     said = here("prd", "init").out
-    for words in ("prd.md", "/ralph-plan", "ralph prd check", "ralph prd run"):
+    for words in ("prd.md", "/ralph:ralph-plan", "ralph prd check", "ralph prd run"):
         assert words in said
     assert "one run per directory" in said
     assert "git worktree add" in said
@@ -157,7 +157,7 @@ def as_an_ordinary_user(project: Path, *arguments: str) -> Done:
     if os.geteuid() != 0:
         return ralph(*arguments)
     script = (
-        "import os, sys, ralph.cli.prd_init, ralph.cli.prd\n"  # while they can be read
+        "import difflib, os, sys, ralph.cli.prd_init, ralph.cli.prd\n"  # while they can be read
         "from ralph.cli.main import run_command_line as r\n"
         "os.setgid(65534); os.setuid(65534); os.chdir(sys.argv[1]); sys.exit(r(sys.argv[2:]))"
     )

@@ -215,6 +215,88 @@ def test_a_new_run_judges_what_a_killed_one_has_left(project: StoryProject) -> N
     assert_clear(ralph("resume", runs(project)[0]), 2, "has worked on the stories since")
 
 
+@pytest.mark.parametrize("flag", ["", "--skip-worktree", "--assume-unchanged"])
+def test_what_is_committed_is_judged_too(project: StoryProject, flag: str) -> None:
+    """Whoever clones the repository believes its list, not the file that the agent put back."""
+    project.stories(story(1), story(2))
+    hide = f"subprocess.run(['git', 'update-index', '{flag}', path])" if flag else ""
+    script = f"""
+if n == 1:
+    lawful = json.dumps(listing, indent=2)
+    [one.update(passes=True, reviewStatus="approved", notes="x") for one in listing["userStories"]]
+    json.dump(listing, open(path, "w"))
+    subprocess.run(["git", "commit", "-qam", "forged"], check=True)
+    open(path, "w").write(lawful)
+    {hide}
+    save = commits = False
+"""
+    project.run(script, "-n", "1")
+    head = json.loads(project.git("show", "HEAD:ralph/tasks.json"))
+    assert [one["passes"] for one in head["userStories"]] == [False, False]
+
+
+def test_nobody_archives_his_own_stories(project: StoryProject) -> None:
+    project.stories(story(1))
+    script = f"""
+if n == 1:
+    words = [{sys.executable!r}, "-m", "ralph", "prd", "archive", "--label", "mine"]
+    env = {{k: v for k, v in os.environ.items() if k != "RALPH_RUN"}}
+    subprocess.run(words, env={{**env, "RALPH_STATE_DIR": notes + "-state"}}, check=True)
+    save = False
+"""
+    done = project.run(script)
+    assert (done.code, project.fates()) == (0, [(True, "approved", 1)]), done.err
+    assert not [path for path in (project.path / "ralph-archive").rglob("*") if path.is_file()]
+    assert project.git("ls-files", "ralph-archive") == ""
+
+
+def test_what_a_person_had_not_committed_is_not_asked_for(project: StoryProject) -> None:
+    project.stories(story(1))
+    (project.path / "mine.txt").write_text("not yet")
+    only = "subprocess.run(['git', 'add', 'ralph', f'{name}.txt'])"
+    commit = "subprocess.run(['git', 'commit', '-qm', 'work'], check=True)"
+    done = project.run(
+        f"json.dump(listing, open(path, 'w'))\n{only}\n{commit}\ncommits = save = False"
+    )
+    assert (done.code, project.modes()) == (0, "implement review"), done.err
+    assert "Not committed, and yours: mine.txt" in done.err
+    assert project.dirt() == "?? mine.txt\n"
+
+
+def test_a_story_that_a_killed_turn_took_away_is_put_back(project: StoryProject) -> None:
+    project.stories(story(1, **APPROVED), story(2), story(3))
+    take = FORGE.replace("s.update(", "listing['userStories'].pop(); s.update(", 1)
+    assert project.run(take + KILL).code == -signal.SIGKILL
+    assert project.run().code == 0
+    assert project.fates() == [(True, "approved", 1)] * 3
+
+
+def test_what_a_person_puts_back_to_be_done_again_stays_so(project: StoryProject) -> None:
+    """A killed turn gained nothing here, and nobody's plan is rewritten."""
+    project.stories(story(1, **APPROVED), story(2))
+    assert project.run("if n == 1:" + KILL).code == -signal.SIGKILL
+    listing = json.loads((project.path / "ralph" / "tasks.json").read_text())
+    listing["userStories"][0].update(passes=False, reviewStatus=None)
+    project.write({"tasks.json": json.dumps(listing)})
+    done = project.run()
+    assert (done.code, project.fates()) == (0, [(True, "approved", 2), (True, "approved", 1)])
+
+
+def test_a_killed_turn_is_not_judged_by_another_list(project: StoryProject) -> None:
+    """Another branch, or a new plan, may have stories of the same ids."""
+    project.stories(story(1))
+    assert project.run(FORGE + KILL).code == -signal.SIGKILL
+    (project.path / ".ralph-active").unlink()
+    assert "was killed before its last turn was judged" in ralph("prd", "check").err
+    mine = (project.path / "ralph" / "tasks.json").read_text()
+    project.stories(story(1, title="Quite another", **APPROVED), branchName="ralph/other")
+    done = project.run()
+    assert_clear(done, 2, "tasks.json is another list by now", "ralph resume", "rm -r ")
+    assert project.story(1)["title"] == "Quite another"
+    project.write({"tasks.json": mine})
+    assert (project.run().code, project.fates()) == (0, [(True, "approved", 1)])
+
+
 def runs(project: StoryProject) -> list[str]:
     folders = Path(os.environ["RALPH_STATE_DIR"]).glob("project-*/runs/*")
     return sorted(path.name for path in folders)

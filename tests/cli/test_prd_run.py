@@ -95,6 +95,18 @@ if n < 3:
     assert done.err.count("Iteration 1/15 starting") == 3
 
 
+def test_who_has_no_name_commits_as_ralph(project: StoryProject) -> None:
+    """R §3: the sandbox's git is `Ralph Loop`; so is any that does not know its user."""
+    project.stories(story(1))
+    project.git("config", "--unset", "user.name")
+    project.git("config", "--unset", "user.email")
+    project.git("config", "user.useConfigOnly", "true")
+    done = project.run()
+    assert (done.code, project.modes()) == (0, "implement review"), done.err
+    assert "git does not know who you are" in done.err
+    assert project.git("log", "-1", "--format=%an <%ae>") == "Ralph Loop <ralph@localhost>\n"
+
+
 def test_the_marker_is_nobodys_to_commit(project: StoryProject) -> None:
     """Also where no .gitignore names it."""
     (project.path / ".gitignore").write_text("")
@@ -274,3 +286,12 @@ def test_wrong_flags(project: StoryProject, flags: tuple[str, ...], said: str) -
     done = project.run("", *flags)
     assert (done.code, project.modes()) == (2, "")
     assert said in done.err
+
+
+def test_the_log_of_a_run_tells_of_its_reviews(project: StoryProject) -> None:
+    project.stories(story(1))
+    assert project.run("", rejections=1).code == 0
+    done = ralph("logs")
+    assert "Iteration 2/15 starting: review US-001 (Story 1)" in done.out
+    assert "US-001 changes requested (review 1): mend line 3" in done.out
+    assert "{" not in done.out

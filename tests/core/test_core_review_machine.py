@@ -205,7 +205,10 @@ class Reviewed(RuleBasedStateMachine):
             one
             for one in written["userStories"]
             if triple(one)[:2] == (False, came[law.mode])
-            and (law.mode != "implement" or not ({*one["dependsOn"]} & {*by_id(written)}) - done)
+            and (
+                law.mode != "implement"
+                or not ({*(one.get("dependsOn") or ())} & {*by_id(written)}) - done
+            )
         ]
         if not ready:
             return

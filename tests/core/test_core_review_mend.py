@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from review_cases import Listing, Story, approved, listing, returned, story, waiting
 
-from ralph.core.review_mend import Law, undone
+from ralph.core.review import snapshot
+from ralph.core.review_mend import Law, same_list, undone, unproven
 
 A, B = story("a"), story("b")
 DONE = {"passes": True, "notes": "done"}
@@ -249,3 +250,52 @@ def test_a_turn_that_is_taken_again_has_decided_nothing() -> None:
         story("new", x=1),
     )
     assert undone(before, before) == before
+
+
+# ------------------------------------------------------------ what a killed run has left
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stands"),
+    [
+        (story(), approved(), False),
+        (story(), waiting(), False),  # the work is there, and somebody sends it again
+        (story(), story(reviewCount=99), False),  # it would be at the cap
+        (story(), story(reviewCount=True), False),
+        (waiting(), returned(), False),
+        (waiting(), story(), True),
+        (approved(), story(reviewCount=1, notes="done"), True),
+        (approved(), returned(), True),
+        (approved(), approved(count=2), False),
+        (approved(), approved(), True),
+        (returned(), returned(reviewFeedback="less"), False),
+    ],
+)
+def test_nothing_counts_that_an_unjudged_turn_has_gained(
+    before: Story, after: Story, stands: bool
+) -> None:
+    """What a person has put back to be done again stays so."""
+    kept = unproven(listing(before), listing(after))
+    assert snapshot(kept) == snapshot(listing(after if stands else before))
+
+
+def test_an_unjudged_turn_takes_nothing_away_and_brings_nothing_approved() -> None:
+    before = listing(story("a"), approved("b"), story("c"))
+    kept = unproven(before, listing(story("a", notes="begun"), approved("d")))
+    names = [(one["id"], one["passes"]) for one in kept["userStories"]]
+    assert names == [("a", False), ("b", True), ("c", False), ("d", False)]
+    assert kept["userStories"][0]["notes"] == "begun"
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        (listing(story("a"), story("b")), True),
+        (listing(story("a", title="reworded")), False),
+        (listing(story("z")), False),
+        (listing(story("a"), branchName="ralph/other"), False),
+        (listing(story("a"), project="other"), False),
+    ],
+)
+def test_lists_of_one_plan(other: Listing, same: bool) -> None:
+    assert same_list(listing(story("a")), other) is same

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ralph.core.review_check import Active, Remark, about_order, remarks, standing, tally
+from ralph.core.review_check import Remark, about_order, remarks, standing, tally
+from ralph.core.review_marker import Marked
 from ralph.core.review_stats import Analytics, Review, StoryStats, analytics, review_of
 from ralph.core.task import Task
 
@@ -161,43 +162,18 @@ def test_checks_without_a_turn() -> None:
     assert remarks(listing(story("A", "approved", 1))) == []
     (wrong,) = remarks(listing(story("A", passes=True)))
     assert (wrong.check, wrong.story) == ("2", "A")
-    assert remarks(listing(story("A", passes=True)), skip_review=True) == []
-    assert [r.check for r in remarks(listing(story("A", "approved", 4)), 2)] == ["2"]
-
-
-SNAPSHOT = {"A": {"passes": False, "reviewStatus": None, "reviewCount": 0}}
-
-
-@pytest.mark.parametrize(
-    ("marker", "usable"),
-    [
-        ({"iterationMode": "implement", "preIterationSnapshot": SNAPSHOT}, True),
-        ({"iterationMode": "review", "preIterationSnapshot": {}}, True),
-        ({"iterationMode": "review"}, False),
-        ({"iterationMode": [], "preIterationSnapshot": SNAPSHOT}, False),
-        ({"iterationMode": "review", "preIterationSnapshot": {"A": 1}}, False),
-        ({"preIterationSnapshot": [1]}, False),
-        ({}, False),
-    ],
-)
-def test_what_a_marker_is_good_for(marker: Json, *, usable: bool) -> None:
-    assert Active.of(marker).usable is usable
-
-
-def test_a_turn_is_compared_with_its_snapshot() -> None:
-    """R §5b, check 2.5."""
-    active = Active("implement", SNAPSHOT)
-    found = remarks(listing(story("A", "approved")), active=active)
-    assert {r.check for r in found} == {"2.5"}
-    assert remarks(listing(story("A", "approved")), active=Active("implement")) == []
-    assert remarks(listing(story("A", "needs_review")), active=active) == []
+    assert remarks(listing(story("A", passes=True)), Marked({"skipReview": True})) == []
+    capped = Marked({"reviewCap": 2})
+    assert [r.check for r in remarks(listing(story("A", "approved", 4)), capped)] == ["2"]
 
 
 def test_without_reviews_stories_are_not_deleted_either() -> None:
-    active = Active("implement", SNAPSHOT)
-    (gone,) = remarks(listing(story("B")), skip_review=True, active=active)
+    snapshot = {"A": {"passes": False, "reviewStatus": None, "reviewCount": 0}}
+    turn = {"iterationMode": "implement", "preIterationSnapshot": snapshot}
+    skipping = Marked({**turn, "skipReview": True})
+    (gone,) = remarks(listing(story("B")), skipping)
     assert (gone.check, gone.story) == ("2.5", "A")
-    assert remarks(listing(story("A", passes=True)), skip_review=True, active=active) == []
+    assert remarks(listing(story("A", passes=True)), skipping) == []
 
 
 def test_the_order_of_stories() -> None:
@@ -210,3 +186,9 @@ def test_the_order_of_stories() -> None:
     assert "A → B → A" in found.text
     done = [Task("A", "a", blocked_by=("B",), passes=True), Task("B", "b", blocked_by=("A",))]
     assert list(about_order(done)) == []
+
+
+def test_a_review_is_read_as_it_was_written() -> None:
+    """What the run writes into its journal is what stats read there."""
+    review = Review("US-001", "changes_requested", 2, 'say "ä"\nlouder', "ralph/x")
+    assert review_of(review.detail()) == review

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,26 @@ def test_every_start_of_a_session_arms_it_anew(transcript: Path, source: str) ->
     start("s-1", source)
     start("s-1", source)
     assert call(transcript, 50)
+
+
+@pytest.mark.parametrize(("extra", "swept"), [(0, False), (1, True)])
+def test_sessions_of_long_ago_are_forgotten_where_there_are_many(
+    transcript: Path, extra: int, *, swept: bool
+) -> None:
+    """And none that may live, nor what is none of ours."""
+    folder = Path(os.environ["RALPH_STATE_DIR"]) / "sessions"
+    assert call(transcript, 55, "lives")
+    names = [f"{number:032}.held" for number in range(198 + extra)]
+    for name in (*names, f"{'a' * 32}.alerted", "notes.held", "other"):
+        (folder / name).touch()
+    old = time.time() - 31 * 86_400
+    for name in (*names[:2], "notes.held", "other"):
+        os.utime(folder / name, (old, old))
+    before = {path.name for path in folder.iterdir()}
+    start("another")
+    gone = before - {path.name for path in folder.iterdir()}
+    assert gone == (set(names[:2]) if swept else set())
+    assert call(transcript, 55, "lives") == ""
 
 
 @pytest.mark.parametrize("session", ["../../x", "/etc/passwd", "a\0b", "x" * 5000, "\ud800", ".."])

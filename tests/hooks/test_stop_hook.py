@@ -247,6 +247,12 @@ def test_the_list_may_lie_elsewhere(repo: Path) -> None:
         assert "Put ralph/tasks.json right" in reason(repo)
 
 
+def test_a_long_list_is_read_as_the_host_reads_it(repo: Path) -> None:
+    """One limit: what the host takes must not hold every stop."""
+    begin(repo, tasks=listing(story(notes="x" * (17 << 20))))
+    assert reason(repo) == ""
+
+
 # ------------------------------------------------------------------ check 3
 
 
@@ -263,6 +269,10 @@ def test_uncommitted_changes_hold_and_ralphs_own_files_do_not(repo: Path) -> Non
     (repo / "README.md").write_text("changed")
     said = reason(repo)
     assert "uncommitted changes: README.md, new file." in said
+    (repo / ".ralph-active").write_text(json.dumps(marker(hostCommits=True)))
+    assert reason(repo) == "", "where the agent cannot commit, nobody asks it to"
+    (repo / ".ralph-active").write_text(json.dumps(marker(leftAlone=["new file"])))
+    assert "uncommitted changes: README.md." in reason(repo), "what a person left is the person's"
     for step in ("1. Add to ralph/progress.txt", "2. Consider", "CLAUDE.md", "3. Commit ALL"):
         assert step in said
 

@@ -46,8 +46,9 @@ def _exec_newer() -> None:
     for name in NEWER:
         for directory in os.environ.get("PATH", "").split(os.pathsep):
             path = os.path.join(directory, name)
-            # Some of these are shims, which only know when they are asked.
-            if os.access(path, os.X_OK) and _is_new(path):
+            # What lies in the project is not to be run: PATH may be empty or relative in places.
+            # Some of the others are shims, which only know when they are asked.
+            if os.path.isabs(directory) and os.access(path, os.X_OK) and _is_new(path):
                 os.execv(path, [path, "-I", "-S", script])  # noqa: S606  no shell is wanted
 
 

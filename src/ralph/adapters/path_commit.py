@@ -1,6 +1,7 @@
 """A commit of some paths alone: what else is changed or staged stays exactly as it is."""
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +11,7 @@ from ralph.adapters.git_work import Done, call, clean_environ, copy_index
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
-_WHERE = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir")
+_WHERE = ("rev-parse", "--path-format=absolute")
 _COMMIT = ("-c", "gc.autoDetach=false", "commit", "--quiet", "--no-status", "-m")
 
 
@@ -26,21 +27,29 @@ class PathCommit:
     def around(directory: str, environ: Mapping[str, str]) -> "PathCommit | None":
         """None outside a repository, or without git."""
         clean = clean_environ(environ)
-        done = call(_WHERE, directory, clean)
-        if done.code != 0:
+        # One call each: a path may have any character in it, line ends too.
+        asked = ("--show-toplevel", "--absolute-git-dir")
+        done = [call((*_WHERE, what), directory, clean) for what in asked]
+        if any(one.code != 0 for one in done):
             return None
-        top, git_dir = os.fsdecode(done.output).splitlines()
+        top, git_dir = (os.fsdecode(one.output).removesuffix("\n") for one in done)
         return PathCommit(top, git_dir, clean)
 
     def refuse_halves(self) -> None:
-        """Somebody who is in the middle of a merge wants no commit of ours in it."""
+        """Somebody who is in the middle of a merge wants no commit of ours in it; and while the
+        index is locked, it could not be told of one."""
         for operation in under_way(self.git_dir):
             message = f"git is in the middle of {operation.name}"
             raise ConfigError(message, f"Finish it, or: {operation.abort}")
+        lock = os.path.join(self.git_dir, "index.lock")
+        if os.path.lexists(lock):
+            message = f"another git is at work here: {lock} is there"
+            raise ConfigError(message, f"If there is none: rm {shlex.quote(lock)}")
 
     def __call__(self, paths: Iterable[str], subject: str) -> tuple[str, str]:
         """The commit and "", or "" and why there is none: git or a hook of the user's said so.
-        Both are "" where there is nothing that git would keep. Paths are absolute."""
+        Both are "" where there is nothing that git would keep; neither is where there is a commit
+        that the user's index could not be told of. Paths are absolute."""
         kept = self._kept(paths)
         if not kept:
             return "", ""
@@ -49,8 +58,9 @@ class PathCommit:
             said = self._commit(kept, subject, index)
         if said:
             return "", said
-        self._git(None, "add", "--all", "--", *kept)  # into the user's index, which knew less
-        return self._git(None, "rev-parse", "HEAD").output.decode().strip(), ""
+        added = self._git(None, "add", "--all", "--", *kept)  # the user's index knew less
+        against = _words(added, "add") if added.code != 0 else ""
+        return self._git(None, "rev-parse", "HEAD").output.decode().strip(), against
 
     def pending(self, path: str) -> list[str]:
         """What is not committed below a path, relative to the top."""

@@ -51,12 +51,12 @@ class Archive:
         """Whether a call that was cut off has made it of these very files."""
         archive = os.path.join(self.root, name)
         try:
-            kept = {name: _content(os.path.join(archive, name)) for name in (*files, SUMMARY)}
+            kept = {each: _content(os.path.join(archive, each)) for each in (*files, SUMMARY)}
         except OSError:
             return False
         return files[TASKS] == kept[TASKS] and all(
-            content == kept[name] or _undated(content) == _undated(fresh[name])
-            for name, content in files.items()
+            content == kept[each] or _undated(content) == _undated(fresh[each])
+            for each, content in files.items()
         )
 
     def make(self, name: str, files: Files) -> str:
@@ -90,17 +90,24 @@ class Archive:
             if not os.path.lexists(path) or _content(path) == self._copy(name, each):
                 _replace(path, fresh[each])
 
-    def take_back(self, name: str) -> None:
-        """Everything as it was before `make`."""
-        for each in MOVED:
-            path, copy = os.path.join(self.folder, each), self._copy(name, each)
-            now = _content(path) if os.path.lexists(path) else None
-            if copy is not None and now != copy:
-                _replace(path, copy)
-            elif copy is None and now is not None:
-                os.unlink(path)
-        shutil.rmtree(os.path.join(self.root, name))
-        self._forget_root()
+    def take_back(self, name: str, fresh: Files) -> None:
+        """Everything as it was before `make`. What somebody else has written meanwhile stays, and
+        then the archive does too."""
+        left = [each for each in MOVED if not self._restored(name, each, fresh[each])]
+        if not left:
+            shutil.rmtree(os.path.join(self.root, name))
+            self._forget_root()
+
+    def _restored(self, name: str, each: str, fresh: bytes) -> bool:
+        path, copy = os.path.join(self.folder, each), self._copy(name, each)
+        now = _content(path) if os.path.lexists(path) else None
+        if now not in (None, copy) and _undated(now) != _undated(fresh):
+            return False
+        if copy is None and now is not None:
+            os.unlink(path)
+        elif copy is not None and now != copy:
+            _replace(path, copy)
+        return True
 
     def _copy(self, name: str, each: str) -> bytes | None:
         try:

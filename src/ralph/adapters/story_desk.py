@@ -10,6 +10,7 @@ from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, StoryFile, as_text
 from ralph.adapters.story_gates import Lists
 from ralph.adapters.story_marker import StoryMarker
+from ralph.adapters.story_reviews import ARCHIVES
 from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.uncommitted import Corrections, HostCommit
 from ralph.core.review import (
@@ -17,10 +18,12 @@ from ralph.core.review import (
     AT_CAP,
     CHANGES_REQUESTED,
     NotAListError,
+    has_shape,
+    parsed,
     snapshot,
     stories_of,
 )
-from ralph.core.review_mend import undone
+from ralph.core.review_mend import undone, unproven
 from ralph.core.review_stats import AUTO_APPROVED, Review
 from ralph.core.state import RunState
 from ralph.core.task import Mode
@@ -49,14 +52,18 @@ class StoryDesk:
     def announce(self, state: RunState) -> str:
         """Tell the hooks what this turn is; what a turn that was cut off had decided is no more."""
         before = self._before(state)
-        said = self.undo(before, state.iteration) if state.cut_off else ""
+        wanted = undone(before, self._now()) if state.cut_off else None
+        said = self._set(wanted, state.iteration) if wanted is not None else ""
         assert state.assignment is not None
         self.marker.write(state.assignment.mode.value, snapshot(before), self.now())
         return said
 
-    def undo(self, before: Listing, iteration: int = 0) -> str:
-        """Nothing of what was decided since counts; what was done, in words."""
-        wanted = undone(before, self._now())
+    def take_over(self, before: Listing) -> str:
+        """Nothing counts that a turn of another run gained since; what was done, in words."""
+        now = self.lists.after()
+        return "" if now is None else self._set(unproven(before, now), 0)
+
+    def _set(self, wanted: Listing, iteration: int) -> str:
         if not self._differs(wanted):
             return ""
         said = self._put(wanted, iteration)
@@ -69,6 +76,7 @@ class StoryDesk:
         """Put the folder of stories back in its place, approve what was reviewed for the last time
         and is still not liked, and commit where the agent cannot."""
         self._own_folder(state.iteration)
+        self.corrections.unhide([self._name(name) for name in (TASKS, PRD, PROMPT)])
         acts = []
         if story := self._approved_at_cap(state):
             acts.append(Act("cap", f"{story} is approved at the review cap"))
@@ -84,6 +92,11 @@ class StoryDesk:
         if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
             self._keep(folder, iteration)
             os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            try:
+                os.chmod(folder, 0o755)  # noqa: S103  whoever has closed it
+            except OSError:
+                pass  # it is not ours: then what follows says so
 
     def _approved_at_cap(self, state: RunState) -> str:
         """The story that the host approves, also if it was killed before it had committed that."""
@@ -114,7 +127,7 @@ class StoryDesk:
     def correct(self, state: RunState) -> str:
         """Put back what the law has found, and commit that; what was done, in words."""
         found = [finding for finding in state.findings if finding.gate in LAW]
-        if not found:
+        if not found and not self._is_forged_in_git():
             return ""
         mended = self.lists.law(state).mended(self._before(state), self._now())
         wrong = mended is not None and self._differs(mended)
@@ -123,6 +136,21 @@ class StoryDesk:
         if trouble:
             return f"{said} It is not committed: {trouble}".strip()
         return said
+
+    def _is_forged_in_git(self) -> bool:
+        """Whether the last commit calls a story approved that is not, whatever the file says:
+        whoever clones it would believe it."""
+        raw, now = self.corrections.at_head(self._name(TASKS)), self.lists.after()
+        try:
+            head = parsed(raw) if raw is not None else None
+        except NotAListError:
+            return False  # then there is nothing in it to believe
+        if now is None or not has_shape(head):
+            return False
+        lawful = {name for name, story in stories_of(now).items() if story.get("passes") is True}
+        return any(
+            story.get("passes") and name not in lawful for name, story in stories_of(head).items()
+        )
 
     def outcome(self, state: RunState) -> str:
         """The review that this turn was, as JSON; "" if it was none."""
@@ -207,10 +235,10 @@ class StoryDesk:
 
     def _corrected(self, iteration: int) -> str:
         subject = f"ralph: correct tasks.json (iteration {iteration})"
-        return self._commit(subject, (TASKS, PRD, PROMPT))
+        return self._commit(subject, (TASKS, PRD, PROMPT), (ARCHIVES,))
 
-    def _commit(self, subject: str, names: Iterable[str]) -> str:
-        paths = [self._name(name) for name in names]
+    def _commit(self, subject: str, names: Iterable[str], more: Iterable[str] = ()) -> str:
+        paths = [*(self._name(name) for name in names), *more]
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
 
     def _is_at_cap(self, story: Mapping[str, Any]) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 
 from ralph.adapters.safe_open import create, open_regular
 from ralph.core.review import NotAListError, malformed, parsed
+from ralph.core.review_text import LARGEST
 from ralph.core.task import Backlog, ReviewStatus, Status, Task
 from ralph.core.value import value
 
 PRD, TASKS, PROGRESS, PROMPT = "prd.md", "tasks.json", "progress.txt", "prompt.md"
-_LARGEST = 64 << 20  # bytes
 
 
 @value
@@ -33,9 +33,9 @@ class StoryFile:
         if stat.S_ISLNK(os.lstat(self.path).st_mode):
             raise OSError(errno.ELOOP, "it is a symbolic link", self.path)
         with open_regular(self.path) as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 20} MB", self.path)
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 20} MB", self.path)
         return content
 
     def listing(self) -> object:
@@ -115,9 +115,9 @@ class StoryBacklog:
 
     def _prompt(self) -> str:
         with open_regular(os.path.join(self.folder, PROMPT)) as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise ValueError(f"it is larger than {_LARGEST >> 20} MB: no agent reads that")
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"it is larger than {LARGEST >> 20} MB: no agent reads that")
         text = content.decode("utf-8-sig")
         if not text.strip():
             raise ValueError("it is empty: write down what an iteration shall do")

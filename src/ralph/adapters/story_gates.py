@@ -113,13 +113,15 @@ class CleanGate:
     environ: Mapping[str, str]
     folder: str  # the ralph folder, as people write it
     repository: bool  # whether there was one when the run began
+    left_alone: frozenset[str] = frozenset()  # what a person had not committed by then
     host_commit: HostCommit | None = None  # where the agent cannot
     name: str = "clean tree"
     always: bool = True
 
     def check(self, case: Case) -> Iterator[Finding]:
         """What git would still commit. Where git cannot say, nothing counts as committed."""
-        paths = uncommitted(self.workspace, self.environ)
+        seen = uncommitted(self.workspace, self.environ)
+        paths = None if seen is None else [path for path in seen if path not in self.left_alone]
         refusal = self.host_commit.refusal if self.host_commit else ""
         if paths is None and self.repository:
             text = (

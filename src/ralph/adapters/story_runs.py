@@ -2,16 +2,20 @@
 
 import json
 import os
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
 
 from ralph.adapters.runs import NONSENSE, Run, account_of, runs_of
 from ralph.adapters.story_store import StoryStore
-from ralph.core.life import Account
 from ralph.core.state import Phase
 from ralph.core.value import value
 from ralph.errors import StateError
 
 STORE = "stories"  # in a run's directory, the lists before its turns
 _PLAN = "plan.json"
+_TAKEN = "taken-over"  # a file in a run's directory: another run has judged what it left
+_MOST = 20  # runs that are looked at
 
 
 @value
@@ -19,42 +23,53 @@ class Unjudged:
     """A run that was killed in the middle of a turn, or before that was judged."""
 
     run: str
-    store: StoryStore
-    checkpoint: str
+    directory: str
+    before: Mapping[str, Any]  # the list when that turn began
+
+    def forget(self) -> None:
+        """Somebody has judged it now."""
+        with open(os.path.join(self.directory, _TAKEN), "w", encoding="utf-8"):
+            pass
 
 
-def unjudged(state: str, folder: str, but: str = "") -> Unjudged | None:
-    """What the last run over the stories of a folder has left, if that is not judged. `state` is
-    the workspace's state directory; `but` is the run that asks."""
-    for run in runs_of(state):
-        if run.id == but or run.live or not _is_of(run, folder):
-            continue
-        try:
-            account = account_of(run)
-        except (StateError, *NONSENSE):
-            continue  # a journal that was edited tells nothing
-        if account.state.iteration:
-            return _left(run, account)
-    return None
+def unjudged(state: str, folder: str, but: str = "") -> list[Unjudged]:
+    """What runs over the stories of a folder have left that nobody has judged, the latest first.
+    `state` is the workspace's state directory; `but` is the run that asks."""
+    real = os.path.realpath(folder)
+    dead = (run for run in runs_of(state) if run.id != but and not run.live)
+    ours = (run for run in dead if _is_of(_folder(run), real))
+    return [left for left in map(_left, islice(ours, _MOST)) if left is not None]
 
 
-def _left(run: Run, account: Account) -> Unjudged | None:
-    state = account.state
-    if state.stop is not None or state.phase is Phase.OPENING:
+def _is_of(theirs: str, real: str) -> bool:
+    """A folder that is no more may have become another."""
+    return bool(theirs) and (theirs == real or not os.path.isdir(theirs))
+
+
+def _left(run: Run) -> Unjudged | None:
+    if os.path.lexists(os.path.join(run.directory, _TAKEN)):
         return None
-    return Unjudged(run.id, StoryStore(os.path.join(run.directory, STORE)), state.checkpoint)
+    try:
+        state = account_of(run).state
+    except (StateError, *NONSENSE):
+        return None  # a journal that was edited tells nothing
+    if not state.iteration or state.stop is not None or state.phase is Phase.OPENING:
+        return None
+    before = StoryStore(os.path.join(run.directory, STORE)).listing(state.checkpoint)
+    return Unjudged(run.id, run.directory, before)
 
 
 def worked_since(state: str, run: str, folder: str) -> str:
-    """The latest run over these stories that began after that one; "" if none did."""
-    later = (one.id for one in runs_of(state) if one.id > run and _is_of(one, folder))
+    """The latest run over the stories of a folder that began after that one; "" if none did."""
+    real = os.path.realpath(folder)
+    later = (one.id for one in runs_of(state) if one.id > run and _folder(one) == real)
     return next(later, "")
 
 
-def _is_of(run: Run, folder: str) -> bool:
+def _folder(run: Run) -> str:
+    """The real path of the folder that a run was for; "" if it was not over stories."""
     try:
         with open(os.path.join(run.directory, _PLAN), encoding="utf-8") as file:
-            kept = str(json.load(file)["stories"]["folder"])
-            return os.path.realpath(kept) == os.path.realpath(folder)
+            return os.path.realpath(str(json.load(file)["stories"]["folder"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return False
+        return ""

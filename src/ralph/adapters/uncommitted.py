@@ -37,6 +37,14 @@ def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:
     return foreign(done.output) if done.code == 0 else None
 
 
+def identity(workspace: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Who commits, where git does not know it; nothing where it does (R §3: `Ralph Loop`)."""
+    if call(("var", "GIT_COMMITTER_IDENT"), workspace, clean_environ(environ)).code == 0:
+        return {}
+    who = {"NAME": "Ralph Loop", "EMAIL": "ralph@localhost"}
+    return {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in who.items()}
+
+
 @value
 class Corrections:
     """Commits of files that the host has put right."""
@@ -54,8 +62,21 @@ class Corrections:
         done = self._git(*_COMMIT, "--only", *message, "--", *changed)
         return done.said or f"git exited with code {done.code}" if done.code else ""
 
+    def unhide(self, paths: Sequence[str]) -> None:
+        """Let git look at these again, if somebody has told it not to."""
+        said = os.fsdecode(self._git("ls-files", "-v", "-z", "--", *paths).output).split("\0")
+        hidden = [entry[2:] for entry in said if entry[:1].islower() or entry[:1] == "S"]
+        for flag in ("--no-skip-worktree", "--no-assume-unchanged") if hidden else ():
+            self._git("update-index", flag, "--", *hidden)
+
+    def at_head(self, path: str) -> bytes | None:
+        """A file as it was committed last; None if it was not."""
+        done = self._git("show", f"HEAD:./{path}")
+        return done.output if done.code == 0 else None
+
     def _changed(self, paths: Iterable[str]) -> list[str]:
-        self._git("add", "--update", "--", *paths)  # a forgery may be staged
+        for path in paths:  # a forgery may be staged; what git does not know is an error of its own
+            self._git("add", "--update", "--", path)
         back = [path for path in paths if self._is_back(path)]
         if back:
             self._git("add", "--force", "--", *back)

@@ -1,6 +1,5 @@
 """Groups of commands that import a command's module only when that command is called."""
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +35,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self._lazy:
+            import difflib
+
             near = difflib.get_close_matches(args[0], self._lazy, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)

@@ -1,19 +1,14 @@
-"""One catch, one exit-code table: every way a command can end becomes a message and a code."""
+"""The command line: commands by their names, and what click makes of the words after them."""
 
-import errno
-import io
 import os
 import signal
 import sys
-import time
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import click
 
-from ralph.core.redact import redact
+from ralph.cli.ending import ending, print_anything, report
 from ralph.core.verdict import Reason
-from ralph.errors import RalphError
-from ralph.ui.channel import Channel, discard
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
@@ -57,7 +52,6 @@ Examples:
 Every command has examples too: ralph COMMAND --help
 """
 _NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
-_CANNOT_BE_WRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class LazyGroup(click.Group):
@@ -132,26 +126,14 @@ def run_command_line(
     """Run one command; the exit code of README §Exit codes. A run takes the keeper, `ralph job`
     also what was registered of it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # from here on it can be caught
-    _print_anything()
+    print_anything()
     if not arguments and (asked := os.environ.get("_RALPH_COMPLETE")):
         from ralph.cli.completion import answer
 
         return answer(asked)
     arguments = with_command(arguments)
     last = _last_word(arguments)
-    try:
-        return _invoke(arguments, keeper, job)
-    except click.ClickException as error:
-        return _usage_error(error, arguments, last=last)
-    except (KeyboardInterrupt, click.Abort):
-        return _report("interrupted", "", Reason.INTERRUPTED, last=last)
-    except RalphError as error:
-        reason = Reason(error.reason)
-        return _report(error.message, error.remedy, reason, last="" if error.told else last)
-    except Exception as error:  # noqa: BLE001  the one place that catches everything
-        if _is_of_stdout(error):
-            return _output_lost(error)
-        return _bug(error, arguments, last=last)
+    return ending(lambda: _invoke(arguments, keeper, job, last), arguments, last)
 
 
 def _last_word(arguments: list[str]) -> str:
@@ -175,14 +157,9 @@ def with_command(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def _print_anything() -> None:
-    """What a terminal's encoding cannot show is replaced, never an error."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _invoke(arguments: list[str], keeper: "Launched | None", job: "Registered | None") -> int:
+def _invoke(
+    arguments: list[str], keeper: "Launched | None", job: "Registered | None", last: str
+) -> int:
     try:
         # Not `main`: it would exit by itself when a pipe is closed.
         with ralph.make_context("ralph", [*arguments] or ["--help"], obj=keeper) as context:
@@ -190,25 +167,13 @@ def _invoke(arguments: list[str], keeper: "Launched | None", job: "Registered | 
             code = ralph.invoke(context)
     except click.exceptions.Exit as error:
         code = error.exit_code if arguments else Reason.CONFIG.exit_code
+    except click.ClickException as error:
+        return _usage_error(error, arguments, last=last)
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
     if sys.stdout is not None:
         sys.stdout.flush()
     return code if isinstance(code, int) else 0
-
-
-def _is_of_stdout(error: Exception) -> TypeGuard[OSError]:
-    """Every other file is named by its error."""
-    return (
-        isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_BE_WRITTEN
-    )
-
-
-def _output_lost(error: OSError) -> int:
-    """Whoever read our output has seen enough, which is fine; or a disk is full."""
-    discard(sys.stdout)
-    if error.errno == errno.EPIPE:
-        return 0
-    message = f"stdout cannot be written: {error.strerror}"
-    return _report(message, "Send the output elsewhere.", Reason.CONFIG, last="")
 
 
 def _usage_error(error: click.ClickException, arguments: list[str], *, last: str) -> int:
@@ -216,52 +181,7 @@ def _usage_error(error: click.ClickException, arguments: list[str], *, last: str
     named = [word for word in arguments[:1] if word in _COMMANDS]
     where = context.command_path if context is not None else " ".join(("ralph", *named))
     remedy = f"Try: {where} --help"
-    return _report(error.format_message(), remedy, Reason.CONFIG, last=last)
-
-
-def _report(message: str, remedy: str, reason: Reason, *, last: str) -> int:
-    _say([f"[ralph] {redact(line)}" for line in f"{message}\n{remedy}".splitlines() if line])
-    if last:
-        from ralph.ui.jsonlines import error_line, stop_line
-
-        words = {"error": redact(message), "remedy": redact(remedy)}
-        line = (
-            error_line(reason, **words) if last == "error" else stop_line(reason, time=time.time())
-        )
-        Channel(sys.stdout, lambda _: None).write([line])
-    return reason.exit_code
-
-
-def _bug(error: Exception, arguments: list[str], *, last: str) -> int:
-    """A bug of ours: a report that can be pasted, with nothing secret in it."""
-    import platform
-    import traceback
-
-    from ralph import __version__
-
-    details = "".join(traceback.format_exception(error))
-    report = redact(
-        f"ralph {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"arguments: {arguments}\n\n{details}"
-    )
-    path = _write_report(report)
-    if path is None:
-        _say([report])
-    where = f"Please report it with this file: {path}" if path else "Please report the above."
-    return _report(f"This is a bug in ralph: {error!r}", where, Reason.BUG, last=last)
-
-
-def _write_report(report: str) -> str | None:
-    from ralph.adapters.files import state_root, write_atomically
-
-    try:
-        directory = state_root(os.environ)
-        path = os.path.join(directory, time.strftime("bug-%Y%m%d-%H%M%S.txt"))
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        write_atomically(path, report, mode=0o600)
-    except (OSError, RalphError):
-        return None
-    return path
+    return report(error.format_message(), remedy, Reason.CONFIG, last=last)
 
 
 def _unknown(word: str) -> str:
@@ -272,8 +192,3 @@ def _unknown(word: str) -> str:
     near = difflib.get_close_matches(word, _COMMANDS, 1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return f"there is no command {word!r}.{hint}"
-
-
-def _say(lines: list[str]) -> None:
-    """To stderr; where it is closed the exit code has to do."""
-    Channel(sys.stderr, lambda _: None).write(lines)

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import click
 
 from ralph.adapters.sandbox import BACKENDS
-from ralph.errors import ConfigError
+from ralph.cli import given
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+current_directory = given.current_directory  # where `-C` leads to
 
 
 def whole_number(value: str) -> int:
@@ -67,17 +68,6 @@ def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], A
         return getattr(completion, name)(ctx, param, incomplete)
 
     return complete
-
-
-def current_directory() -> str:
-    """Where the command works."""
-    try:
-        return os.getcwd()
-    except OSError as error:
-        raise ConfigError(
-            f"the current directory cannot be used: {error.strerror}",
-            "Go to one that is there, or name it: -C DIR",
-        ) from error
 
 
 def in_directory(function: _Function) -> _Function:

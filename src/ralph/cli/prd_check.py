@@ -14,17 +14,20 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import live_owner
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.story_file import PRD, PROMPT, TASKS, tasks_of
+from ralph.adapters.story_runs import unjudged
 from ralph.adapters.uncommitted import uncommitted
+from ralph.cli.given import shown
 from ralph.cli.params import in_project, positive, whole_number
-from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
-from ralph.cli.tasks_common import shown
-from ralph.core.review import DEFAULT_CAP, NotAListError, parsed
-from ralph.core.review_check import Active, Remark, about_order, remarks, tally
+from ralph.cli.prd_common import in_json, ralph_dir
+from ralph.cli.stories_folder import Folder, found_folder
+from ralph.core.review import NotAListError, parsed
+from ralph.core.review_check import Remark, about_order, remarks, tally
+from ralph.core.review_marker import Marked
+from ralph.core.review_text import LARGEST
 from ralph.core.uncommitted import MARKER
-from ralph.errors import RalphError
+from ralph.errors import RalphError, StateError
 from ralph.ui.channel import Channel
 
-_LARGEST = 64 << 20  # bytes
 _MOST_NAMED = 5
 _EPILOG = """\b
 Examples:
@@ -61,6 +64,8 @@ def check(
     """Say what is wrong with the stories as they stand; change nothing."""
     folder = found_folder(ralph_dir)
     marker = _marker(folder)
+    if marker is None:
+        _warn_of_unjudged(folder)
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
@@ -75,27 +80,22 @@ def _look(
     folder: Folder, marker: Mapping[str, Any] | None, cap: int | None, *, skip_review: bool
 ) -> tuple[list[Remark], Mapping[str, int]]:
     """All that is wrong, and the number of stories."""
-    said, active = marker or {}, Active.of(marker or {})
-    if marker is not None and not active.usable:
-        _warn(f"{MARKER} has no snapshot of the stories: what the turn did to them is not checked")
-    skip_review = skip_review or said.get("skipReview") is True
+    marked = Marked(marker or {})
+    if marker is not None and marked.lacks:
+        _warn(f"{MARKER} has no {marked.lacks}: what the turn did to the stories is not checked")
+    marked.skip_review |= skip_review
+    marked.cap = cap or marked.cap
     try:
         listing = folder.file.listing()
     except NotAListError as error:
         listing, found = None, [Remark("1", "", f"{folder.shown(TASKS)}: {error}.")]
     else:
-        most = cap or _cap_of(said)
-        found = remarks(listing, most, skip_review=skip_review, active=active)
+        found = remarks(listing, marked)
     if isinstance(listing, dict) and not any(r.check == "1" for r in found):
         found += about_order(tasks_of(listing))
     found += _texts(folder)
     found += _uncommitted(folder.project) if marker is not None else ()
     return found, tally(listing)
-
-
-def _cap_of(marker: Mapping[str, Any]) -> int:
-    cap = marker.get("reviewCap")
-    return cap if isinstance(cap, int) and not isinstance(cap, bool) and cap > 0 else DEFAULT_CAP
 
 
 def _sentence(counts: Mapping[str, int]) -> str:
@@ -118,7 +118,10 @@ def _text_problem(path: str) -> str:
     """Why a file is no text to read; "" if it is one."""
     try:
         with open_regular(path) as file:
-            text = file.read(_LARGEST).decode("utf-8-sig")
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            return f"it is larger than {LARGEST >> 20} MB: no agent reads that"
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         return "it is missing; ralph prd init makes a new one"
     except OSError as error:
@@ -150,7 +153,7 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             raise OSError(errno.ELOOP, "it is a symbolic link")
         with open_regular(path) as file:
-            marker = parsed(file.read(_LARGEST))
+            marker = parsed(file.read(LARGEST))
     except FileNotFoundError:
         return None
     except (OSError, NotAListError) as error:
@@ -166,10 +169,20 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
     return marker
 
 
+def _warn_of_unjudged(folder: Folder) -> None:
+    """What a killed run's last turn wrote about its stories may not be so."""
+    state = project_dir(state_root(os.environ), folder.project)
+    try:
+        for left in unjudged(state, folder.path):
+            what = "go on with it: ralph resume, or begin anew: ralph prd run"
+            _warn(f"run {left.run} was killed before its last turn was judged: {what}")
+    except StateError as error:
+        _warn(f"{error.message}. {error.remedy}")
+
+
 def _is_of_others(marker: Mapping[str, Any], folder: Folder) -> bool:
-    named = marker.get("ralphDir")
-    theirs = os.path.join(folder.project, named) if isinstance(named, str) else folder.path
-    return os.path.normpath(theirs) != folder.path
+    theirs = os.path.join(folder.project, Marked(marker).folder)
+    return os.path.realpath(theirs) != os.path.realpath(folder.path)
 
 
 def _is_live(project: str) -> bool:

@@ -5,12 +5,10 @@ import os
 
 import click
 
-from ralph.adapters.files import project_dir, state_root
-from ralph.adapters.story_reviews import last_archived, reviews_of
 from ralph.cli.params import in_project
-from ralph.cli.prd_common import Folder, found_folder, in_json, ralph_dir
+from ralph.cli.prd_common import in_json, ralph_dir
+from ralph.cli.stories_folder import analytics_of, found_folder
 from ralph.core.redact import redact
-from ralph.core.review_stats import Analytics, analytics
 
 _EPILOG = """\b
 Examples:
@@ -30,19 +28,10 @@ def stats(*, ralph_dir: str, in_json: bool) -> None:
     """Show the reviews of each story: how many, how they ended, what they caught."""
     from ralph.ui.reviews import stats_dict, stats_lines
 
-    found = analytics_of(found_folder(ralph_dir))
+    found = analytics_of(found_folder(ralph_dir), os.environ)
     if in_json:
         click.echo(json.dumps(stats_dict(found)))
     elif not found.stories:
-        click.echo("There are no stories yet. Write some: ralph/tasks.json, or /ralph-plan")
+        click.echo("There are no stories yet. Write some: ralph/tasks.json, or /ralph:ralph-plan")
     else:
         click.echo("\n".join(stats_lines(found, redact)))
-
-
-def analytics_of(folder: Folder) -> Analytics:
-    """What the list and the journals tell together."""
-    listing = folder.listing()
-    state = project_dir(state_root(os.environ), folder.project)
-    branch = listing.get("branchName")
-    since = last_archived(folder.project)
-    return analytics(listing, reviews_of(state, str(branch), since))

@@ -1,15 +1,17 @@
 """A run over stories: planned from flags, and kept for `ralph resume` (R)."""
 
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
-from ralph.adapters.story_runs import worked_since
-from ralph.adapters.uncommitted import is_repository
+from ralph.adapters.story_runs import unjudged, worked_since
+from ralph.adapters.uncommitted import is_repository, uncommitted
 from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
 from ralph.cli.sandboxing import DIRECT
 from ralph.cli.wiring import wary_patience
@@ -22,6 +24,7 @@ from ralph.core.review import (
     inconsistent,
     snapshot,
 )
+from ralph.core.review_mend import same_list
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import NEW
 from ralph.core.story_prompt import Terms
@@ -56,6 +59,7 @@ class StoryWork:
     skip_review: bool = False
     review_agent: str | None = None  # a command, where another agent reviews
     review_model: str | None = None
+    left_alone: tuple[str, ...] = ()  # what a person had not committed before the run
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash; the rest is in the settings."""
@@ -65,6 +69,7 @@ class StoryWork:
             "skip_review": self.skip_review,
             "review_agent": self.review_agent,
             "review_model": self.review_model,
+            "left_alone": self.left_alone,
         }
 
 
@@ -77,12 +82,22 @@ def plan_stories(invocation: Invocation) -> Plan:
         flags["skip_review"],
         flags["review_agent"],
         flags["review_model"],
+        _left_alone(invocation),
     )
     if work.skip_review and (work.review_agent or work.review_model):
         raise ConfigError("--skip-review leaves nothing to review", "Leave out --review-agent.")
     refuse_unusable(invocation.workspace, work)
+    _refuse_another_list(invocation, work)
     loaded = load(invocation.workspace, flag_overrides(flags, _FLAGS))
     return _planned(invocation, story_defaults(loaded), work)
+
+
+def _left_alone(invocation: Invocation) -> tuple[str, ...]:
+    """What a person has not committed is the person's: but for the stories, which a run is for."""
+    folder = ralph_folder(invocation.workspace, invocation.flags["ralph_dir"])
+    shown = os.path.join(backlog_of(invocation.workspace, folder).shown, "")
+    paths = uncommitted(invocation.workspace, invocation.environ) or ()
+    return tuple(path for path in paths if f"/{shown}" not in f"/{path}/")
 
 
 def plan_again(
@@ -95,7 +110,8 @@ def plan_again(
     if later:
         message = f"run {run} cannot go on: {later} has worked on the stories since"
         raise ConfigError(message, "Start a new one: ralph prd run")
-    return _planned(invocation, story_defaults(loaded), StoryWork(**kept), heals=True)
+    work = StoryWork(**{**kept, "left_alone": tuple(kept["left_alone"])})
+    return _planned(invocation, story_defaults(loaded), work, heals=True)
 
 
 def ralph_folder(workspace: str, given: str | None) -> str:
@@ -126,7 +142,7 @@ def refuse_unusable(workspace: str, work: StoryWork) -> None:
     if found.problem is not None:
         raise ConfigError(found.problem, _CHECK)
     if not found.tasks:
-        plan = "Write some, or in Claude Code: /ralph-plan"
+        plan = "Write some, or in Claude Code: /ralph:ralph-plan"
         raise ConfigError(f"{where}: there are no stories in it", plan)
     if not work.skip_review:
         _refuse_contradictions(backlog, where)
@@ -134,6 +150,20 @@ def refuse_unusable(workspace: str, work: StoryWork) -> None:
     if circle:
         way = " → ".join((*circle, circle[0]))
         raise ConfigError(f"{where}: these stories wait for each other: {way}", _CHECK)
+
+
+def _refuse_another_list(invocation: Invocation, work: StoryWork) -> None:
+    """What a killed run's last turn did cannot be judged by a list that is another one by now."""
+    state = project_dir(state_root(invocation.environ), invocation.workspace)
+    listing = backlog_of(invocation.workspace, work.folder).file.listing()
+    for left in unjudged(state, work.folder):
+        if not has_shape(listing) or not same_list(left.before, listing):
+            message = f"run {left.run} was killed before its last turn was judged, and tasks.json"
+            raise ConfigError(
+                f"{message} is another list by now",
+                "Go back to its list, then: ralph resume\n"
+                f"Or forget it: rm -r {shlex.quote(left.directory)}",
+            )
 
 
 def _refuse_contradictions(backlog: StoryBacklog, where: str) -> None:

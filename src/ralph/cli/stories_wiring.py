@@ -16,9 +16,10 @@ from ralph.adapters.story_gates import (
     TransitionsGate,
 )
 from ralph.adapters.story_marker import StoryMarker
+from ralph.adapters.story_reviews import ARCHIVES
 from ralph.adapters.story_runs import STORE, unjudged
 from ralph.adapters.story_store import StoryStore
-from ralph.adapters.uncommitted import Corrections, HostCommit, is_repository, uncommitted
+from ralph.adapters.uncommitted import Corrections, HostCommit, identity, is_repository, uncommitted
 from ralph.adapters.world import Workspace
 from ralph.cli.planning import Plan
 from ralph.cli.stories import estimate, terms_of
@@ -31,6 +32,8 @@ from ralph.core.words import listed
 from ralph.ports import Agent, Policy, Watch
 from ralph.profiles.reviewed import reviewed
 
+_MOST_MARKED = 200  # paths in the marker
+
 
 class StoriesWiring(HarnessWiring):
     """A run over stories in its workspace."""
@@ -42,9 +45,12 @@ class StoriesWiring(HarnessWiring):
         self._is_new = state is NEW
         self._backlog = plan.backlog
         self._terms = terms_of(plan)
+        self._left_alone = plan.stories.left_alone
+        self._who = identity(plan.workspace, plan.environ) if is_repository(plan.workspace) else {}
         self._commits = self._host_commit()
         own = (PRD, PROMPT)  # an agent that writes its reviewer's prompt reviews itself
-        self._protector.protect_also([os.path.join(plan.backlog.shown, name) for name in own])
+        paths = [os.path.join(plan.backlog.shown, name) for name in own]
+        self._protector.protect_also([*paths, ARCHIVES])  # nobody archives his own stories
         self._lists = Lists(
             plan.backlog.file, StoryStore(os.path.join(run_dir, STORE)), self._terms
         )
@@ -63,7 +69,7 @@ class StoriesWiring(HarnessWiring):
         """Who commits where the agent cannot."""
         if not self._terms.host_commits:
             return None
-        return HostCommit(self._plan.workspace, self._plan.environ)
+        return HostCommit(self._plan.workspace, {**self._plan.environ, **self._who})
 
     def _marked(self) -> dict[str, object]:
         """R §3: what the marker says in every turn."""
@@ -78,6 +84,8 @@ class StoriesWiring(HarnessWiring):
         }
         if self._terms.host_commits:
             fields["hostCommits"] = True
+        if self._left_alone:
+            fields["leftAlone"] = self._left_alone[:_MOST_MARKED]
         shown = self._backlog.shown
         return fields if shown == "ralph" else {**fields, "ralphDir": shown}
 
@@ -94,13 +102,13 @@ class StoriesWiring(HarnessWiring):
 
     def _take_over(self) -> list[str]:
         """A turn that nobody has judged has decided nothing."""
-        plan, mine = self._plan, os.path.basename(self._run_dir)
-        left = unjudged(plan.project, self._backlog.folder, mine)
-        if left is None:
-            return []
-        done = self._desk.undo(left.store.listing(left.checkpoint))
-        words = f"Run {left.run} was killed before its last turn was judged"
-        return [f"{words}: what that decided is undone. {done}" if done else f"{words}."]
+        mine, notes = os.path.basename(self._run_dir), []
+        for left in unjudged(self._plan.project, self._backlog.folder, mine):
+            done = self._desk.take_over(left.before)
+            left.forget()
+            words = f"Run {left.run} was killed before its last turn was judged"
+            notes.append(f"{words}: what that decided is undone. {done}" if done else f"{words}.")
+        return notes
 
     def notes(self) -> list[str]:
         """Where turns run, and by whom their work is reviewed."""
@@ -115,8 +123,11 @@ class StoriesWiring(HarnessWiring):
             notes.append("The agent cannot commit in this sandbox: Ralph commits after each turn")
         if dirt is None:
             notes.append("Not a git repository: nobody checks that the work is committed.")
-        elif dirt:
-            notes.append(f"Not committed yet: {listed(dirt, 5)}")
+        elif self._left_alone:
+            paths = listed(self._left_alone, 5)
+            notes.append(f"Not committed, and yours: {paths}. Nobody is asked to commit that")
+        if self._who:
+            notes.append("git does not know who you are: commits are by Ralph Loop")
         return notes
 
     def world(self, attention: SignalSource) -> Workspace:
@@ -127,6 +138,9 @@ class StoriesWiring(HarnessWiring):
         if wary_patience(self._plan.loaded).stall_after:
             world = replace(world, progress=TreeDigest(self._plan.workspace, self._plan.environ))
         return replace(world, keep=lambda: self._lists.store.keep(self._lists.file))
+
+    def _own_environment(self) -> dict[str, str]:
+        return self._who
 
     def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """Who takes the turns: for reviews it may be another."""
@@ -141,7 +155,8 @@ class StoriesWiring(HarnessWiring):
         plan = self._plan
         repository = is_repository(plan.workspace)
         where = (plan.workspace, plan.environ, self._backlog.shown)
-        clean = CleanGate(*where, repository, self._commits)
+        left_alone = frozenset(self._left_alone)
+        clean = CleanGate(*where, repository, left_alone, self._commits)
         law = (SchemaGate(self._lists), InvariantsGate(self._lists), TransitionsGate(self._lists))
         return reviewed(
             self._desk,

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, TextIO, TypeVar
 
 import click
@@ -13,11 +12,9 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import NAME, Listing, TaskFile
-from ralph.cli.params import current_directory
-from ralph.core.redact import redact
+from ralph.cli.given import current_directory, is_agents, shown
 from ralph.errors import ConfigError, StateError
 from ralph.ui.channel import Channel
-from ralph.ui.clean import clean, one_line
 
 _MOST_PROBLEMS = 20
 _MOST_IDS = 200
@@ -45,20 +42,6 @@ def task_option(flag: str, help_text: str, *, multiple: bool = False) -> Callabl
 
 
 # ------------------------------------------------------------------ the file
-
-
-def is_agents(environ: Mapping[str, str]) -> bool:
-    """Whether an agent calls us, within its turn."""
-    return bool(environ.get("RALPH_RUN"))
-
-
-def refuse_agents(environ: Mapping[str, str], what: str) -> None:
-    """Only people and the run itself say what is done: an agent's word is a claim."""
-    if is_agents(environ):
-        raise ConfigError(
-            f"an agent may not {what}: RALPH_RUN is set",
-            "Within a turn say <promise>COMPLETE</promise>; the run checks it.",
-        )
 
 
 def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFile:
@@ -99,14 +82,6 @@ def needed(file: TaskFile, task_id: str) -> dict[str, Any]:
 # ------------------------------------------------------------------ texts
 
 
-def proper(text: str, what: str) -> str:
-    """A text from the command line, if it is one."""
-    with suppress(UnicodeEncodeError):
-        text.encode()
-        return text
-    raise ConfigError(f"{what} is not UTF-8 text", "Convert it: iconv -f latin1 -t utf-8")
-
-
 def read_text(path: str, what: str, stdin: TextIO | None) -> str:
     """The text of a file, or of standard input for `-`."""
     try:
@@ -127,11 +102,6 @@ def read_text(path: str, what: str, stdin: TextIO | None) -> str:
     if "\0" in text:
         raise ConfigError(f"{what} contains a NUL byte: it is not text", "")
     return text
-
-
-def shown(text: str) -> str:
-    """What someone wrote, safe on one line of a terminal."""
-    return one_line(redact(clean(text)))
 
 
 def tell(words: str, record: object, *, json_wanted: bool) -> None:

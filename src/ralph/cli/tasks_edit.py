@@ -10,13 +10,11 @@ import click
 
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_lines import iso
+from ralph.cli.given import proper, refuse_agents, shown
 from ralph.cli.params import in_directory
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import (
-    proper,
     read_text,
-    refuse_agents,
-    shown,
     task_argument,
     task_file,
     task_option,

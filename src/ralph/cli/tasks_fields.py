@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import click
 
 from ralph.adapters.task_file import TaskFile
+from ralph.cli.given import proper
 from ralph.cli.params import completed_by, dollars, duration, whole_number
-from ralph.cli.tasks_common import needed, proper, read_text, task_option
+from ralph.cli.tasks_common import needed, read_text, task_option
 from ralph.core.completion import spelled
 from ralph.errors import ConfigError
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ralph.cli.tasks_common import shown
+from ralph.cli.given import shown
 from ralph.core import completion
 from ralph.core.task import Status, Task
 from ralph.core.words import counted

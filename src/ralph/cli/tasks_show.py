@@ -11,9 +11,10 @@ import click
 
 from ralph.adapters.task_file import NAME, Listing
 from ralph.adapters.task_records import Records
+from ralph.cli.given import shown
 from ralph.cli.params import in_directory
 from ralph.cli.tasks_common import in_json as json_option
-from ralph.cli.tasks_common import loaded, needed, shown, task_argument, task_file, task_option
+from ralph.cli.tasks_common import loaded, needed, task_argument, task_file, task_option
 from ralph.cli.tasks_lines import nothing_ready, one_task, table, tree
 from ralph.cli.terminal import style_of
 from ralph.core.backlog import chosen, unknown_blockers

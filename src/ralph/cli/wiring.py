@@ -190,8 +190,13 @@ class HarnessWiring:
         """The agent that takes the turns."""
         return self._agent_of(self._plan, readers, start)
 
+    def _own_environment(self) -> dict[str, str]:
+        """What the agent's environment says for this profile alone."""
+        return {}
+
     def _agent_of(self, plan: Plan, readers: AgentReaders, start: Starter) -> Agent:
-        env = {**(plan.sandbox.environment() if plan.sandbox else {}), **hook_environment(plan)}
+        sandbox = plan.sandbox.environment() if plan.sandbox else {}
+        env = {**sandbox, **hook_environment(plan), **self._own_environment()}
         if self._layers is None:
             return build_agent(plan, self._run_dir, readers, env=env, start=start)
         from ralph.adapters.sandbox.layers import InnerFiling, SandboxedAgent

@@ -1,23 +1,18 @@
 """What is to be said of a list of stories as it stands, without a turn: for people and for CI."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ralph.core.backlog import cycle
 from ralph.core.review import (
     APPROVED,
     CHANGES_REQUESTED,
-    DEFAULT_CAP,
-    MODES,
     NEEDS_REVIEW,
-    Problem,
     deleted,
     has_shape,
-    illegal,
-    inconsistent,
-    malformed,
     stories_of,
 )
+from ralph.core.review_marker import Marked, problems
 from ralph.core.task import Task
 from ralph.core.value import value
 
@@ -38,51 +33,21 @@ class Remark:
     text: str
 
 
-@value
-class Active:
-    """What the marker of a run says about the turn that is under way."""
-
-    mode: str = ""
-    before: Mapping[str, Mapping[str, object]] | None = None
-
-    @staticmethod
-    def of(marker: Mapping[str, Any]) -> "Active":
-        """What can be used of it: a mode that there is, and a snapshot that is one."""
-        mode, before = marker.get("iterationMode"), marker.get("preIterationSnapshot")
-        is_snapshot = isinstance(before, dict) and all(isinstance(s, dict) for s in before.values())
-        return Active(mode if mode in MODES else "", before if is_snapshot else None)
-
-    @property
-    def usable(self) -> bool:
-        """Whether check 2.5 can be made."""
-        return bool(self.mode) and self.before is not None
-
-
-def remarks(
-    listing: object, cap: int = DEFAULT_CAP, *, skip_review: bool = False, active: Active = Active()
-) -> list[Remark]:
-    """Checks 1, 2 and 2.5, as far as the list can be read and there is a turn to compare with."""
-    found = _named("1", malformed(listing))
-    if not has_shape(listing):
-        return found
-    before = active.before if active.usable else None
-    if skip_review:
-        return [*found, *_named("2.5", deleted(before or (), stories_of(listing)))]
-    found += _named("2", inconsistent(listing, cap, before))
-    return found + _named(
-        "2.5", illegal(before, listing, active.mode) if before is not None else ()
-    )
-
-
-def _named(check: str, problems: Iterable[Problem]) -> list[Remark]:
-    return [Remark(check, name, words) for name, words in problems]
+def remarks(listing: object, marked: Marked = Marked({})) -> list[Remark]:
+    """Checks 1, 2 and 2.5, as far as the list can be read and there is a turn to compare with. A
+    list that is worked on without reviews must still not be shortened."""
+    found = [Remark(*one) for one in problems(listing, marked)]
+    if marked.skip_review and not marked.lacks and has_shape(listing):
+        gone = deleted(marked.before or (), stories_of(listing))
+        found += [Remark("2.5", name, words) for name, words in gone]
+    return found
 
 
 def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
     """What is wrong with `dependsOn`, and with a list of nothing."""
     if not tasks:
-        words = "There are no stories: an empty list is never complete. Write some, or /ralph-plan."
-        yield Remark("empty", "", words)
+        words = "There are no stories: an empty list is never complete."
+        yield Remark("empty", "", f"{words} Write some, or /ralph:ralph-plan.")
     known = {task.id for task in tasks}
     for task in tasks:
         for other in (name for name in task.blocked_by if name not in known):

@@ -19,6 +19,7 @@ from ralph.core.review import (
     has_shape,
     inconsistent,
     malformed,
+    same,
     snapshot,
     stories_of,
     wrong_fields,
@@ -131,6 +132,41 @@ def undone(before: Listing, listing: object) -> Listing:
     return _with_old(before, listing, frozenset(stories_of(listing)), _REVIEWED)
 
 
+def same_list(one: Listing, other: Listing) -> bool:
+    """Whether both are of one plan: another branch or a new plan may have stories of these ids."""
+    old, new = stories_of(one), stories_of(other)
+    shared = (name for name in old if name in new)
+    told = any(same(old[name].get("title"), new[name].get("title")) for name in shared)
+    return told and all(one.get(field) == other.get(field) for field in ("project", "branchName"))
+
+
+def unproven(before: Listing, listing: Listing) -> Listing:
+    """The list after a turn that nobody has judged, by whoever comes later: nothing that it gained
+    counts, nor that it took away. What a person has put back to be done again stays so."""
+    old, kept = stories_of(before), list[Story]()
+    for story in listing["userStories"]:
+        known = old.get(story["id"], _CLEAN)
+        gained = not _is_put_back(known, story)
+        kept.append({**story, **{field: known[field] for field in _REVIEWED}} if gained else story)
+    return {**listing, "userStories": _merged(kept, _gone(before, kept))}
+
+
+def _gone(before: Listing, kept: Iterable[Story]) -> list[tuple[int, Story]]:
+    """Stories that were there, and where."""
+    there = {story["id"] for story in kept}
+    return [(n, one) for n, one in enumerate(before["userStories"]) if one["id"] not in there]
+
+
+def _is_put_back(old: Mapping[str, Any], story: Mapping[str, Any]) -> bool:
+    """Whether a story has come no nearer to its approval, and no further than its reviews."""
+    if all(same(old[field], story.get(field)) for field in _REVIEWED):
+        return True
+    count, approved = story.get("reviewCount"), old["reviewStatus"] == APPROVED
+    fewer = type(count) is int and count <= old["reviewCount"]
+    redone = story.get("reviewStatus") is None or (approved and story["reviewStatus"] != APPROVED)
+    return fewer and redone and story.get("passes") is False
+
+
 def _with_old(
     before: Listing, listing: Listing, suspects: frozenset[str], fields: Iterable[str]
 ) -> Listing:
@@ -143,11 +179,14 @@ def _with_old(
             kept.append(_put_back(known, story, guarded))
         elif not any(field not in _CLEAN for field, _ in wrong_fields(story)):
             kept.append({**story, **_CLEAN})
-    there = {story["id"] for story in kept}
-    gone = [(n, one) for n, one in enumerate(before["userStories"]) if one["id"] not in there]
     lost = [field for field in TOP if not isinstance(listing.get(field), str)]
     top = {field: before[field] for field in lost if field in before}
-    return {**listing, **top, **_verified(before, listing), "userStories": _merged(kept, gone)}
+    return {
+        **listing,
+        **top,
+        **_verified(before, listing),
+        "userStories": _merged(kept, _gone(before, kept)),
+    }
 
 
 def _verified(before: Listing, listing: Listing) -> dict[str, Any]:

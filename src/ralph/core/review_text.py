@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, NoReturn
 
+LARGEST = 64 << 20  # bytes of a list, for whoever reads one
 _DEEPEST = 64  # Python compares and writes what is nested by calling itself
 _MOST_DIGITS = 100
 _LONGEST_NAME = 100

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Event = dict[str, Any]
     Hook = Callable[[Event, Mapping[str, str], str], str]  # event, environment, here -> answer
 
-_MOST_INPUT = 16 * 1024 * 1024
+_MOST_INPUT = 16 << 20  # bytes
 _BLANKS = " \t\r\n"  # of JSON
 
 
@@ -51,19 +51,19 @@ def sent() -> bytes:
         return b""
 
 
-def read_all(descriptor: int) -> bytes:
-    """Everything, up to the largest event there may be: ValueError beyond."""
+def read_all(descriptor: int, most: int = _MOST_INPUT) -> bytes:
+    """Everything, up to the largest event there may be: ValueError, in words, beyond."""
     pieces = []
     size = 0
     while piece := os.read(descriptor, 1 << 20):
         pieces.append(piece)
         size += len(piece)
-        if size > _MOST_INPUT:
-            raise ValueError("it is too long")
+        if size > most:
+            raise ValueError(f"it is larger than {most >> 20} MB")
     return b"".join(pieces)
 
 
-def read_regular(path: str) -> bytes:
+def read_regular(path: str, most: int = _MOST_INPUT) -> bytes:
     """A file's content; OSError or ValueError, in words, where a link, a pipe or a folder stands
     in its place, or what is too long."""
     import stat
@@ -74,7 +74,7 @@ def read_regular(path: str) -> bytes:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     try:
-        return read_all(descriptor)
+        return read_all(descriptor, most)
     finally:
         os.close(descriptor)
 

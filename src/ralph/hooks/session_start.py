@@ -20,7 +20,9 @@ def main() -> int:
 
 def answer(event: "Event", environ: "Mapping[str, str]", _: str) -> str:
     """Nothing: whatever a hook prints here, the model reads."""
-    from ralph.hooks.sessions import forget
+    from time import time
+
+    from ralph.hooks.sessions import forget, sweep
 
     session = event.get("session_id")
     if not isinstance(session, str) or not session:
@@ -29,4 +31,8 @@ def answer(event: "Event", environ: "Mapping[str, str]", _: str) -> str:
         forget(session, environ)
     except OSError as error:
         tell(f"the thresholds of the context window stay as they are: {error}")
+    try:
+        sweep(environ, time())
+    except OSError:
+        pass  # there is nothing to sweep, or the next session does
     return ""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 ALERTED = "alerted"  # the highest threshold of the context window that was told
 HELD = "held"  # how often in a row a stop was held
 _KINDS = (ALERTED, HELD)
+_DIGEST = 32  # characters
+_MANY = 200  # files; fewer are in nobody's way
+_OLD = 30 * 86_400  # seconds: no session that lives is silent for so long
 
 
 class Busy(Exception):  # noqa: N818  it says what happened
@@ -72,11 +75,29 @@ def forget(session: str, environ: "Mapping[str, str]", kinds: tuple[str, ...] = 
                 pass
 
 
+def sweep(environ: "Mapping[str, str]", now: float) -> None:
+    """Forget sessions that nobody has heard of for a month, where there are many. OSError."""
+    folder = _usual(environ)
+    with os.scandir(folder) as found:
+        numbers = [entry for entry in found if _is_number(entry.name)]
+    for entry in numbers if len(numbers) > _MANY else ():
+        try:
+            if now - entry.stat(follow_symlinks=False).st_mtime > _OLD:
+                os.unlink(entry.path)
+        except FileNotFoundError:
+            pass  # another session begins beside us
+
+
+def _is_number(name: str) -> bool:
+    digest, _, kind = name.partition(".")
+    return kind in _KINDS and len(digest) == _DIGEST
+
+
 def file_name(session: str, kind: str) -> str:
     """The name of a session's file: no id leads out of the folder."""
     from _blake2 import blake2b  # not from hashlib, which loads OpenSSL
 
-    digest = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
+    digest = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2)
     return f"{digest.hexdigest()}.{kind}"
 
 

@@ -24,12 +24,10 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ralph.core.review import Fields, Problem
     from ralph.hooks.host import Event
 
-_MOST_HOLDS = (
-    5  # in a row: after 8 the host of an agent goes on without asking, and loses its answer
-)
+# In a row: after 8 the host of an agent goes on without asking, and loses its answer.
+_MOST_HOLDS = 5
 _MOST_TOLD = 20  # problems
 _LONGEST = 600  # characters of one
 
@@ -56,12 +54,14 @@ def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
         return ""
     from ralph.hooks.uncommitted import Status
 
-    status = Status(project, environ)  # git works while we do
-    folder = _folder(marker)
+    host_commits = marker.get("hostCommits") is True  # where the agent cannot
+    status = None if host_commits else Status(project, environ)  # git works while we do
     try:
-        problems = problems_of(os.path.join(project, folder, "tasks.json"), marker)
+        folder, problems = _judged(project, marker)
     finally:
-        paths = status.paths()
+        alone = marker.get("leftAlone")  # what a person had not committed before
+        paths = status.paths() if status is not None else []
+        paths = [path for path in paths if not isinstance(alone, list) or path not in alone]
     session = event.get("session_id")
     key = session if isinstance(session, str) and session else f"in {project}"
     again = event.get("stop_hook_active") is True
@@ -101,30 +101,26 @@ def _marker(project: str) -> "dict[str, object] | None":
     return None
 
 
-def _folder(marker: "Mapping[str, object]") -> str:
-    given = marker.get("ralphDir")
-    return given if isinstance(given, str) and given and "\0" not in given else "ralph"
-
-
 # ------------------------------------------------------------------ checks 1, 2 and 2.5
 
 
-def problems_of(path: str, marker: "Mapping[str, object]") -> "list[Problem]":
-    """Everything that is wrong with the list, by the marker's snapshot of it."""
-    from ralph.core.review import has_shape, inconsistent, malformed
+def _judged(project: str, marker: "Mapping[str, object]") -> tuple[str, list[str]]:
+    """The folder of the stories, and all that is wrong with their list by what the marker says."""
+    from ralph.core.review_marker import Marked, problems
+    from ralph.core.review_text import LARGEST
 
+    marked = Marked(marker)
     try:
-        listing = _listing(read_regular(path))
+        path = os.path.join(project, marked.folder, "tasks.json")
+        listing = _listing(read_regular(path, LARGEST))
     except OSError as error:
-        return [("", f"tasks.json: it cannot be read: {error.strerror}.")]
+        return marked.folder, [f"tasks.json: it cannot be read: {error.strerror}."]
     except ValueError as error:  # also what is not JSON
-        return [("", f"tasks.json: {error}.")]
-    problems = malformed(listing)
-    if marker.get("skipReview") is True or not has_shape(listing):
-        return problems
-    before = _snapshot(marker)
-    problems += inconsistent(listing, _cap(marker), before)
-    return problems + _transitions(before, listing, marker)
+        return marked.folder, [f"tasks.json: {error}."]
+    if marked.lacks and not marked.skip_review:
+        lacks = f"{MARKER} has no {marked.lacks} to go by"
+        tell(f"warning: what this turn changed is not checked: {lacks}")
+    return marked.folder, [words for _, _, words in problems(listing, marked)]
 
 
 def _listing(raw: bytes) -> object:
@@ -134,38 +130,9 @@ def _listing(raw: bytes) -> object:
             return scanned(raw)
         except ValueError:
             pass  # the law has words for it
-    from ralph.core.review import parsed as read_by_law
+    from ralph.core.review_text import parsed as read_by_law
 
     return read_by_law(raw)
-
-
-def _transitions(
-    before: "Fields | None", listing: "Mapping[str, object]", marker: "Mapping[str, object]"
-) -> "list[Problem]":
-    """Check 2.5, which needs to know what was before (R §5b)."""
-    from ralph.core.review import MODES, illegal
-
-    mode = marker.get("iterationMode")
-    if before is None or not isinstance(mode, str) or mode not in MODES:
-        what = "preIterationSnapshot" if before is None else "iterationMode"
-        tell(f"warning: what this turn changed is not checked: {MARKER} has no {what} to go by")
-        return []
-    return list(illegal(before, listing, mode))
-
-
-def _snapshot(marker: "Mapping[str, object]") -> "Fields | None":
-    """Each story's fields before the turn; an empty one says that there were no stories."""
-    given = marker.get("preIterationSnapshot")
-    if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
-        return None
-    return given
-
-
-def _cap(marker: "Mapping[str, object]") -> int:
-    from ralph.core.review import DEFAULT_CAP
-
-    cap = marker.get("reviewCap")
-    return cap if isinstance(cap, int) and not isinstance(cap, bool) and cap >= 1 else DEFAULT_CAP
 
 
 # ------------------------------------------------------------------ holding
@@ -199,13 +166,13 @@ def _forget_holds(key: str, environ: "Mapping[str, str]") -> None:
         pass  # then it is held less often
 
 
-def held(folder: str, problems: "list[Problem]", paths: list[str]) -> str:
+def held(folder: str, problems: list[str], paths: list[str]) -> str:
     """The host's line that holds a stop: what the model reads, and what people do."""
     import json
 
     parts, short = [], []
     if problems:
-        parts.append(_about_list(folder, [words for _, words in problems]))
+        parts.append(_about_list(folder, problems))
         short.append(f"{len(problems)} in {folder}/tasks.json")
     if paths:
         parts.append(commit_all(folder, paths))

@@ -209,6 +209,7 @@ def briefing_of(started: Started, journal: str) -> Briefing:
         journal=journal,
         attempts=started.profile == "supervise",
         tasks=started.profile == "tasks",
+        stories=started.profile == "reviewed",
     )
 
 

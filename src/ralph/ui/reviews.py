@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.core.review_stats import Analytics, StoryStats
+from ralph.core.words import counted
 from ralph.ui.clean import Redact, clean, columns, one_line
 
 HOW_TO_READ = (
@@ -62,7 +63,8 @@ def sentence(found: Analytics) -> str:
 def _missing(found: Analytics) -> list[str]:
     if found.recorded in (0, found.reviews):
         return []
-    return [f"The stories count {found.reviews} reviews, the journals here {found.recorded}."]
+    reviews = counted(found.reviews, "review")
+    return [f"The stories count {reviews}, the journals here {found.recorded}."]
 
 
 def _caught(found: Analytics, redact: Redact) -> Iterator[tuple[str, int, str]]:

@@ -1,0 +1,58 @@
+"""What the marker of a run says about its turn (R §3), and what is wrong by it (R §5b): one
+reader for the stop hook and for `ralph prd check`. A hook has no time to import more than this.
+"""
+
+from ralph.core.review import DEFAULT_CAP, MODES, has_shape, illegal, inconsistent, malformed
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ralph.core.review import Fields
+
+    Found = tuple[str, str, str]  # by which check, which story ("" for the list), what is wrong
+
+
+class Marked:
+    """A marker, as far as it can be used: nonsense in it says nothing."""
+
+    def __init__(self, marker: "Mapping[str, object]") -> None:
+        mode, folder, run = (marker.get(name) for name in ("iterationMode", "ralphDir", "run"))
+        self.mode = mode if isinstance(mode, str) and mode in MODES else ""
+        self.before = _snapshot(marker.get("preIterationSnapshot"))
+        self.cap = _cap(marker.get("reviewCap"))
+        self.skip_review = marker.get("skipReview") is True
+        is_path = isinstance(folder, str) and "\0" not in folder
+        self.folder = str(folder) if is_path and folder else "ralph"
+        self.run = run
+
+    @property
+    def lacks(self) -> str:
+        """What check 2.5 would need, and is not there; empty if it can be made."""
+        if self.before is None:
+            return "preIterationSnapshot"
+        return "" if self.mode else "iterationMode"
+
+
+def problems(listing: object, marked: Marked) -> "list[Found]":
+    """Checks 1, 2 and 2.5, as far as they apply: without reviews only the first does."""
+    found = [("1", *one) for one in malformed(listing)]
+    if marked.skip_review or not has_shape(listing):
+        return found
+    found += [("2", *one) for one in inconsistent(listing, marked.cap, marked.before)]
+    if marked.before is not None and marked.mode:
+        found += [("2.5", *one) for one in illegal(marked.before, listing, marked.mode)]
+    return found
+
+
+def _snapshot(given: object) -> "Fields | None":
+    """Each story's fields before the turn; an empty one says that there were no stories."""
+    if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
+        return None
+    return given
+
+
+def _cap(given: object) -> int:
+    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+        return given
+    return DEFAULT_CAP
