@@ -117,7 +117,8 @@ def test_a_rejected_promise_is_spent() -> None:
 
 def test_work_is_counted_against_min_tool_calls() -> None:
     loop = Session(session(min_tools=3))
-    assert isinstance(loop.stops(replace(PROMISED, tools=2)), Continue)
+    told = reason(loop.stops(replace(PROMISED, tools=2)))
+    assert "before emitting the promise. (Tool calls: 2 of 3.)" in told
     assert isinstance(loop.stops(replace(PROMISED, tools=3)), Accept)
     assert isinstance(Session(session(min_tools=0)).stops(IDLE), Accept)
 

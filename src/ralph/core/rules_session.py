@@ -23,6 +23,7 @@ class Disbelieved:
             why = (
                 "Promise detected, but no tool calls/work were performed; "
                 "you must actually complete the task before emitting the promise."
+                + (f" (Tool calls: {case.turn.tools} of {self.min_tools}.)" * bool(case.turn.tools))
             )
         else:
             why = "\n\n".join(f.text for f in case.findings) or "The promise was not accepted."

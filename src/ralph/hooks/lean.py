@@ -9,7 +9,7 @@ else:
     _Module = type(sys)
 
 
-class _Later(_Module):
+class _Later(ModuleType):
     """Stands in for a module until something of it is asked for."""
 
     def __getattr__(self, name: str) -> object:
