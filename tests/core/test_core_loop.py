@@ -2,7 +2,7 @@
 
 import pytest
 
-from ralph.core.loop import CAP, Refused, Wish, limit_of, opening, parse
+from ralph.core.loop import CAP, Refused, Wish, limit_of, opening, parse, spelled
 from ralph.core.rules_session import ULTRAWORK
 
 TASK = "Build it"
@@ -31,6 +31,9 @@ LONG = "Build it\n---\niteration: 7\n---\n$(date) `x` \\n"
         ("- one\n- two -x", "- one\n- two -x"),
         ('"use --verbose here"', "use --verbose here"),
         ("a -- b", "a -- b"),
+        ("-- --foo is broken", "--foo is broken"),
+        ("--max-iterations 7 -- --foo", "--foo"),
+        ('"a"b', '"a"b'),
     ],
 )
 def test_a_task_arrives_unchanged(typed: str, task: str) -> None:
@@ -71,6 +74,8 @@ def test_every_flag_has_its_place() -> None:
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
+        ('"a"--max-iterations 3', "put a blank between the task's closing quote and"),
+        ("--", "task"),
         ("", "there is no task"),
         ('" "', "there is no task"),
         ("--max-iterations 3", "there is no task"),
@@ -134,3 +139,17 @@ def test_the_start_message_says_what_evidence_counts(wish: Wish, words: str) -> 
 def test_no_limit_is_said() -> None:
     assert limit_of(0) == "without a limit of iterations"
     assert limit_of(1) == "at most 1 iteration"
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("plugin", "/ralph:cancel-ralph"),
+        ("bare", "/cancel-ralph"),
+        ("", "/ralph:cancel-ralph or /cancel-ralph"),
+    ],
+)
+def test_commands_are_named_as_they_are_called_here(how: str, words: str) -> None:
+    """Complaint: "cancel not cancelling"."""
+    assert spelled("cancel-ralph", how) == words
+    assert f"For people: {words} ends the loop" in opening(Wish("x"), "s-1", how)

@@ -184,17 +184,20 @@ def test_a_failed_turn_counts_nothing(session: Session) -> None:
 
 def test_the_cap_of_the_host_is_named_when_it_strikes(session: Session) -> None:
     session.starts()
-    for _ in range(7):
-        session.held()
-    assert session.loop.why == ""
     session.held()
+    for _ in range(7):
+        session.held(stop_hook_active=True)
+    assert session.loop.why == "", "so many the host lets us hold"
+    session.held(stop_hook_active=True)
     assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in session.loop.why
+    session.held(stop_hook_active=False)
+    assert session.loop.why == "", "a person has said something"
     session.writes(assistant(call()))
     session.held()
     assert (session.loop.why, session.loop.unanswered) == ("", 1)
     session.environ["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = "0"
     for _ in range(9):
-        session.held()
+        session.held(stop_hook_active=True)
     assert session.loop.why == ""
 
 

@@ -4,9 +4,9 @@ import sys
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from types import ModuleType as _Module
+    from types import ModuleType
 else:
-    _Module = type(sys)
+    ModuleType = type(sys)
 
 
 class _Later(ModuleType):

@@ -100,11 +100,12 @@ class Stopping:
 
     def _heard(self, new: Seen | None) -> Loop:
         """The loop with what its session did since the last stop."""
-        loop = replace(self._loop, touched=self._now, since=self._now, why="")
+        again = self._event.get("stop_hook_active") is True  # else a person has said something
+        row = self._loop.unanswered if again else 0
+        loop = replace(self._loop, touched=self._now, since=self._now, why="", unanswered=row)
         if new is None:
             return loop
-        again = self._event.get("stop_hook_active") is True  # else a person has said something
-        silent = loop.unanswered if again and not new.calls else 0
+        silent = loop.unanswered if not new.calls else 0
         tools = loop.tools + len(new.calls)
         loop = replace(loop, transcript=self._path, offset=new.offset)
         return replace(loop, tools=tools, unanswered=silent)
