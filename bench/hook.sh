@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The hooks that people write, with jq: hook.sh post-tool|stop, the event on stdin.
+# The hooks that people write, with jq: hook.sh post-tool|stop|loop, the event on stdin.
 set -u
 event=$(cat)
 if [ "$1" = post-tool ]; then
@@ -11,6 +11,16 @@ if [ "$1" = post-tool ]; then
         echo 90 >>"$state"
         echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"CRITICAL"}}'
     fi
+    exit 0
+fi
+if [ "$1" = loop ]; then
+    transcript=$(jq -r .transcript_path <<<"$event")
+    last=$(grep -a '"role":"assistant"' "$transcript" | tail -n 1 | jq -r '.message.content[0].text')
+    case "$last" in *'<promise>DONE</promise>'*) exit 0 ;; esac
+    state="${TMPDIR:-/tmp}/bench-loop"
+    count=$(($(cat "$state" 2>/dev/null || echo 0) + 1))
+    echo "$count" >"$state"
+    jq -n --arg i "$count" '{decision: "block", reason: "go on", systemMessage: $i}'
     exit 0
 fi
 cwd=$(jq -r .cwd <<<"$event")

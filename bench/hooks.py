@@ -11,8 +11,14 @@ from bench.place import HERE, BenchError
 from bench.processes import weigh
 
 SIZES = (1, 10, 100)  # MB of transcript
+LOOP_SIZES = (0, *SIZES, 1000)
+LOOP = "loop"  # a stop in a session that has one
 _ROOT = os.path.dirname(HERE)
-_SCRIPTS = {"post-tool": "context_monitor.py", "stop": "stop_loop_reminder.py"}
+_SCRIPTS = {
+    "post-tool": "context_monitor.py",
+    "stop": "stop_loop_reminder.py",
+    LOOP: "stop_loop_reminder.py",
+}
 _FIELDS = {"passes": False, "reviewStatus": None, "reviewCount": 0}
 _STORY = {"title": "A page", "acceptanceCriteria": ["It is there."], "priority": 1, "notes": ""}
 
@@ -46,14 +52,21 @@ class Hooked:
         turn = {"iterationMode": "implement", "preIterationSnapshot": snapshot}
         self._write(".ralph-active", {**marker, **turn})
 
+    def begin_loops(self, ralph: tuple[str, ...]) -> None:
+        """A loop without an end in a session for each size."""
+        for size in LOOP_SIZES:
+            words = ("loop", "start", "--session", f"{LOOP}-{size}", "--max-iterations", "0", "Go")
+            subprocess.run((*ralph, *words), env=self.env, check=True, stdout=subprocess.DEVNULL)
+
     def ask(self, argv: tuple[str, ...], hook: str, size: int) -> float:
         """Milliseconds until a hook has answered, with so many MB of transcript."""
         transcript = os.path.join(self.run, f"{size}.jsonl")
         if not os.path.exists(transcript):
             with open(transcript, "wb") as file:
                 file.truncate(size * 1_000_000)
-        event = {"session_id": f"bench-{size}", "transcript_path": transcript}
-        event |= {"cwd": self.project, "hook_event_name": hook}
+        whose = LOOP if hook == LOOP else "bench"
+        event = {"session_id": f"{whose}-{size}", "transcript_path": transcript}
+        event |= {"cwd": self.run if hook == LOOP else self.project, "hook_event_name": "Stop"}
         sent = self._write("../event.json", event)
         weight = weigh(argv, {**self.env, "TMPDIR": self.run}, sent=sent)
         if weight.code:
@@ -74,4 +87,4 @@ def ways(hook: str, ralph: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     found = {"floor": (*python, "-c", "pass"), "ralph": (*python, script)}
     if shutil.which("jq"):
         found["bash"] = ("bash", os.path.join(HERE, "hook.sh"), hook)
-    return {**found, "command": (*ralph, "hook", hook)}
+    return {**found, "command": (*ralph, "hook", "stop" if hook == LOOP else hook)}

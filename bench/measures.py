@@ -9,7 +9,7 @@ from statistics import median
 from typing import TypeVar
 
 from bench.contenders import Contender, filled
-from bench.hooks import SIZES, Hooked, ways
+from bench.hooks import LOOP, LOOP_SIZES, SIZES, Hooked, ways
 from bench.place import BenchError, Place
 from bench.processes import Weight, weigh
 from bench.rows import Aim, Row, percentile
@@ -188,9 +188,11 @@ def hooks(bench: Bench) -> Iterator[Row]:
     hooked = Hooked(place.run, place.environment())
     hooked.prepare()
     (ralph,) = (contender.hook[:-2] for contender in bench.contenders if contender.name == "ralph")
-    for hook, aim in (("post-tool", Aim(most=20)), ("stop", Aim(most=45))):
-        asked = ways(hook, ralph)
-        for size in SIZES:
+    hooked.begin_loops(ralph)
+    kinds = (("post-tool", SIZES, 20), ("stop", SIZES, 45), (LOOP, LOOP_SIZES, 45))
+    for hook, sizes, most in kinds:
+        asked, aim = ways(hook, ralph), Aim(most=most)
+        for size in sizes:
             found: dict[str, list[float]] = {name: [] for name in asked}
             for _ in range(bench.sizes.starts):
                 for name, argv in asked.items():
