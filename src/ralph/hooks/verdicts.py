@@ -222,7 +222,8 @@ class Stopping:
         reason = f"{decision.reason}; {cap}" if cap else decision.reason
         store.write(told(replace(loop, why=cap), replace(decision, reason=reason)))
         cancel = spelled("cancel-ralph", self._environ.get(SLASH, ""))
-        people = f"Ralph loop {loop.progress}: {decision.reason}; {cancel} ends the loop"
+        why = " ".join(decision.reason.split()).rstrip(".")
+        people = f"Ralph loop {loop.progress}: {why}; {cancel} ends the loop"
         return json.dumps({"decision": "block", "reason": words, "systemMessage": people})
 
     def _cap(self, loop: Loop) -> str:
