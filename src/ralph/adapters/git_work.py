@@ -22,12 +22,15 @@ _ELSEWHERE = frozenset(
 )
 SCRATCH = "git-"  # how the names of directories begin that a killed run leaves
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":"}
-# Who saves what stood there; a task's own commit is the user's.
-_RALPH = {
-    f"GIT_{who}_{what}": text
-    for who in ("AUTHOR", "COMMITTER")
-    for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
-}
+
+
+def committer(name: str) -> dict[str, str]:
+    """Who commits, by the environment, whatever git's settings say."""
+    who = (("NAME", name), ("EMAIL", "ralph@localhost"))
+    return {f"GIT_{role}_{k}": text for role in ("AUTHOR", "COMMITTER") for k, text in who}
+
+
+RALPH = committer("ralph")  # who saves what stood there; a task's own commit is the user's
 _DEAF = (
     *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false"),
     *("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false"),
@@ -167,7 +170,7 @@ class Repository:
         self.place = place
         self.environ = clean_environ(environ)
         kept = {"GIT_DIR": place.git_dir, "GIT_WORK_TREE": place.top, "LC_ALL": "C"}
-        self._environ = {**self.environ, **kept, **_RALPH, "GIT_OPTIONAL_LOCKS": "0"}
+        self._environ = {**self.environ, **kept, **RALPH, "GIT_OPTIONAL_LOCKS": "0"}
         pairs = (("-c", setting) for setting in (*_DEAF, *place.settings))
         self._options = tuple(word for pair in pairs for word in pair)
 

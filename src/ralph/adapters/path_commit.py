@@ -70,7 +70,8 @@ class PathCommit:
 
     def _kept(self, paths: Iterable[str]) -> list[str]:
         """Those in the repository that it does not ignore, as git reads them."""
-        inside = [path for path in map(os.path.realpath, paths) if is_inside(path, self.top)]
+        placed = map(_placed, paths)
+        inside = [path for path in placed if is_inside(os.path.dirname(path), self.top)]
         names = b"".join(os.fsencode(path) + b"\0" for path in inside)
         said = self._git(None, "check-ignore", "-z", "--stdin", stdin=names).output
         ignored = os.fsdecode(said).split("\0")
@@ -93,6 +94,11 @@ class PathCommit:
     def _git(self, index: str | None, *words: str, stdin: bytes | None = None) -> Done:
         environ = {**self.environ, "GIT_INDEX_FILE": index} if index else self.environ
         return call(words, self.top, environ, stdin)
+
+
+def _placed(path: str) -> str:
+    """A path in its real folder; a link itself is not followed, for it is what is committed."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def _literal(path: str) -> str:

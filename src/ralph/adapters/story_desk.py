@@ -51,7 +51,7 @@ class StoryDesk:
 
     def announce(self, state: RunState) -> str:
         """Tell the hooks what this turn is; what a turn that was cut off had decided is no more."""
-        before = self._before(state)
+        before = self.lists.before(state)
         wanted = undone(before, self._now()) if state.cut_off else None
         said = self._set(wanted, state.iteration) if wanted is not None else ""
         assert state.assignment is not None
@@ -100,7 +100,7 @@ class StoryDesk:
 
     def _approved_at_cap(self, state: RunState) -> str:
         """The story that the host approves, also if it was killed before it had committed that."""
-        law, before = self.lists.law(state), self._before(state)
+        law, before = self.lists.law(state), self.lists.before(state)
         capped = law.capped(before, self._now())
         if capped is not None:
             self._write(capped[0])
@@ -129,7 +129,7 @@ class StoryDesk:
         found = [finding for finding in state.findings if finding.gate in LAW]
         if not found and not self._is_forged_in_git():
             return ""
-        mended = self.lists.law(state).mended(self._before(state), self._now())
+        mended = self.lists.law(state).mended(self.lists.before(state), self._now())
         wrong = mended is not None and self._differs(mended)
         said = self._put(mended, state.iteration) if mended is not None and wrong else ""
         trouble = self._corrected(state.iteration)
@@ -160,13 +160,10 @@ class StoryDesk:
         [(name, story)] = reviewed
         outcome = AUTO_APPROVED if self._is_at_cap(story) else str(story["reviewStatus"])
         feedback = str(story.get("reviewFeedback", ""))
-        branch = (self._now_or_nothing() or {}).get("branchName")
+        branch = (self.lists.after() or {}).get("branchName")
         return Review(name, outcome, story["reviewCount"], feedback, str(branch)).detail()
 
     # ------------------------------------------------------------ parts
-
-    def _before(self, state: RunState) -> Listing:
-        return self.lists.store.listing(state.checkpoint)
 
     def _now(self) -> object:
         try:
@@ -174,19 +171,16 @@ class StoryDesk:
         except NotAListError:
             return None
 
-    def _now_or_nothing(self) -> Listing | None:
-        return self.lists.after()
-
     @property
     def _file(self) -> StoryFile:
         return self.lists.file
 
     def _reviewed(self, state: RunState) -> list[tuple[str, Mapping[str, Any]]]:
         """Stories that this turn has reviewed, as far as the list stands now."""
-        after = self._now_or_nothing()
+        after = self.lists.after()
         if after is None or state.assignment is None or state.assignment.mode is not Mode.REVIEW:
             return []
-        had = snapshot(self._before(state))
+        had = snapshot(self.lists.before(state))
         return [
             (name, story)
             for name, story in stories_of(after).items()

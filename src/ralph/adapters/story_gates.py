@@ -40,9 +40,9 @@ class Lists:
         terms = self.terms
         return Law(state.assignment.mode.value, terms.review_cap, terms.skip_review, failed)
 
-    def before(self, case: Case) -> Mapping[str, Any]:
+    def before(self, state: RunState) -> Mapping[str, Any]:
         """As it was when the turn began."""
-        return self.store.listing(case.state.checkpoint)
+        return self.store.listing(state.checkpoint)
 
     def after(self) -> Mapping[str, Any] | None:
         """As it is now, if its stories can be told apart."""
@@ -82,7 +82,7 @@ class InvariantsGate:
         """Each story that contradicts itself."""
         after, terms = self.lists.after(), self.lists.terms
         if after is not None and not terms.skip_review:
-            before = decided(self.lists.before(case))
+            before = decided(self.lists.before(case.state))
             yield from _findings(self.name, inconsistent(after, terms.review_cap, before))
 
 
@@ -100,7 +100,7 @@ class TransitionsGate:
         after, assignment = self.lists.after(), case.state.assignment
         if after is None or assignment is None:
             return
-        problems = self.lists.law(case.state).transitions(self.lists.before(case), after)
+        problems = self.lists.law(case.state).transitions(self.lists.before(case.state), after)
         idle = case.turn.failed or case.turn.silent
         yield from _findings(self.name, (p for p in problems if p[0] or not idle))
 

@@ -3,15 +3,11 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from ralph.adapters.git_work import Done, call, clean_environ
-from ralph.core.uncommitted import MARKER, STATUS, foreign
+from ralph.adapters.git_work import RALPH, Done, call, clean_environ, committer
+from ralph.adapters.path_commit import PathCommit
+from ralph.core.uncommitted import STATUS, foreign
 from ralph.core.value import value
 
-_OURS = {
-    f"GIT_{who}_{what}": text
-    for who in ("AUTHOR", "COMMITTER")
-    for what, text in (("NAME", "ralph"), ("EMAIL", "ralph@localhost"))
-}
 # The agent may have written the repository's settings: nothing of it is run here.
 _DEAF = (
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
@@ -41,8 +37,7 @@ def identity(workspace: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Who commits, where git does not know it; nothing where it does (R §3: `Ralph Loop`)."""
     if call(("var", "GIT_COMMITTER_IDENT"), workspace, clean_environ(environ)).code == 0:
         return {}
-    who = {"NAME": "Ralph Loop", "EMAIL": "ralph@localhost"}
-    return {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in who.items()}
+    return committer("Ralph Loop")
 
 
 @value
@@ -92,24 +87,26 @@ class Corrections:
         return known.code == 1 and bool(self._git(*once).output)
 
     def _git(self, *words: str) -> Done:
-        environ = {**clean_environ(self.environ), **_OURS}
+        environ = {**clean_environ(self.environ), **RALPH}
         return call((*_DEAF, "--literal-pathspecs", *words), self.workspace, environ)
 
 
 class HostCommit:
     """Commits a turn's work where the agent cannot: in a sandbox that keeps no commits."""
 
-    def __init__(self, workspace: str, environ: Mapping[str, str]) -> None:
-        self._where = (workspace, clean_environ(environ))
+    def __init__(
+        self, workspace: str, environ: Mapping[str, str], left_alone: Iterable[str] = ()
+    ) -> None:
+        self._where = (workspace, environ)
+        self._left_alone = frozenset(left_alone)  # what a person had not committed before
         self.refusal = ""  # what was said against the last one
 
     def __call__(self, subject: str, run: str) -> bool:
-        """Commit everything as the person who runs us; whether there was anything. The user's own
-        hooks run, and may refuse it."""
-        added = call(("add", "--all", "--", "."), *self._where)
-        call(("rm", "--cached", "--quiet", "--ignore-unmatch", "--", MARKER), *self._where)
-        message = ("-m", subject, "-m", f"Ralph-Run: {run}")
-        done = added if added.code else call((*_COMMIT, *message), *self._where)
-        staged = call(("diff", "--cached", "--quiet"), *self._where).code
-        self.refusal = (done.said or done.output.decode("utf-8", "replace")) if staged else ""
-        return done.code == 0
+        """Commit everything but a person's own, as the person who runs us; whether there was
+        anything. The user's own hooks run, and may refuse it."""
+        repository, seen = PathCommit.around(*self._where), uncommitted(*self._where)
+        if repository is None or seen is None:
+            return False  # the gate says what is wrong
+        paths = [os.path.join(repository.top, p) for p in seen if p not in self._left_alone]
+        commit, self.refusal = repository(paths, f"{subject}\n\nRalph-Run: {run}")
+        return bool(commit)

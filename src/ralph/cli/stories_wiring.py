@@ -69,7 +69,8 @@ class StoriesWiring(HarnessWiring):
         """Who commits where the agent cannot."""
         if not self._terms.host_commits:
             return None
-        return HostCommit(self._plan.workspace, {**self._plan.environ, **self._who})
+        environ = {**self._plan.environ, **self._who}
+        return HostCommit(self._plan.workspace, environ, self._left_alone)
 
     def _marked(self) -> dict[str, object]:
         """R §3: what the marker says in every turn."""
