@@ -1,7 +1,6 @@
 """P's five acceptance tests with the real claude, the plugin installed, on the scripted model."""
 
 import json
-import subprocess
 import sys
 import time
 
@@ -10,6 +9,7 @@ import pytest
 from agents.clis import Json
 from agents.real_agents import PATIENCE, World
 from agents.test_agents_plugin import claude, install
+from agents.test_agents_plugin_install import ralph
 
 pytestmark = [pytest.mark.agents, pytest.mark.parametrize("kind", ["claude"])]
 
@@ -32,16 +32,7 @@ def types(world: World, prompt: str, **environ: str) -> str:
 
 
 def loop(world: World, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ralph", "loop", *words],
-        cwd=world.repo,
-        env=world.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return ralph(world, "loop", *words)
 
 
 def status(world: World) -> Json:

@@ -3,14 +3,13 @@ hooks that `ralph plugin install` wrote, on the scripted model."""
 
 import html
 import json
-import subprocess
-import sys
 
 import pytest
 
 from agents.clis import Json
-from agents.real_agents import PATIENCE, World
-from agents.test_agents_plugin_install import TRUST, TRUSTED
+from agents.real_agents import World
+from agents.test_agents_loop import fates
+from agents.test_agents_plugin_install import TRUST, TRUSTED, ralph
 
 pytestmark = [
     pytest.mark.agents,
@@ -18,20 +17,6 @@ pytestmark = [
 ]
 
 DONE = {"text": "All is done. <promise>DONE</promise>"}
-
-
-def ralph(world: World, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ralph", *words],
-        cwd=world.repo,
-        env=world.environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture
@@ -52,10 +37,6 @@ def typed(world: World, prompt: str) -> Json:
     [found] = json.loads(ralph(world, "loop", "list", "--json"))
     assert isinstance(found, dict)
     return found
-
-
-def fates(found: Json) -> list[tuple[int, bool, bool]]:
-    return [(d["iteration"], d["found"], d["accepted"]) for d in found["decisions"]]
 
 
 def test_1_stops_on_promise(looping: World) -> None:

@@ -18,7 +18,8 @@ TRUSTED = {"gemini": {"GEMINI_CLI_TRUST_WORKSPACE": "true"}}  # --skip-trust com
 HELD = "You cannot stop yet."
 
 
-def ralph(world: World, *words: str) -> None:
+def ralph(world: World, *words: str) -> str:
+    """What a command says in the agent's world."""
     command = [sys.executable, "-m", "ralph", *words]
     done = subprocess.run(
         command,
@@ -30,6 +31,7 @@ def ralph(world: World, *words: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def prepare(world: World, *scope: str, trusted: bool = True) -> None:

@@ -55,24 +55,6 @@ if said:
 """
 
 
-def story(number: int, **fields: object) -> Json:
-    """A story as R §8 has it."""
-    return {
-        "id": f"US-{number:03d}",
-        "title": f"Story {number}",
-        "description": "",
-        "acceptanceCriteria": ["it works"],
-        "priority": number,
-        "passes": False,
-        "reviewStatus": None,
-        "reviewCount": 0,
-        "reviewFeedback": "",
-        "notes": "",
-        "dependsOn": [],
-        **fields,
-    }
-
-
 IN_OVERLAY = pytest.mark.skipif(not overlay_is_usable(), reason="this machine allows no namespaces")
 APPROVED = {"passes": True, "reviewStatus": "approved", "reviewCount": 1, "notes": "done"}
 

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from archive_support import here as here  # noqa: PLC0414  a fixture
+from archive_support import project as project  # noqa: PLC0414  a fixture
 from prd_support import approved, commit_all, contents, git, story, write_stories
 from run_support import RALPH, Here, assert_clear, program
 
@@ -31,19 +33,6 @@ setattr(os, name, watched)
 from ralph.cli.main import run_command_line
 sys.exit(run_command_line(sys.argv[3:]))
 """
-
-
-@pytest.fixture
-def here(capsys: pytest.CaptureFixture[str], workspace: Path) -> Here:
-    return Here(capsys)
-
-
-@pytest.fixture
-def project(repo: Path) -> Path:
-    """A repository with two stories, one of them done, all committed."""
-    write_stories(repo, approved(1, reviews=2), story(2))
-    commit_all(repo)
-    return repo
 
 
 def today() -> str:

@@ -5,21 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from prd_support import approved, commit_all, contents, git, story, write_stories
+from archive_support import here as here  # noqa: PLC0414  a fixture
+from archive_support import project as project  # noqa: PLC0414  a fixture
+from prd_support import commit_all, contents, git
 from run_support import Here, assert_clear, program
-
-
-@pytest.fixture
-def here(capsys: pytest.CaptureFixture[str], workspace: Path) -> Here:
-    return Here(capsys)
-
-
-@pytest.fixture
-def project(repo: Path) -> Path:
-    """A repository with two stories, one of them done, all committed."""
-    write_stories(repo, approved(1, reviews=2), story(2))
-    commit_all(repo)
-    return repo
 
 
 def test_a_lock_that_a_killed_git_has_left(here: Here, project: Path) -> None:

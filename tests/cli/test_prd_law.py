@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from prd_support import story
 from run_support import RALPH, assert_clear, ralph
-from story_support import APPROVED, StoryProject, story
+from story_support import APPROVED, StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
 APPROVE = 'dict(passes=True, reviewStatus="approved")'

@@ -2,8 +2,9 @@
 
 import json
 
+from prd_support import story
 from run_support import ralph
-from story_support import StoryProject, story
+from story_support import StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
 

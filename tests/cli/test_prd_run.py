@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from prd_support import story
 from run_support import ralph
-from story_support import APPROVED, IN_OVERLAY, StoryProject, story
+from story_support import APPROVED, IN_OVERLAY, StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
 
