@@ -64,6 +64,13 @@ class Joining:
         self.project.run("reset", "--quiet", "--", f":(top,literal){self.project.place.records}")
         return done.said or f"git merge exited with code {done.code}"
 
+    def left_markers(self) -> tuple[str, ...]:
+        """Where the work still holds both versions of a conflict."""
+        done = self.work.repository.run("diff-index", "--check", "HEAD")
+        said = os.fsdecode(done.output).split("\n")
+        lines = [line for line in said if line.endswith(": leftover conflict marker")]
+        return tuple(dict.fromkeys(line.split(":", 1)[0] for line in lines))
+
     def in_the_way(self) -> tuple[str, ...]:
         """What somebody has changed in the project, and the work changes too."""
         changed = self.work.names(self.work.head(), self.work.tree())

@@ -24,6 +24,7 @@ _CONFLICT = (
     " work stands on top of theirs now, with both versions between conflict markers (<<<<<<<,"
     " =======, >>>>>>>). Resolve them so that both tasks hold, and complete the task again."
 )
+_UNRESOLVED = "conflict markers are left in {}"
 _IN_THE_WAY = "uncommitted changes in the project are in the way: {}"
 _MOST_MOVES = 5
 
@@ -57,6 +58,9 @@ class WorkerBench:
         merged = self.joining.merge(base, state.iteration)
         if merged.conflicts:
             return Merge(merged.checkpoint, _refusal(merged))
+        markers = self.joining.left_markers() if state.sent_back else ()
+        if markers:
+            return Merge(merged.checkpoint, _UNRESOLVED.format(listed(markers)))
         theirs = self.joining.in_the_way()
         if theirs:
             return Merge(merged.checkpoint, _IN_THE_WAY.format(listed(theirs)), hopeless=True)

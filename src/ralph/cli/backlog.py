@@ -84,6 +84,10 @@ def plan_tasks(invocation: Invocation) -> Plan:
     spent = _spent_today(plan)
     plan = _with_work(plan, flags["task"], tuple(flags["tag"]), spent)
     _refuse_dirt(plan, allowed=flags["allow_dirty"])
+    if plan.tasks is not None and plan.tasks.workers > 1:
+        from ralph.cli.crew import worktrees_of
+
+        worktrees_of(plan).check()
     return sandboxed(plan)
 
 

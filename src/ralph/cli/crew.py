@@ -43,6 +43,7 @@ class Seat:
     repository: Repository  # of the project
     purse: Purse
     place: Place
+    told: set[str]  # what one of them has told for all
 
 
 def worktrees_of(plan: Plan) -> Worktrees:
@@ -68,7 +69,7 @@ class Foreman:
         self._invocation, self._plan, self._run_dir = invocation, plan, run_dir
         self._tasks, self._before = plan.tasks, before
         self._signals, self._carry_out = signals, carry_out
-        self._recalled = False
+        self._recalled, self._told = False, set[str]()
         self._began = time.time() - before.spent.seconds
         self._trees, self._turnstile = worktrees_of(plan), Turnstile()
         self._file = TaskFile(plan.workspace)
@@ -135,7 +136,14 @@ class Foreman:
         plan, task, bounds = self._plan, sent.assignment.task, self._tasks.bounds
         place = Place(sent.run, self.purse, self._turnstile)
         seat = Seat(
-            plan.workspace, plan.project, run_dir, tree, self._repository, self.purse, place
+            home=plan.workspace,
+            project=plan.project,
+            state=run_dir,
+            tree=tree,
+            repository=self._repository,
+            purse=self.purse,
+            place=place,
+            told=self._told,
         )
         # The run's time is that of its foreman: it passes for all of them.
         rest = left(bounds.run.seconds, time.time() - self._began)
@@ -176,7 +184,7 @@ class Foreman:
             return ""
         work = WorkTree(tree.workspace, self._plan.environ, self._run_dir, shared=True)
         head, kept = work.head(), work.tree()
-        if not work.dirty() and head == self._repository.resolve("HEAD"):
+        if not work.dirty() and self._has(head):
             self._trees.closed(tree)
             return ""
         ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
@@ -187,11 +195,17 @@ class Foreman:
         self._trees.closed(tree, keep=commit)
         return f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
 
+    def _has(self, commit: str) -> bool:
+        words = ("merge-base", "--is-ancestor", commit, "HEAD")
+        return self._repository.run(*words).code == 0
+
     def _hand_over(self, task: str, ref: str) -> None:
-        """Whoever takes the task up again goes on with what was done."""
+        """Whoever takes the task up again goes on with what was done. One that was called done, and
+        was not merged, is not done."""
         record = self._file.record(task)
-        if record is not None and record.get("status") == Status.IN_PROGRESS:
-            self._file.update(task, lambda _: {"saved": ref})
+        if record is not None and record.get("status") in (Status.IN_PROGRESS, Status.DONE):
+            again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
+            self._file.update(task, lambda _: {**again, "saved": ref})
 
 
 def _is_over(state: RunState) -> bool:

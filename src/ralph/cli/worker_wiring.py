@@ -1,5 +1,6 @@
 """A worker's run over its one task, wired to its work tree and to the project it works for."""
 
+from collections.abc import Callable
 from functools import partial
 
 from ralph.adapters.history_gate import HistoryGate
@@ -38,6 +39,20 @@ class WorkerWiring(TasksWiring):
     def notes(self) -> list[str]:
         """The foreman has told it all."""
         return []
+
+    def policy(
+        self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
+    ) -> Policy:
+        """What is true of every worker's sandbox is told by one."""
+        policy = super().policy(attention, start, tell)
+        if self._layers is not None:
+            self._layers.tell = partial(self._tell_once, tell)
+        return policy
+
+    def _tell_once(self, tell: Callable[[str], None], text: str) -> None:
+        if text not in self._seat.told:
+            self._seat.told.add(text)
+            tell(text)
 
     def close(self) -> None:
         """Whatever became of it, nobody waits for it to merge."""

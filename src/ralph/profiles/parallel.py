@@ -5,10 +5,10 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 from ralph.core.backlog_prompt import Material
-from ralph.core.case import Case, Ladder
+from ralph.core.case import Case, Ladder, Rule
 from ralph.core.facts import Checked, Checking, Fact, Moved, Settled, Step
 from ralph.core.gates import Finding
-from ralph.core.rules import RunLimit, cancelled, carry_on, paused, unreadable
+from ralph.core.rules import Objections, RunLimit, UsedUp, cancelled, carry_on, paused, unreadable
 from ralph.core.rules_tasks import Halt, TaskLimit, TasksLimit, all_worked, none_ready, recalled
 from ralph.core.select import next_task
 from ralph.core.state import RunState, fold
@@ -122,6 +122,14 @@ class ShareLeft:
         return Cut(f"the turn's share of ${lease:.2f} of the run's money is used up")
 
 
+def not_again(case: Case) -> Answer | None:
+    """What was sent back from its merge had one more turn to pass."""
+    if not case.state.sent_back or not case.findings or case.turn.failed:
+        return None
+    first = case.findings[0]
+    return Park(f"it cannot be merged: {first.gate}: {first.text}".split("\n", 1)[0])
+
+
 def foreman(bounds: Bounds, purse: Purse) -> Policy:
     """Who hands out tasks; it takes no turns of its own."""
     return Policy(
@@ -163,17 +171,28 @@ def worker(
     limit = SharedLimit(place.purse)
     return replace(
         policy,
-        opening=_before_the_last(policy.opening, limit),
+        opening=_before(carry_on, policy.opening, limit),
         retaking=(*policy.retaking, limit),
         watching=(*policy.watching, ShareLeft(place)),
-        closing=_before_the_last((SharedUsedUp(limit), *policy.closing), limit),
+        closing=_closing(policy.closing, limit),
         allowance=Leasing(policy.allowance, place),
         settle=Join(bench, TaskLimit(bounds.task), bench, place, after_merge),
     )
 
 
-def _before_the_last(ladder: Ladder, rule: SharedLimit) -> Ladder:
-    return (*ladder[:-1], rule, ladder[-1])
+def _closing(ladder: Ladder, limit: SharedLimit) -> Ladder:
+    """The money of all is judged where one run's would be, and gates of what was sent back are
+    judged more strictly."""
+    used_up = next(rule for rule in ladder if isinstance(rule, UsedUp))
+    of_run = next(rule for rule in ladder if isinstance(rule, RunLimit))
+    objects = next(rule for rule in ladder if isinstance(rule, Objections))
+    ladder = _before(used_up, ladder, SharedUsedUp(limit))
+    return _before(objects, _before(of_run, ladder, limit), not_again)
+
+
+def _before(mark: Rule, ladder: Ladder, rule: Rule) -> Ladder:
+    here = ladder.index(mark)
+    return (*ladder[:here], rule, *ladder[here:])
 
 
 @value
