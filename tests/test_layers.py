@@ -40,7 +40,9 @@ ROOMS = {
     "ports": room("core"),
     "engine": room("core ports"),
     "profiles": room("core ports"),
-    "adapters": room("core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash"),
+    "adapters": room(
+        "core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash yaml"
+    ),
     "settings": room("core streams ports errors", "msgspec"),
     "testing": room("core streams ports errors adapters"),  # its kits drive adapters
     "hooks": room("core ports engine profiles"),
