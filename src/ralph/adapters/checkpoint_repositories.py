@@ -100,7 +100,7 @@ def _copied(
     measured: _Size,
     last: tuple[CopiedRepository, str] | None,
 ) -> bool:
-    """False if somebody changed it meanwhile: half a repository is none."""
+    """False if somebody changed it meanwhile, or there is no space: half a repository is none."""
     target = os.path.join(directory, name)
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     if last and last[0].name and last[0].digest == measured.digest:
@@ -110,7 +110,7 @@ def _copied(
         shutil.rmtree(target, ignore_errors=True)
     try:
         _copy(source, target)
-    except shutil.Error:
+    except OSError:
         shutil.rmtree(target, ignore_errors=True)
         return False
     return True
