@@ -50,15 +50,12 @@ def init(source: str | None, *, dry_run: bool) -> None:
 
 
 def _take_over(source: str, *, dry_run: bool) -> None:
-    from ralph.cli.settings_import import lines, take_over
+    from ralph.cli.settings_import import report, take_over
 
     workspace = current_directory()
     if not dry_run:
         _refuse_hopeless(workspace)
-    outcome = take_over(workspace, source, dry_run=dry_run)
-    print("\n".join(lines(outcome, source)))
-    if outcome.written:
-        print("Settings written to .ralph/settings.json")
+    print(report(take_over(workspace, source, dry_run=dry_run), source))
 
 
 def _converse(workspace: str) -> None:

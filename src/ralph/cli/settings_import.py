@@ -218,8 +218,16 @@ def _write(workspace: str, settings: Json, before: bytes) -> None:
         ) from None
 
 
+def report(outcome: Outcome, name: str, *, in_json: bool = False) -> str:
+    """The outcome for people, or for programs."""
+    if in_json:
+        return json.dumps({"source": name, **outcome.as_dict()}, ensure_ascii=False)
+    after = ["Settings written to .ralph/settings.json"] if outcome.written else []
+    return "\n".join((*lines(outcome, name), *after))
+
+
 def lines(outcome: Outcome, name: str) -> list[str]:
-    """The outcome for people."""
+    """One for each key."""
     count = counted(len(outcome.added), "setting")
     done = f"{count} {'added' if outcome.written else 'would be added'}"
     return [
