@@ -21,6 +21,7 @@ from ralph.core.value import value
 LARGEST = 64 << 20  # bytes of a list
 _LONGEST_COMMENT = 60_000  # characters
 _WISH = ("title", "description", "completion")  # what a change of is a change of mind
+_DONE = digest(Status.DONE.value)
 _TRIES = 3  # where somebody else writes the list at the same time
 _BOM = "\ufeff"
 _GITHUB_URL = re.compile(r"https://[^/\s]+/([^/\s]+/[^/\s]+)/issues/[0-9]+")
@@ -109,7 +110,7 @@ class Trackers:
         if item is None:
             return Synced(How.CONFLICT, f"{key} is not in {path} any more"), None
         bare = found.text.removeprefix(_BOM)
-        new = bare if _is_done(item) is done else form.marked(bare, key, done)
+        new = bare if done and _is_done(item) else form.marked(bare, key, done)
         if new == bare:
             return Synced(How.ALREADY, f"{path} says so already"), None
         changed = changed_wishes(item, source)
@@ -173,19 +174,42 @@ class Trackers:
 
 def repository_of(record: Record) -> str:
     """Where the issue of a task is, `owner/name`; "" where it came from no issue."""
-    source = record["source"]
-    if source.get("format") != "github":
+    source = record.get("source")
+    if not isinstance(source, dict) or source.get("format") != "github":
         return ""
     found = _GITHUB_URL.fullmatch(str(record.get("externalUrl") or ""))
     return str(source.get("repo") or (found[1] if found else ""))
 
 
 def changed_wishes(item: Item, source: Record) -> str:
-    """What of an item's wish is not what was imported; "" if all is."""
+    """What of an item's wish is not what was imported; "" if all is. One that was done there and
+    is not any more was opened again by somebody."""
     seen = source.get("seen")
     seen = seen if isinstance(seen, dict) else {}
-    changed = (n for n in _WISH if digest(item.fields.get(n)) != seen.get(n, ""))
-    return ", ".join(changed)
+    changed = [n for n in _WISH if digest(item.fields.get(n)) != seen.get(n, "")]
+    opened = seen.get("status") == _DONE and not _is_done(item)
+    return ", ".join([*changed, *(["opened again"] if opened else [])])
+
+
+def told(record: Record, *, done: bool) -> dict[str, Any]:
+    """The fields of a task that change once its list was told: it remembers what the list says, so
+    that somebody who opens the item again there is heard."""
+    source = record["source"]
+    seen = {**(source.get("seen") or {}), "status": _DONE if done else digest("pending")}
+    return {"source": {**source, "seen": seen}}
+
+
+def evidence_words(record: Record) -> str:
+    """Why a task is done, for people who read the issue."""
+    words = [f"Done by ralph: {record['id']}: {record.get('title') or ''}".rstrip(": ")]
+    found = record.get("evidence")
+    if isinstance(found, dict):
+        if found.get("command"):
+            words.append(f"Checked: `{found['command']}` exited with {found.get('exitCode')}")
+        elif found.get("kind"):
+            words.append(f"Checked: {found['kind']}")
+        words += [f"Tree: {found['tree']}"] if found.get("tree") else []
+    return "\n".join(words)
 
 
 def _is_done(item: Item) -> bool:
