@@ -107,10 +107,10 @@ def fields_of(shape: Shape, story: Story, keys: Collection[str]) -> dict[str, An
     text = with_criteria(_text(said.get("description")), _criteria(said.get("acceptanceCriteria")))
     return {
         "title": said.get("title"),
-        "description": _with_feedback(text, feedback_of(shape, story)),
+        "description": text,
         "status": _status(shape, story).value,
         "priority": priority_of(said.get("priority")),
-        "notes": _text(said.get("notes")),
+        "notes": _with_feedback(_text(said.get("notes")), feedback_of(shape, story)),
         "tags": _texts(said.get("labels")),
         "blockedBy": [name for name in _names(said.get("dependsOn")) if name in keys],
     }
@@ -127,17 +127,14 @@ def feedback_of(shape: Shape, story: Story) -> str:
     return _text(story.get("reviewFeedback")) if asks else ""
 
 
-def _with_feedback(text: str, feedback: str) -> str:
-    """Before the criteria, which are the end."""
+def _with_feedback(notes: str, feedback: str) -> str:
     if not feedback:
-        return text
-    words, criteria = without_criteria(text)
-    both = f"{words}\n\n{_FEEDBACK}{feedback}" if words else f"{_FEEDBACK}{feedback}"
-    return with_criteria(both, criteria)
+        return notes
+    return f"{notes}\n\n{_FEEDBACK}{feedback}" if notes else f"{_FEEDBACK}{feedback}"
 
 
-def _without_feedback(words: str, feedback: str) -> str:
-    return words.removesuffix(f"{_FEEDBACK}{feedback}").removesuffix("\n\n") if feedback else words
+def _without_feedback(notes: str, feedback: str) -> str:
+    return notes.removesuffix(f"{_FEEDBACK}{feedback}").removesuffix("\n\n") if feedback else notes
 
 
 def _status(shape: Shape, story: Story) -> Status:
@@ -267,12 +264,12 @@ def _usual(
     whole = {
         "id": key,
         "title": ours["title"],
-        "description": _without_feedback(words, feedback_of(shape, kept)),
+        "description": words,
         "acceptanceCriteria": list(criteria),
         "priority": priority,
         "passes": status is Status.DONE,
         "status": _SPELLED.get(status, "open"),
-        "notes": ours["notes"],
+        "notes": _without_feedback(ours["notes"], feedback_of(shape, kept)),
         "labels": ours["tags"],
         "dependsOn": ours["blockedBy"],
         **(_reviewed(shape, kept, status) if shape.reviews else {}),

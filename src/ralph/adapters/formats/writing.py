@@ -1,6 +1,7 @@
 """What formats have in common when they write: names, blockers, and what cannot be held."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from ralph.core.task import Status
@@ -33,11 +34,12 @@ def names_for(tasks: Sequence[Record], formats: Collection[str]) -> dict[str, st
     taken: set[str] = set()
     for record in sorted(tasks, key=lambda task: not source_of(task, formats)):
         name = str(source_of(record, formats).get("key") or record["id"])
-        for wanted in (name, record["id"], *(f"{record['id']}-{n}" for n in range(2, 10_000))):
-            if wanted not in taken:
-                names[record["id"]] = wanted
-                taken.add(wanted)
-                break
+        wanted = name if name not in taken else record["id"]
+        numbers = count(2)
+        while wanted in taken:
+            wanted = f"{record['id']}-{next(numbers)}"
+        names[record["id"]] = wanted
+        taken.add(wanted)
     return names
 
 
