@@ -31,9 +31,9 @@ def lay(workspace: Path, settings: object) -> None:
     (workspace / ".ralph/settings.json").write_text(text)
 
 
-def run(*words: str) -> tuple[int, str, str]:
+def run(*words: str, command: tuple[str, ...] = ("init",)) -> tuple[int, str, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "ralph", "init", *words],
+        [sys.executable, "-m", "ralph", *command, *words],
         capture_output=True,
         text=True,
         check=False,
@@ -164,3 +164,18 @@ def test_broken_settings_are_left_as_they_are(workspace: Path) -> None:
     code, _, err = run("--from", "ralph.yml")
     assert (code, "settings.json:1" in err) == (2, True)
     assert (workspace / ".ralph/settings.json").read_text() == "{ broken"
+
+
+def test_tasks_import_knows_settings_too(workspace: Path) -> None:
+    """The issue: settings of other loops are imported by `ralph tasks import` where they map."""
+    (workspace / "ralph.yml").write_text(YML)
+    by_tasks = ("tasks", "import")
+    code, out, _ = run("ralph.yml", "--dry-run", "--json", command=by_tasks)
+    said = json.loads(out)
+    assert (code, said["loop"], said["written"]) == (0, "ralph-orchestrator", False)
+    assert said["added"]["maximumIterations"] == 30
+    assert not (workspace / ".ralph/settings.json").exists()
+    code, out, _ = run("ralph.yml", command=by_tasks)
+    assert (code, out.splitlines()[-1]) == (0, "Settings written to .ralph/settings.json")
+    assert written(workspace)["maximumIterations"] == 30
+    assert not (workspace / ".ralph/tasks.jsonl").exists()
