@@ -68,12 +68,14 @@ class WorkTree:
         *,
         starter: Starter = start,
         watch: Callable[[float], Cut | None] = patient,
+        shared: bool = False,
     ) -> None:
-        """`starter` and `watch` are for the user's own commit, whose hooks may take long."""
+        """`starter` and `watch` are for the user's own commit, whose hooks may take long. Where the
+        repository is `shared` with other workers, its branches are not ours to put back."""
         self.workspace = os.path.realpath(workspace)
         self.environ = environ
         self.run_dir = os.path.abspath(run_dir)
-        self._starter, self._watch = starter, watch
+        self._starter, self._watch, self._shared = starter, watch, shared
         self._left_out: tuple[str, ...] = ()
         self._notes: list[str] = []
         self._copies: dict[str, tuple[Copy, str]] = {}  # of ignored files, at the last checkpoint
@@ -253,6 +255,8 @@ class WorkTree:
 
     def _keep_refs(self, seen: Seen) -> Refs:
         """What they point to stays reachable, whatever an agent deletes and tidies up."""
+        if self._shared:
+            return Refs({}, ())
         found, refs = checkpoint_refs.look(self.repository)
         tips = checkpoint_refs.tips(found, refs, seen.head)
         if not self._kept_tips.issuperset(tips):

@@ -46,6 +46,7 @@ _FLAGS = {
     **AGENT_FLAGS,
     "--max-iterations": "loop.maxIterationsPerTask",
     "--max-tasks": "loop.maxTasksPerRun",
+    "--parallel": "loop.parallelism",
     "--max-time": "loop.maxTimePerRun",
     "--max-cost": "loop.maxCostPerRun",
     "--on-failure": "loop.onFailure",
@@ -66,6 +67,7 @@ class TaskWork:
     tags: tuple[str, ...]
     bounds: Bounds
     patience: Patience
+    workers: int = 1  # how many tasks are worked on at once
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash; the rest is in the settings."""
@@ -116,8 +118,9 @@ def _defaults(loaded: Loaded) -> Loaded:
 
 
 def _with_work(plan: Plan, task: str | None, tags: tuple[str, ...], spent: float) -> Plan:
-    patience = wary_patience(plan.loaded)
-    return replace(plan, tasks=TaskWork(task, tags, bounds_of(plan.settings, spent), patience))
+    patience, bounds = wary_patience(plan.loaded), bounds_of(plan.settings, spent)
+    workers = 1 if task is not None else plan.settings.loop.parallelism
+    return replace(plan, tasks=TaskWork(task, tags, bounds, patience, workers))
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
