@@ -41,7 +41,9 @@ ROOMS = {
     "engine": room("core ports"),
     "crew": room("core ports"),  # the engine of several runs
     "profiles": room("core ports errors"),
-    "adapters": room("core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash"),
+    "adapters": room(
+        "core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash yaml"
+    ),
     "settings": room("core streams ports errors", "msgspec"),
     "testing": room("core streams ports errors adapters"),  # its kits drive adapters
     "hooks": room("core ports engine profiles"),

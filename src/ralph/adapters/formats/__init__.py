@@ -1,0 +1,1 @@
+"""Other people's task lists: one module for each format, read and written without loss."""

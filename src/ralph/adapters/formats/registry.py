@@ -1,0 +1,45 @@
+"""The formats by name, and which of them a file has. Each is imported only when it is asked for."""
+
+import importlib
+from collections.abc import Iterable
+from typing import cast
+
+from ralph.adapters.formats.base import Format
+from ralph.core.words import listed
+from ralph.errors import ConfigError
+
+_PLACES = {  # the module and the name in it
+    "prd": ("prd", "PRD"),
+    "ralph-tui": ("prd", "RALPH_TUI"),
+    "stories": ("prd", "STORIES"),
+    "iannuttall": ("prd", "IANNUTTALL"),
+    "markdown": ("markdown", "FORMAT"),
+    "beads": ("beads", "FORMAT"),
+    "ralphy": ("ralphy", "FORMAT"),
+    "github": ("github", "FORMAT"),
+}
+NAMES = tuple(_PLACES)
+
+
+def by_name(name: str) -> Format:
+    """The format with this name, which must be one of NAMES."""
+    module, held = _PLACES[name]
+    return cast(Format, getattr(importlib.import_module(f"{__package__}.{module}"), held))
+
+
+def detect(name: str, text: str, among: Iterable[str] = NAMES) -> Format:
+    """The format that a file with this name and text has; ConfigError, with what to type, where
+    none or more than one fits."""
+    fitting = [known for known in map(by_name, among) if known.fits(name, text)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        which = listed([known.name for known in fitting])
+        raise ConfigError(f"{name} could be {which}", f"Say which: --format {fitting[0].name}")
+    raise ConfigError(
+        f"{name} is no task list that is known", f"If it is one, say which: --format {_all()}"
+    )
+
+
+def _all() -> str:
+    return "|".join(NAMES)
