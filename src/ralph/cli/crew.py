@@ -2,9 +2,11 @@
 own; the foreman sends them, and tidies up after them."""
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
@@ -18,7 +20,7 @@ from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
-from ralph.adapters.worktrees import Worktree, Worktrees
+from ralph.adapters.worktrees import NOT_MERGED, Worktree, Worktrees
 from ralph.cli.planning import Invocation, Plan
 from ralph.core.facts import Assigned, Fact, Returned, Settled
 from ralph.core.limits import left
@@ -106,7 +108,9 @@ class Foreman:
         state = replay(facts)
         if not _is_over(state):
             return None
-        self._trees.closed(self._trees.of(task), keep=self._kept(task, run_dir, state))
+        tree = self._trees.of(task)
+        self._keep_papers(tree, run_dir)
+        self._trees.closed(tree, keep=self._kept(task, run_dir, state))
         return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent)
 
     # -------------------------------------------------------------- parts
@@ -173,8 +177,15 @@ class Foreman:
         return self._on_branch(task, str(record.get("title") or ""), saved, base.head, run_dir)
 
     def _on_branch(self, task: str, title: str, saved: str, base: str, run_dir: str) -> str:
-        message = f"{in_one_line(f'{task}: {title}')}\n\nNot merged.\n"
+        message = f"{in_one_line(f'{task}: {title}')}\n\n{NOT_MERGED}\n"
         return on_branch(self._repository, run_dir, saved, base, message)
+
+    def _keep_papers(self, tree: Worktree, run_dir: str) -> None:
+        """Logs of gates, and what was reverted, go with the work tree: people may want them."""
+        papers = os.path.join(tree.workspace, ".ralph")
+        with suppress(OSError):
+            ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
+            shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
 
     def _put_away(self, tree: Worktree) -> str:
         """Keep what a worker of a run that is no more had done, and remove its work tree."""
