@@ -14,6 +14,7 @@ from ralph.adapters.files import unwritable_state
 from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
+from ralph.adapters.ledger import read_ledger
 from ralph.adapters.purse import Purse
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
@@ -21,6 +22,7 @@ from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
 from ralph.adapters.worktrees import NOT_MERGED, Worktree, Worktrees
+from ralph.cli.backlog import MONEY
 from ralph.cli.planning import Invocation, Plan
 from ralph.core.facts import Assigned, Fact, Returned, Settled
 from ralph.core.limits import left
@@ -31,6 +33,7 @@ from ralph.core.verdict import Accept, Cause, Park, Verdict
 from ralph.core.world import Signals, together
 from ralph.profiles.parallel import Place
 
+_RECENT = 50  # turns that tell what one may cost
 Carry = Callable[[Invocation, Plan, str, History], object]
 
 
@@ -76,8 +79,7 @@ class Foreman:
         self._trees, self._turnstile = worktrees_of(plan), Turnstile()
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
-        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
-        self.purse = Purse(self._tasks.bounds.within.dollars, self._tasks.workers, spent)
+        self.purse = self._made_purse()
 
     def name(self, number: int) -> str:
         """The run of the n-th worker."""
@@ -114,6 +116,16 @@ class Foreman:
         return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent)
 
     # -------------------------------------------------------------- parts
+
+    def _made_purse(self) -> Purse:
+        before, limit = self._before, self._tasks.bounds.within.dollars
+        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
+        costs = [entry.cost_usd or 0.0 for entry in read_ledger(self._plan.project)]
+        origins = self._plan.loaded.origins
+        asked_for = any(origins.get(name) is not None for name in MONEY)
+        # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.
+        dearest = max(costs[-_RECENT:], default=0.0) or (None if asked_for else 0.0)
+        return Purse(limit, self._tasks.workers, spent, dearest)
 
     @cached_property
     def _repository(self) -> Repository:
