@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
-from ralph.adapters.digest import digest_of
+from ralph.adapters.formats.leading_id import leading_id
 from ralph.adapters.formats.markdown_lines import (
     Line,
     closes,
@@ -15,6 +15,7 @@ from ralph.adapters.formats.markdown_lines import (
     without_comments,
 )
 from ralph.adapters.formats.markdown_outline import Box, Outline, Plan, outline
+from ralph.adapters.formats.records import Names
 from ralph.adapters.formats.urgency import OPTIONAL, urgency
 from ralph.core.value import replace, value
 
@@ -22,11 +23,6 @@ MARKS = {" ": "pending", "x": "done", "X": "done", "/": "in_progress", "~": "in_
 MARKS |= {"-": "cancelled"}
 OPTIONAL_TAG = "optional"
 NUMBER = "(higher first)"  # so that nobody's "Priority: 1" is taken for a low one
-_NAME = r"[A-Za-z][A-Za-z0-9]{0,30}(?:[-_.][A-Za-z0-9]{1,30}){0,6}"
-_DASH = r"(?::(?=[ \t])|[ \t]{1,9}[-–—](?=[ \t]))"
-_LEAD = re.compile(  # T-001: title, T-001 - title, **T-001** title, [T-001] title
-    rf"(?:(?:\*\*|__)({_NAME}):?(?:\*\*|__){_DASH}?|\[({_NAME})\]:?|({_NAME}){_DASH})[ \t]+(?=\S)"
-)
 _NUMBERED_TASK = re.compile(
     r"(?:Task|Iteration)[ \t]+[0-9]+(?:\.[0-9]+)*[a-z]?[ \t]*[:.)–—-][ \t]*(?=\S)"
 )
@@ -42,7 +38,7 @@ _STATE = re.compile(  # headings between which tasks move
     r"(?:completed|done|finished|tasks|to[ -]?do|open|pending|remaining|backlog|in progress|current"
     r"|next|validation commands|implementation)(?: (?:tasks|items|work|steps|plan))?"
 )
-_LONGEST_KEY, _LONGEST_PART, _DEEPEST = 150, 60, 6
+_LONGEST_PART, _DEEPEST = 60, 6
 
 
 @value
@@ -112,17 +108,10 @@ def _draft(found: Outline, place: Box | Plan) -> _Draft:
     else:
         whole = _clean([dedented(found.lines[n], place.content) for n in place.lines])
     body, labels = split_labels(whole)
-    lead = _LEAD.match(text)
-    name = (lead[1] or lead[2] or lead[3]) if lead else ""
-    if lead and is_id(name):
-        return _Draft(place, text, start, lead.end(), name, whole, body, labels)
+    name, lead = leading_id(text)
+    if name:
+        return _Draft(place, text, start, lead, name, whole, body, labels)
     return _Draft(place, text, start, 0, labels.get("Id", ""), whole, body, labels)
-
-
-def is_id(name: str) -> bool:
-    """Whether it is known as an id at the beginning of a title: T-001, bd-a1b2."""
-    fits = re.fullmatch(_NAME, name) is not None
-    return fits and "-" in name and any("0" <= character <= "9" for character in name)
 
 
 def _section_lines(found: Outline, plan: Plan) -> list[str]:
@@ -174,8 +163,7 @@ class _Keys:
     def __init__(self, drafts: Iterable[_Draft]) -> None:
         ids = Counter(draft.id for draft in drafts if draft.id)
         self.ids = {name for name, count in ids.items() if count == 1}
-        self.used = set(self.ids)
-        self.numbers: Counter[str] = Counter()
+        self.names = Names(self.ids)
         self.by_line: dict[int | None, tuple[str, str]] = {}  # key and title
 
     def entry(self, found: Outline, draft: _Draft) -> Entry:
@@ -183,7 +171,7 @@ class _Keys:
         title, place = draft.text[lead:], draft.place
         title = without_comments(title) or title
         context, names = self._context(place)
-        key = draft.id if draft.id in self.ids else self._free("/".join(("", *names, title)))
+        key = draft.id if draft.id in self.ids else self.names.free("/".join(("", *names, title)))
         self.by_line[place.line] = key, title
         parent = self.by_line.get(place.parent) if isinstance(place, Box) else None
         above = parent[0] if parent else None
@@ -200,17 +188,6 @@ class _Keys:
             shown.append(title)
             names.append(title if key.startswith("/") else key)
         return tuple(one[:_LONGEST_PART] for one in shown), [one[:_LONGEST_PART] for one in names]
-
-    def _free(self, name: str) -> str:
-        """The name, which no id is because of its /, with a number if it is there already."""
-        if len(name) > _LONGEST_KEY:
-            name = f"{name[:_LONGEST_KEY]}… {digest_of([name.encode('utf-8', 'replace')], 4)}"
-        key = name
-        while key in self.used:
-            self.numbers[name] += 1
-            key = f"{name} ({self.numbers[name] + 1})"
-        self.used.add(key)
-        return key
 
 
 def _status(found: Outline, place: Box | Plan) -> str:

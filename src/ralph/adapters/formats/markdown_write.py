@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.base import Writing
+from ralph.adapters.formats.leading_id import is_id
 from ralph.adapters.formats.markdown import described, ticks
 from ralph.adapters.formats.markdown_entries import (
     MARKS,
@@ -15,7 +16,6 @@ from ralph.adapters.formats.markdown_entries import (
     blockers,
     entries_of,
     implied,
-    is_id,
     is_optional,
     listed,
     part_of,

@@ -1,12 +1,15 @@
 """What the formats share: reading the records they write, times, and what must be left out."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ralph.adapters.digest import digest_of
 from ralph.adapters.task_lines import iso
 
 Record = Mapping[str, Any]
+_LONGEST = 150  # characters of a name
 _SHOWN = 5  # ids in a message
 
 
@@ -72,6 +75,25 @@ def moment(text: object) -> str | None:
         return iso(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return None
+
+
+class Names:
+    """Gives names that nobody has yet: a number behind those that are used."""
+
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
+        self._numbers: Counter[str] = Counter()
+
+    def free(self, name: str) -> str:
+        """The name, cut if it is long, that is used from now on."""
+        if len(name) > _LONGEST:
+            name = f"{name[:_LONGEST]}… {digest_of([name.encode('utf-8', 'replace')], 4)}"
+        found = name
+        while found in self._used:
+            self._numbers[name] += 1
+            found = f"{name} ({self._numbers[name] + 1})"
+        self._used.add(found)
+        return found
 
 
 class Losses:
