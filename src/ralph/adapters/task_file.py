@@ -9,7 +9,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -34,6 +34,8 @@ _TICK = 0.05  # seconds within which two changes may leave a file with the same 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 Change = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+# All tasks and the ids that are taken, to those that are new or another.
+ChangeAll = Callable[[list[dict[str, Any]], frozenset[str]], Sequence[Mapping[str, Any]]]
 Witness = Callable[[str, bytes], None]  # a task's id, and a line about it
 
 
@@ -154,6 +156,27 @@ class TaskFile:
             self._write(file, old, new, judge=False)
         return new
 
+    def change_all(self, change: ChangeAll, *, write: bool = True) -> None:
+        """Take in all that `change` makes of the tasks there are, or nothing of it, at once. It
+        gets them, and the ids that are taken, with nobody else writing. Without `write` it is only
+        seen whether that could be done."""
+        if not write:
+            with self._told("read"):
+                self._judged(change(self.records(), self._taken()))
+            return
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            lines = self._judged(change(self.records(), self._taken()))
+            for task_id, line in lines:
+                self._witness(task_id, line)
+            if lines:
+                before = self._lines.data
+                torn = b"\n" if before and not before.endswith(b"\n") else b""
+                new = b"".join(line + b"\n" for _, line in lines)
+                self._replace(file, before + torn + new)
+
+    def _taken(self) -> frozenset[str]:
+        return frozenset((*self._lines.tasks, *self._lines.broken))
+
     def compact(self) -> None:
         """Leave out the lines that an update has taken the place of, once that is worth it in a
         long list. Broken lines and ids that were used twice stay as they are."""
@@ -240,6 +263,24 @@ class TaskFile:
             self._refuse_strangers(old, task)
         self._witness(task.id, line)
         append_line(file, line + b"\n", alone=True)
+
+    def _judged(self, records: Sequence[Mapping[str, Any]]) -> list[tuple[str, bytes]]:
+        """Lines for these tasks, which must not wait for each other in a circle."""
+        lines, tasks = [], dict(self._lines.tasks)
+        for record in records:
+            line = encoded(dict(record))
+            try:
+                _, task = read_line(line)
+            except ValueError as error:
+                remedy = "Nothing was written. Mend it, then try again."
+                raise ConfigError(f"{record['id']} would be no task: {error}", remedy) from None
+            tasks[task.id] = task
+            lines.append((task.id, line))
+        circle = cycle(tasks.values())
+        if not {task_id for task_id, _ in lines}.isdisjoint(circle):
+            shown = " → ".join((*circle, circle[0]))
+            raise ConfigError(f"these would wait for each other: {shown}", "Nothing was written.")
+        return lines
 
     def _refuse_strangers(self, old: dict[str, Any], task: Task) -> None:
         """A new blocker must be there, and must not wait for this very task. What was so before

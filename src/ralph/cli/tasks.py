@@ -14,6 +14,9 @@ _COMMANDS = {  # the module, the name in it, and a line about it
     "next": ("ralph.cli.tasks_show", "next_one", "Say which task would be taken next."),
     "run": ("ralph.cli.tasks_run", "run", "Work through the tasks until nothing is left."),
     "answer": ("ralph.cli.tasks_edit", "answer", "Answer the question of a task."),
+    "import": ("ralph.cli.tasks_import", "import_list", "Take in another task list."),
+    "export": ("ralph.cli.tasks_export", "export", "Write the tasks as another tool's list."),
+    "sync": ("ralph.cli.tasks_sync", "sync", "Tell the lists that tasks came from what is done."),
     "learn": ("ralph.cli.tasks_learn", "learn", "Show what earlier tasks have taught."),
 }
 
@@ -26,6 +29,7 @@ _COMMANDS = {  # the module, the name in it, and a line about it
 Examples:
   ralph tasks add "Sort the list by date" --completion "test:make test"
   ralph tasks add "Write it up" --blocked-by T-001 --completion file:NEWS.md
+  ralph tasks import prd.json
   ralph tasks list
   ralph tasks run
 """,

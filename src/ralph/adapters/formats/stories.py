@@ -1,0 +1,289 @@
+"""One story of a `prd.json` and its kin, to a task and back.
+
+A story is kept in the fields of a task; of what these cannot say exactly, the story's own word is
+kept beside, and stands as long as nobody changes the field here.
+"""
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ralph.adapters.formats.base import Item
+from ralph.adapters.formats.criteria import with_criteria, without_criteria
+from ralph.core import completion
+from ralph.core.review import CHANGES_REQUESTED, NEEDS_REVIEW
+from ralph.core.task import Status
+from ralph.core.value import value
+
+Story = Mapping[str, Any]
+KEYS = "$keys"  # among what is kept: the story's keys, where they are not the usual ones
+_REVIEW = ("reviewStatus", "reviewCount", "reviewFeedback")
+_FEEDBACK = "A review asks for changes:\n"
+_LARGEST = 10**9  # priorities
+_FIELDS = {  # of ours, by a story's key
+    "title": "title",
+    "description": "description",
+    "acceptanceCriteria": "description",
+    "priority": "priority",
+    "passes": "status",
+    "status": "status",
+    "notes": "notes",
+    "labels": "tags",
+    "dependsOn": "blockedBy",
+}
+_NOTHING: tuple[object, ...] = (None, "", [])
+_WORDS = {"open": Status.PENDING, "in_progress": Status.IN_PROGRESS, "done": Status.DONE}
+_SPELLED = {status: word for word, status in _WORDS.items()}
+
+
+@value
+class Shape:
+    """What the stories of a format look like."""
+
+    name: str
+    stories: str  # the key of the list
+    root: tuple[str, ...]  # keys of a new list
+    keys: tuple[str, ...]  # that every story has
+    more: tuple[str, ...] = ()  # and those with something to say
+    refused_at_root: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def reviews(self) -> bool:
+        """Whether a story is done only by its review (R)."""
+        return "reviewStatus" in self.keys
+
+    def field(self, key: str) -> str | None:
+        """Our field for a story's key."""
+        return _FIELDS.get(key) if key in self.keys or key in self.more else None
+
+
+# ------------------------------------------------------------------ reading
+
+
+def keys_of(stories: Sequence[object], where: str) -> list[str]:
+    """The names of all stories; ValueError where they cannot be told apart."""
+    keys: dict[str, int] = {}
+    for number, story in enumerate(stories, 1):
+        if not isinstance(story, dict):
+            raise ValueError(f"{where}[{number - 1}] is not an object")
+        key = story.get("id")
+        if type(key) not in (str, int) or not str(key).strip():
+            raise ValueError(f"{where}[{number - 1}] has no id")
+        if str(key) in keys:
+            first = keys[str(key)]
+            raise ValueError(f"the id {str(key)[:80]} is there twice: {where}[{first}] and later")
+        keys[str(key)] = number - 1
+    return list(keys)
+
+
+def read_story(shape: Shape, story: Story, keys: Collection[str]) -> Item:
+    """A story with an id, as a task. ValueError for what makes it none."""
+    key, title = str(story["id"]), story.get("title")
+    if not isinstance(title, str) or not title.strip():
+        raise ValueError(f"story {key[:80]} has no title")
+    fields = fields_of(shape, story, keys)
+    of_review = (*_REVIEW, "passes") if shape.reviews else ()
+    review = {name: story[name] for name in of_review if name in story}
+    usual = _usual(shape, key, fields, review, max(1, -(fields["priority"] or 0)))
+    kept = {name: held for name, held in story.items() if name not in usual}
+    kept |= {name: story[name] for name in usual if name in story and _differ(story, usual, name)}
+    kept |= review
+    if list(story) != [*usual, *(name for name in kept if name not in usual)]:
+        kept[KEYS] = list(story)
+    return Item(key, {name: held for name, held in fields.items() if held not in _NOTHING}, kept)
+
+
+def _differ(one: Story, other: Story, name: str) -> bool:
+    """To Python, 1 is 1.0 and true."""
+    return json.dumps(one[name]) != json.dumps(other[name])
+
+
+def fields_of(shape: Shape, story: Story, keys: Collection[str]) -> dict[str, Any]:
+    """What a story says, in our fields, all of which are there. Of those it waits for, the ones in
+    the list."""
+    said = {name: held for name, held in story.items() if shape.field(name)}
+    text = with_criteria(_text(said.get("description")), _criteria(said.get("acceptanceCriteria")))
+    return {
+        "title": said.get("title"),
+        "description": text,
+        "status": _status(shape, story).value,
+        "priority": priority_of(said.get("priority")),
+        "notes": _with_feedback(_text(said.get("notes")), feedback_of(shape, story)),
+        "tags": _texts(said.get("labels")),
+        "blockedBy": [name for name in _names(said.get("dependsOn")) if name in keys],
+    }
+
+
+def strangers_of(story: Story, keys: Collection[str]) -> list[str]:
+    """Those that a story waits for, and that are not in the list."""
+    return [name for name in _names(story.get("dependsOn")) if name not in keys]
+
+
+def feedback_of(shape: Shape, story: Story) -> str:
+    """What a review wants changed: the agent must read that."""
+    asks = shape.reviews and story.get("reviewStatus") == CHANGES_REQUESTED
+    return _text(story.get("reviewFeedback")) if asks else ""
+
+
+def _with_feedback(notes: str, feedback: str) -> str:
+    if not feedback:
+        return notes
+    return f"{notes}\n\n{_FEEDBACK}{feedback}" if notes else f"{_FEEDBACK}{feedback}"
+
+
+def _without_feedback(notes: str, feedback: str) -> str:
+    return notes.removesuffix(f"{_FEEDBACK}{feedback}").removesuffix("\n\n") if feedback else notes
+
+
+def _status(shape: Shape, story: Story) -> Status:
+    if "status" in shape.keys:
+        return _WORDS.get(str(story.get("status", "open")), Status.PENDING)
+    passes = story.get("passes", False)
+    if not isinstance(passes, bool):
+        shown = json.dumps(passes)[:40]
+        raise ValueError(f"story {story.get('id')}: passes must be true or false, not {shown}")
+    if passes:
+        return Status.DONE
+    waits = shape.reviews and story.get("reviewStatus") == NEEDS_REVIEW
+    return Status.REVIEW if waits else Status.PENDING
+
+
+def priority_of(given: object) -> int | None:
+    """1 is the most urgent there, the highest with us."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return max(-_LARGEST, min(_LARGEST, -math.floor(given)))
+
+
+def _text(given: object) -> str:
+    match given:
+        case str():
+            return given
+        case None:
+            return ""
+        case list():
+            return "\n".join(map(_text, given))
+        case _:
+            return json.dumps(given, ensure_ascii=False)
+
+
+def _criteria(given: object) -> list[str]:
+    if isinstance(given, list):
+        return [_text(one) for one in given]
+    return [_text(given)] if given else []
+
+
+def _texts(given: object) -> list[str]:
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+
+
+def _names(given: object) -> list[str]:
+    found = given if isinstance(given, list) else []
+    return list(dict.fromkeys(str(one) for one in found if type(one) in (str, int)))
+
+
+# ------------------------------------------------------------------ writing
+
+
+def our_fields(shape: Shape, record: Story, names: Mapping[str, str]) -> dict[str, Any]:
+    """A task's fields as `fields_of` would read them from the list."""
+    return {
+        "title": str(record.get("title") or ""),
+        "description": _described(record),
+        "status": _nearest(shape, Status(record.get("status") or Status.PENDING)).value,
+        "priority": record.get("priority"),
+        "notes": _text(record.get("notes")),
+        "tags": list(record.get("tags") or ()),
+        "blockedBy": [names[b] for b in record.get("blockedBy") or () if b in names],
+    }
+
+
+def _described(record: Story) -> str:
+    """Its description. The check that proves a task of ours becomes its criterion, in words, where
+    it has none."""
+    text = str(record.get("description") or "")
+    if record.get("completion") and not without_criteria(text)[1] and "source" not in record:
+        rule = completion.parse(record["completion"], record["id"])
+        words = completion.words(rule, record["id"])
+        return with_criteria(text, [words] if words else [])
+    return text
+
+
+def _nearest(shape: Shape, status: Status) -> Status:
+    """What becomes of a status that the format does not know."""
+    known = {Status.DONE, *((Status.REVIEW,) if shape.reviews else ())}
+    known |= {Status.IN_PROGRESS} if "status" in shape.keys else set()
+    return status if status in known else Status.PENDING
+
+
+def write_story(
+    shape: Shape,
+    key: str,
+    ours: Mapping[str, Any],
+    kept: Story,
+    *,
+    priority: int,
+    keys: Collection[str],
+) -> dict[str, Any]:
+    """A task as a story. What nobody changed here is word for word as it was there."""
+    usual = _usual(shape, key, ours, kept, priority)
+    was = dict(_as_it_was(usual, kept))
+    if str(was.get("id")) != key:
+        was["id"] = key
+    if shape.reviews:
+        was |= {n: usual[n] for n in _REVIEW if n in was or usual[n] not in (None, 0, "")}
+    theirs = fields_of(shape, was, keys)
+
+    def is_other(name: str) -> bool:
+        field = shape.field(name)
+        return field is not None and theirs[field] != ours[field]
+
+    new = {name: usual.get(name, _EMPTY.get(name)) if is_other(name) else was[name] for name in was}
+    return new | {name: usual[name] for name in usual if name not in was and is_other(name)}
+
+
+_EMPTY: Story = {"labels": [], "dependsOn": []}  # what is usually left out, and was there
+
+
+def _as_it_was(usual: Story, kept: Story) -> Iterator[tuple[str, Any]]:
+    """The story in its own order, and without what it did not have."""
+    order = kept.get(KEYS) or [*usual, *(name for name in kept if name not in usual)]
+    for name in order:
+        if name in kept or name in usual:
+            yield name, kept.get(name, usual.get(name))
+
+
+def _usual(
+    shape: Shape, key: str, ours: Mapping[str, Any], kept: Story, priority: int
+) -> dict[str, Any]:
+    """A task as a story that we would write by ourselves."""
+    words, criteria = without_criteria(ours["description"])
+    status = Status(ours["status"])
+    whole = {
+        "id": key,
+        "title": ours["title"],
+        "description": words,
+        "acceptanceCriteria": list(criteria),
+        "priority": priority,
+        "passes": status is Status.DONE,
+        "status": _SPELLED.get(status, "open"),
+        "notes": _without_feedback(ours["notes"], feedback_of(shape, kept)),
+        "labels": ours["tags"],
+        "dependsOn": ours["blockedBy"],
+        **(_reviewed(shape, kept, status) if shape.reviews else {}),
+    }
+    names = (*shape.keys, *(name for name in shape.more if whole[name]))
+    return {name: whole[name] for name in names}
+
+
+def _reviewed(shape: Shape, kept: Story, status: Status) -> dict[str, Any]:
+    """What stories say of their reviews. Only a review approves (R): what is done here waits for
+    its own."""
+    held = {"reviewStatus": None, "reviewCount": 0, "reviewFeedback": "", "passes": False}
+    held |= {name: kept[name] for name in held if name in kept}
+    if _status(shape, held) is status:
+        return held
+    waits = NEEDS_REVIEW if status in (Status.DONE, Status.REVIEW) else None
+    return {**held, "reviewStatus": waits, "reviewFeedback": "", "passes": False}
