@@ -84,13 +84,13 @@ def test_an_id_that_is_taken_or_unusable_becomes_the_next_number(
     assert record(file, "US-8")["blockedBy"] == ["z"]
 
 
-def _other(path: str, name: str = "prd") -> Origin:
-    return Origin(name, {"path": path}, path)
+def _other(path: str) -> Origin:
+    return Origin("prd", {"path": path}, path)
 
 
 def test_keys_made_from_text_are_no_ids(file: TaskFile) -> None:
-    take_in(file, item("sort the list"), item("x"), origin=_other("plan.md", "markdown"))
-    assert [r["id"] for r in file.records()] == ["T-001", "T-002"]
+    take_in(file, item("sort the list"), item("/x"), item("x"), origin=_other("plan.md"))
+    assert [r["id"] for r in file.records()] == ["T-001", "T-002", "x"]
 
 
 def test_what_is_no_time_or_waits_for_a_stranger_is_left_out(file: TaskFile) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralph.adapters.formats.prd import PRD
-from ralph.adapters.github_cli import Answer, runner
+from ralph.adapters.github_cli import runner
 from ralph.adapters.task_import import Merge, Origin
 from ralph.adapters.task_sync import How, Synced, Trackers, evidence_words, told
 
@@ -19,7 +19,7 @@ TEXT = (
 )
 
 
-def no_gh(argv: Sequence[str]) -> Answer:
+def no_gh(argv: Sequence[str]) -> tuple[int, str, str]:
     raise AssertionError(argv)
 
 
@@ -150,21 +150,26 @@ def test_a_command_is_run_without_a_shell(workspace: Path) -> None:
     program.write_text('#!/bin/sh\nprintf "%s|" "$@" "$GH_PROMPT_DISABLED"\n')
     program.chmod(0o755)
     run = runner(str(workspace), dict(os.environ))
-    assert run([str(program), "a b", "$HOME;"]) == Answer("a b|$HOME;|1|")
+    assert run([str(program), "a b", "$HOME;"]) == (0, "a b|$HOME;|1|", "")
 
 
 @pytest.mark.parametrize(
-    ("script", "trouble"),
+    ("script", "answer"),
     [
-        ("echo one >&2; echo 'not logged in' >&2; exit 4", "failed (4): not logged in"),
-        ("sleep 60", "it took longer than 0.5s"),
+        (
+            "echo out; echo one >&2; echo 'not logged in' >&2; exit 4",
+            (4, "out\n", "one\nnot logged in\n"),
+        ),
+        ("sleep 60", (124, "", "it took longer than 0.5s")),
     ],
 )
-def test_a_command_that_fails_or_hangs_is_words(workspace: Path, script: str, trouble: str) -> None:
+def test_a_command_that_fails_or_hangs_is_words(
+    workspace: Path, script: str, answer: tuple[int, str, str]
+) -> None:
     program = workspace / "gh"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    answer = runner(str(workspace), dict(os.environ), patience=0.5)([str(program)])
-    assert answer.trouble.endswith(trouble)
-    missing = runner(str(workspace), dict(os.environ))(["/nowhere/gh"])
-    assert missing.trouble.startswith("/nowhere/gh cannot be run: ")
+    patience = 0.5 if "sleep" in script else 60.0
+    assert runner(str(workspace), dict(os.environ), patience)([str(program)]) == answer
+    code, _, words = runner(str(workspace), dict(os.environ))(["/nowhere/gh"])
+    assert (code, words[:16]) == (127, "it cannot be run")

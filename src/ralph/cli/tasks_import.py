@@ -148,13 +148,12 @@ def _kept_path(path: str) -> str:
 
 
 def _issues(source: str, state: str, labels: Sequence[str]) -> Given:
-    from ralph.adapters import github_cli
+    from ralph.adapters.formats.github import fetch
+    from ralph.adapters.github_cli import runner
 
     repository = source.removeprefix(_GITHUB)
-    if not github_cli.is_repository(repository):
-        raise ConfigError(f"{source} names no repository", "Type github:OWNER/NAME.")
-    run = github_cli.runner(current_directory(), os.environ)
-    text = github_cli.issues(run, repository, state, labels)
+    run = runner(current_directory(), os.environ)
+    text = fetch(repository, labels=labels, state=state, run=run)
     return Given(text, source, {"repo": repository}, "github")
 
 
