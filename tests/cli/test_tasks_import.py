@@ -30,27 +30,33 @@ def tasks(here: Here) -> dict[str, dict[str, object]]:
 
 def test_a_list_is_shown_taken_in_and_brought_up_to_date(here: Here, workspace: Path) -> None:
     path = workspace / "prd.json"
-    prd(path, story("US-1", passes=True), story("US-2", dependsOn=["US-1", "US-9"]))
+    prd(path, story("US-0"), story("US-1", passes=True), story("US-2", dependsOn=["US-1", "US-9"]))
     shown = (
+        "  + US-0: Do US-0\n"
         "  + US-1: Do US-1 (done)\n"
         "  + US-2: Do US-2 (waits for US-1)\n"
         "  - cannot be held: US-2 depends on US-9, which is not in the list\n"
     )
     dry = here("tasks", "import", "prd.json", "--dry-run")
-    head = "prd.json (ralph-tui): 2 to add, 0 to update, 0 unchanged\n"
+    head = "prd.json (ralph-tui): 3 to add, 0 to update, 0 unchanged\n"
     assert (dry.code, dry.out, dry.err) == (0, f"{head}{shown}Nothing was written.\n", "")
     assert not (workspace / ".ralph").exists()
     done = here("tasks", "import", "prd.json")
-    assert done.out == f"prd.json (ralph-tui): 2 added, 0 updated, 0 unchanged\n{shown}"
-    prd(path, story("US-2", title="Other", dependsOn=["US-1"]), story("US-3"))
+    assert done.out == f"prd.json (ralph-tui): 3 added, 0 updated, 0 unchanged\n{shown}"
+    prd(
+        path,
+        story("US-1", passes=True),
+        story("US-2", title="Other", dependsOn=["US-1"]),
+        story("US-3"),
+    )
     assert here("tasks", "import", "prd.json").out == (
-        "prd.json (ralph-tui): 1 added, 1 updated, 0 unchanged\n"
+        "prd.json (ralph-tui): 1 added, 1 updated, 1 unchanged\n"
         "  + US-3: Do US-3\n"
         "  ~ US-2: title\n"
-        "  ? US-1 is not in prd.json any more; it stays\n"
+        "  ? US-0 is not in prd.json any more; it stays\n"
     )
     found = tasks(here)
-    assert list(found) == ["US-1", "US-2", "US-3"]
+    assert list(found) == ["US-0", "US-1", "US-2", "US-3"]
     assert (found["US-1"]["status"], found["US-2"]["title"]) == ("done", "Other")
 
 
@@ -189,8 +195,21 @@ def test_issues_become_tasks(here: Here, gh: FakeGh) -> None:
     found = tasks(here)
     assert [task["status"] for task in found.values()] == ["pending", "pending", "done"]
     assert found["T-001"]["externalUrl"] == "https://github.com/some/where/issues/1"
+
+
+def test_an_issue_that_is_not_among_those_asked_for_is_asked_for(here: Here, gh: FakeGh) -> None:
+    """It may be closed by now, and must not be worked on."""
+    gh.has(issue(1), issue(2, labels=[{"name": "bug"}]), issue(3))
+    here("tasks", "import", "github:some/where")
+    gh.has(issue(1, state="CLOSED"), issue(2, labels=[{"name": "bug"}]))
     done = here("tasks", "import", "github:some/where", "--label", "bug")
-    assert done.out.splitlines()[0].endswith(": 0 added, 0 updated, 1 unchanged")
+    assert done.out.splitlines() == [
+        "github:some/where (github): 0 added, 1 updated, 1 unchanged",
+        "  ~ T-001: completedAt, status, notes",
+        "  ? T-003 is not in github:some/where any more; it stays",
+    ]
+    assert tasks(here)["T-001"]["status"] == "done"
+    assert len(gh.asked("view")) == 2
 
 
 def test_issues_from_a_file_are_the_same_issues(here: Here, gh: FakeGh, workspace: Path) -> None:

@@ -1,15 +1,15 @@
 """GitHub's issues by its own command, `gh`: an argument vector, no shell, and a time limit."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ralph.adapters.formats.github import FIELDS, fetch
 from ralph.adapters.process import Command, start
 from ralph.core.plain import plain
 from ralph.core.verdict import Cut
 from ralph.core.words import duration
 
-_FIELDS = "number,title,body,state,stateReason,labels,url,createdAt,closedAt"
 _PATIENCE = 120.0  # seconds
 _LARGEST = 256 << 20  # bytes of its answer
 _NOT_FOUND, _LATE = 127, 124  # exit codes, as shells and `timeout` have them
@@ -43,9 +43,27 @@ def _cut(seconds: float, patience: float, size: int) -> Cut | None:
     return late if seconds >= patience else None
 
 
+def issues(
+    run: Run, repository: str, state: str, labels: Sequence[str], known: Iterable[str]
+) -> str:
+    """The issues of a repository, as JSON: those asked for, and of the known numbers those that
+    are not among them any more, for these may be closed by now. ConfigError where gh cannot."""
+    listed = fetch(repository, labels=labels, state=state, run=run)
+    try:
+        found = json.loads(listed)
+        there = {str(one["number"]) for one in found}
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return listed  # whoever reads it says what is wrong with it
+    for number in known:
+        if number not in there:
+            text, _ = issue(run, repository, number)  # one that is gone is gone
+            found += json.loads(text) if text else []
+    return json.dumps(found)
+
+
 def issue(run: Run, repository: str, number: str) -> tuple[str, str]:
     """One issue as JSON, and why that cannot be had."""
-    argv = ["gh", "issue", "view", number, f"--repo={repository}", f"--json={_FIELDS}"]
+    argv = ["gh", "issue", "view", number, f"--repo={repository}", f"--json={FIELDS}"]
     code, text, err = run(argv)
     if code:
         return "", _trouble(code, err)

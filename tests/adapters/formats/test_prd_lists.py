@@ -169,7 +169,7 @@ def test_what_was_changed_here_is_changed_and_nothing_else() -> None:
     reading = PRD.read(as_json(content), "prd.json")
     first, second = records_of(reading, "prd")
     first |= {"status": "done", "notes": "by hand"}
-    second |= {"description": "Other words", "tags": ["new"], "blockedBy": ["US-1"]}
+    second |= {"description": "Other words", "tags": ["new"], "blockedBy": ["T-0"]}
     content["userStories"][0] |= {"passes": True, "notes": "by hand"}
     changed = {"description": "Other words", "acceptanceCriteria": []}
     content["userStories"][1] |= changed | {"labels": ["new"], "dependsOn": ["US-1"]}
@@ -232,7 +232,7 @@ def test_what_ralph_tui_refuses_is_never_written_for_it() -> None:
     writing = RALPH_TUI.write(records_of(reading, "prd"), reading.root)
     assert json.loads(writing.text) == listing(story("US-1", mine=1))
     assert writing.lost[0] == "prd, tasks at the root: ralph-tui refuses a list with that"
-    assert writing.lost[1:] == tuple(f"{name}: US-1" for name in refused)
+    assert writing.lost[1:] == tuple(f"{name}: T-0" for name in refused)
 
 
 def test_a_list_of_one_kind_as_one_of_another() -> None:
@@ -243,7 +243,7 @@ def test_a_list_of_one_kind_as_one_of_another() -> None:
     reviewed = STORIES.read(as_json(listing(story("a", **REVIEWED))), "tasks.json")
     writing = PRD.write(records_of(reviewed, "stories"), reviewed.root)
     assert json.loads(writing.text) == listing(story("a"))
-    assert writing.lost == tuple(f"{name}: a" for name in REVIEWED)
+    assert writing.lost == tuple(f"{name}: T-0" for name in REVIEWED)
 
 
 def test_only_a_review_approves_a_story() -> None:
