@@ -32,15 +32,18 @@ def room(rooms: str = "", packages: str = "") -> Room:
     return Room(frozenset(rooms.split()), frozenset(packages.split()))
 
 
-ALL = "core streams ports engine profiles adapters settings hooks ui testing errors cli"
+ALL = "core streams ports engine crew profiles adapters settings hooks ui testing errors cli"
 ROOMS = {
     "core": room(),
     "errors": room(),
     "streams": room("core", "msgspec"),
     "ports": room("core"),
     "engine": room("core ports"),
-    "profiles": room("core ports"),
-    "adapters": room("core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash"),
+    "crew": room("core ports"),  # the engine of several runs
+    "profiles": room("core ports errors"),
+    "adapters": room(
+        "core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash yaml"
+    ),
     "settings": room("core streams ports errors", "msgspec"),
     "testing": room("core streams ports errors adapters"),  # its kits drive adapters
     "hooks": room("core ports engine profiles"),

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from ralph.core.case import Case, Ladder, decide
-from ralph.core.facts import Fact
+from ralph.core.facts import Assigned, Fact, Returned
 from ralph.core.gates import Finding
 from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog
@@ -14,7 +14,12 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Cut, Verdict
 from ralph.core.world import Signals, Snapshot
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 Watch = Callable[[Pulse], Cut | None]
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 class Agent(Protocol):
@@ -57,6 +62,20 @@ class Clock(Protocol):
         """Sleep until then (None: for ever), or until stirred."""
 
 
+class Executor(Protocol):
+    """Where workers work: threads here, other machines perhaps. It is shaped like
+    `concurrent.futures.Executor`, so that any of those can take its place."""
+
+    def submit(
+        self,
+        fn: Callable[_Parameters, _Result],
+        /,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
+    ) -> "Future[_Result]":
+        """Begin, and promise what will come of it."""
+
+
 class Gate(Protocol):
     """A check by the host. Law gates and `protect` run after every turn (`always`)."""
 
@@ -78,6 +97,27 @@ class Act:
 
     key: str
     detail: str = ""
+
+
+@value
+class Merge:
+    """A worker's task on top of what others have merged."""
+
+    checkpoint: str = ""  # to which it can be undone now; "" where nobody merged anything
+    refusal: str = ""  # why it cannot be merged as it is
+    hopeless: bool = False  # and the agent can do nothing about that
+
+
+@value
+class Crew:
+    """Workers, and how to send one. `work` returns what came of a task, or None where someone asked
+    it to stop, and the next run goes on with it. `recall` asks all of them to stop."""
+
+    size: int
+    executor: Executor
+    work: Callable[[Assigned], Returned | None]
+    recall: Callable[[], None]
+    name: Callable[[int], str]  # the run of the n-th worker that is sent
 
 
 @value

@@ -16,7 +16,7 @@ from ralph.core.world import Signals
 __all__ = ["Hooks", "TaskRun"]
 
 _FLAGS = (
-    *("max_iterations", "max_tasks", "max_time", "max_cost", "max_wait", "on_failure"),
+    *("max_iterations", "max_tasks", "parallel", "max_time", "max_cost", "max_wait", "on_failure"),
     *("agent", "model", "timeout", "idle_timeout", "stop_grace", "network"),
     *("emoji", "color", "timestamps", "stream_agent_output"),
 )

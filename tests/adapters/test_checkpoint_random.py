@@ -10,6 +10,7 @@ from checkpoint_support import Files, State, files, git, new_repository, saved, 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ralph.adapters.checkpoint_repositories import is_repository
 from ralph.adapters.git_look import is_among
 
 Step = tuple[str, str, str]
@@ -91,6 +92,10 @@ def in_git(top: Path, number: int, how: str, name: str) -> None:
 @given(STEPS, STEPS)
 @example([], [("ignore", "a", "c"), ("write", "c", "a")])
 @example([("write", "c", "a")], [("write", "a/.gitignore", "a"), ("exclude", "a", "c")])
+@example([("init", "a/.gitignore", "a")], [("remove", "a", "a")])
+@example([("init", "c", "a")], [("remove", "c", "a"), ("write", "c/d/e", "a")])
+@example([("init", "c", "a")], [("move", "c", "x.log"), ("write", "c", "a"), ("add", "c", "a")])
+@example([("init", "c", "a"), ("write", "c/d/e", "a")], [("remove", "c", "a"), ("write", "c", "a")])
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: list[Step]) -> None:
     """B §Rollback: "Discard filesystem changes"; the issue: "a person's uncommitted work at the
@@ -105,9 +110,10 @@ def test_a_restore_gives_back_exactly_what_was_there(before: list[Step], after: 
         for number, step in enumerate(after, 100):
             take(top, number, *step)
         stood, left = work.checkpoint(), files(top)
+        gone = {path for path in work.repositories_at(there) if not is_repository(f"{top}/{path}")}
         ref = work.restore(there, "cut-1")
-        spared = work.apart(there)
-        expected = with_spared(was, left, spared.spared - {*work.copies_at(there)})
+        spared = work.apart(there).spared - {*work.copies_at(there), *gone}
+        expected = with_spared(was, left, spared)
         assert without_new(state(top), expected) == expected
         assert refs.items() <= places(top).items()
         assert bool(ref) or stood.tree == there.tree
@@ -125,8 +131,8 @@ def places(top: Path) -> dict[str, str]:
 
 
 def with_spared(was: State, left: Files, spared: frozenset[str]) -> State:
-    """What has to be there: what is in an ignored directory, or in another repository, as the
-    agent left it."""
+    """What has to be there: what is in an ignored directory, or in another repository that is
+    still there, as the agent left it."""
     kept = {path: file for path, file in was["files"].items() if not is_among(path, spared)}
     return {**was, "files": kept | {path: left[path] for path in left if is_among(path, spared)}}
 

@@ -10,11 +10,18 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from ralph.adapters import checkpoint_refs, git_look, git_state, git_work
+from ralph.adapters import (
+    checkpoint_refs,
+    checkpoint_repositories,
+    git_look,
+    git_state,
+    git_work,
+)
 from ralph.adapters.checkpoint_end import CHECKPOINTS, forget_before, forget_run, sweep
 from ralph.adapters.checkpoint_files import Apart, is_same_index
 from ralph.adapters.checkpoint_ignored import Copy, keep
 from ralph.adapters.checkpoint_refs import Refs
+from ralph.adapters.checkpoint_repositories import CopiedRepository
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
 from ralph.adapters.git_work import Place, Repository
@@ -61,15 +68,18 @@ class WorkTree:
         *,
         starter: Starter = start,
         watch: Callable[[float], Cut | None] = patient,
+        shared: bool = False,
     ) -> None:
-        """`starter` and `watch` are for the user's own commit, whose hooks may take long."""
+        """`starter` and `watch` are for the user's own commit, whose hooks may take long. Where the
+        repository is `shared` with other workers, its branches are not ours to put back."""
         self.workspace = os.path.realpath(workspace)
         self.environ = environ
         self.run_dir = os.path.abspath(run_dir)
-        self._starter, self._watch = starter, watch
+        self._starter, self._watch, self._shared = starter, watch, shared
         self._left_out: tuple[str, ...] = ()
         self._notes: list[str] = []
         self._copies: dict[str, tuple[Copy, str]] = {}  # of ignored files, at the last checkpoint
+        self._repositories: dict[str, tuple[CopiedRepository, str]] = {}  # of others, likewise
         self._kept_tips: frozenset[str] = frozenset()
         self._settled = False
         self.refs = f"refs/ralph/{os.path.basename(self.run_dir)}"
@@ -186,6 +196,7 @@ class WorkTree:
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
             self._keep_ignored(seen, directory)
+            self._keep_repositories(seen, directory)
             write_atomically(os.path.join(directory, _RECORD), self._record(seen), 0o600)
             if self._settled:
                 forget_before(self.repository, self.run_dir, number)
@@ -214,6 +225,11 @@ class WorkTree:
         copies = keep(self.repository.place, seen.ignored, directory, self._copies)
         self._copies = {path: (copy, directory) for path, copy in copies.items()}
 
+    def _keep_repositories(self, seen: Seen, directory: str) -> None:
+        place, last = self.repository.place, self._repositories
+        copies = checkpoint_repositories.keep(place, seen.apart, directory, last)
+        self._repositories = {path: (copy, directory) for path, copy in copies.items()}
+
     def _record(self, seen: Seen) -> str:
         blind = git_look.unreadable(self.repository) if seen.blind else []
         refs = self._keep_refs(seen)
@@ -231,11 +247,16 @@ class WorkTree:
                     path: (copy.name, copy.size, copy.mode, copy.changed)
                     for path, (copy, _) in self._copies.items()
                 },
+                "repositories": {
+                    path: (copy.name, copy.digest) for path, (copy, _) in self._repositories.items()
+                },
             }
         )
 
     def _keep_refs(self, seen: Seen) -> Refs:
         """What they point to stays reachable, whatever an agent deletes and tidies up."""
+        if self._shared:
+            return Refs({}, ())
         found, refs = checkpoint_refs.look(self.repository)
         tips = checkpoint_refs.tips(found, refs, seen.head)
         if not self._kept_tips.issuperset(tips):
@@ -272,6 +293,11 @@ class WorkTree:
             path: Copy(name, size, mode, tuple(changed))
             for path, (name, size, mode, changed) in said
         }
+
+    def repositories_at(self, checkpoint: Checkpoint) -> dict[str, CopiedRepository]:
+        """The copies of other repositories that a checkpoint has."""
+        said = self._said(checkpoint).get("repositories", {})  # an older Ralph made no such copies
+        return {path: CopiedRepository(*fields) for path, fields in said.items()}
 
     def _said(self, checkpoint: Checkpoint) -> dict[str, Any]:
         path = os.path.join(os.path.dirname(checkpoint.index), _RECORD)

@@ -13,7 +13,7 @@ CHECKPOINTS = "checkpoints"  # in a run's directory
 def forget_run(repository: Repository, run_dir: str) -> None:
     """A run is over: only what restores have saved is kept."""
     refs = f"refs/ralph/{os.path.basename(run_dir)}"
-    forget_refs(repository, (f"{refs}/start", f"{refs}/checkpoint-*"))
+    forget_refs(repository, (f"{refs}/start", f"{refs}/checkpoint-*", f"{refs}/work-*"))
     for name in os.listdir(run_dir):
         if name == CHECKPOINTS or name.startswith(git_work.SCRATCH):
             shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)

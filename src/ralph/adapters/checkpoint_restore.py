@@ -5,7 +5,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters import checkpoint_repositories, git_look, git_state, git_work
 from ralph.adapters.checkpoint_files import (
     NOTHING,
     Entry,
@@ -60,6 +60,7 @@ class Restore:
         try:
             ref = self._all()
             BringBack(self._work, self._work.refs_at(self._to), self._label, self._to.branch)()
+            self._put_repositories_back()
             self._put_ignored_back()
             self._work.note_inner_changes("Not undone", self._apart.inner)
         except OSError as error:
@@ -293,9 +294,23 @@ class Restore:
         directory = os.path.dirname(self._to.index)
         back = put_back(self._files, self._work.copies_at(self._to), directory)
         if back:
-            aside = self._files.aside
-            stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
-            self._work.note(f"Put back, though git ignores it: {listed(back)}{stood}")
+            self._work.note(f"Put back, though git ignores it: {listed(back)}{self._stood}")
+
+    def _put_repositories_back(self) -> None:
+        directory = os.path.dirname(self._to.index)
+        copies = self._work.repositories_at(self._to)
+        back, lost = checkpoint_repositories.put_back(self._files, copies, directory)
+        if back:
+            what = "Put back, a repository of its own"
+            self._work.note(f"{what}: {listed(back)}{self._stood}")
+        if lost:
+            why = "too large to be copied, or not readable"
+            self._work.note(f"Not undone, {why}: {listed(lost)} is gone")
+
+    @property
+    def _stood(self) -> str:
+        aside = self._files.aside
+        return f". What stood there: {aside}" if os.path.isdir(aside) else ""
 
 
 def differing(repository: Repository, tree: str, to: str) -> list[Entry]:

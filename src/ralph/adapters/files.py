@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from _thread import get_native_id  # a thread, for itself
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -68,7 +69,7 @@ def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
     path = os.path.realpath(path)
     if os.path.exists(path):
         mode = stat.S_IMODE(os.stat(path).st_mode)
-    temporary = f"{path}.{os.getpid()}.tmp"  # beside it: a rename must not cross file systems
+    temporary = f"{path}.{get_native_id()}.tmp"  # beside it: a rename must not cross file systems
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -42,6 +42,7 @@ class Keeper:
     the keeper's pid, which processes may outlive the child that started them. When something kills
     the keeper, its children come to us if we adopt them, and are ended here. Only a program of its
     own may adopt: it ends everything below it, and a library would end its host's children.
+    Then those are ended that say in their environment that they are of this `run`.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Keeper:
         begun: Launched | None = None,
         most_grace: float = UNBOUND,
         jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
+        run: str = "",
     ) -> None:
         # What we have inherited from whoever became us by exec is not ours to end.
         strangers = keeper_process.descendants(os.getpid()) if adopts else []
@@ -59,6 +61,7 @@ class Keeper:
         self._begun = begun
         self._most_grace = most_grace
         self._jobs = jobs
+        self._run = run
         self._link: socket | None = None
         self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
         self.pid = 0
@@ -113,7 +116,15 @@ class Keeper:
             return keeper_process.sweep((*self._strangers, *self._jobs(os.getpid())))
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
+        self._end_orphans()
         return ()
+
+    def _end_orphans(self) -> None:
+        """What was below a keeper that is lost has gone to somebody who has other children too:
+        only what names our run is ours."""
+        from ralph.adapters.orphans import end_orphans
+
+        end_orphans(self._run)
 
     def jobs(self) -> tuple[int, ...]:
         """Whom to spare when a child is gone and what it left behind is ended."""

@@ -21,7 +21,7 @@ from ralph.errors import AbortedError, StateError
 if TYPE_CHECKING:
     from ralph.adapters.checkpoint import Checkpoint, WorkTree
 
-_RECORDS = ("tasks.jsonl", "progress.jsonl", "learning.jsonl")
+RECORDS = ("tasks.jsonl", "progress.jsonl", "learning.jsonl")
 _LONGEST = 200
 _MOST_SAID = 64 << 10  # bytes of a refusal
 # Git tidies up after some commits; in the background it would be ended with the commit.
@@ -112,7 +112,7 @@ class TaskCommit:
     def _taken(self, seen: Seen) -> frozenset[str]:
         """What goes into the commit."""
         above = self.work.repository.place.records
-        records = {f"{above}/{name}" for name in _RECORDS} & {*seen.records}
+        records = {f"{above}/{name}" for name in RECORDS} & {*seen.records}
         work = {*seen.there, *seen.gone, *seen.staged} - self.work.persons_paths
         return frozenset(work | records)
 

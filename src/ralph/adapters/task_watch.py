@@ -86,9 +86,20 @@ class TaskWatch:
         except OSError:
             return
         known = self._file.lines()
-        for task in lines.tasks:
-            if task not in known:
-                self._file.put(decoded(lines.raw(task)))
+        for name in lines.tasks:
+            task = decoded(lines.raw(name))
+            if name not in known:
+                self._file.put(task)
+            elif task.get("createdAt") != decoded(known[name]).get("createdAt"):
+                self._take_in_as_another(task, known)
+
+    def _take_in_as_another(self, task: dict[str, Any], known: dict[str, bytes]) -> None:
+        """Somebody else has added a task under the same id meanwhile: this one gets the next."""
+        origin = f"{task['id']} {task.get('createdAt', '')}"
+        if any(decoded(line).get("addedAs") == origin for line in known.values()):
+            return  # by a run that was killed
+        fields = {name: held for name, held in task.items() if name != "id"}
+        self._file.add({**fields, "addedAs": origin})
 
     def _remembered(self, iteration: int) -> tuple[int, list[bytes]]:
         try:

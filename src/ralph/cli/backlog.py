@@ -46,6 +46,7 @@ _FLAGS = {
     **AGENT_FLAGS,
     "--max-iterations": "loop.maxIterationsPerTask",
     "--max-tasks": "loop.maxTasksPerRun",
+    "--parallel": "loop.parallelism",
     "--max-time": "loop.maxTimePerRun",
     "--max-cost": "loop.maxCostPerRun",
     "--on-failure": "loop.onFailure",
@@ -66,6 +67,7 @@ class TaskWork:
     tags: tuple[str, ...]
     bounds: Bounds
     patience: Patience
+    workers: int = 1  # how many tasks are worked on at once
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash; the rest is in the settings."""
@@ -82,6 +84,10 @@ def plan_tasks(invocation: Invocation) -> Plan:
     spent = _spent_today(plan)
     plan = _with_work(plan, flags["task"], tuple(flags["tag"]), spent)
     _refuse_dirt(plan, allowed=flags["allow_dirty"])
+    if plan.tasks is not None and plan.tasks.workers > 1:
+        from ralph.cli.crew import worktrees_of
+
+        worktrees_of(plan).check()
     return sandboxed(plan)
 
 
@@ -116,8 +122,9 @@ def _defaults(loaded: Loaded) -> Loaded:
 
 
 def _with_work(plan: Plan, task: str | None, tags: tuple[str, ...], spent: float) -> Plan:
-    patience = wary_patience(plan.loaded)
-    return replace(plan, tasks=TaskWork(task, tags, bounds_of(plan.settings, spent), patience))
+    patience, bounds = wary_patience(plan.loaded), bounds_of(plan.settings, spent)
+    workers = 1 if task is not None else plan.settings.loop.parallelism
+    return replace(plan, tasks=TaskWork(task, tags, bounds, patience, workers))
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:

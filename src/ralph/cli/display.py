@@ -5,6 +5,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
 from ralph.adapters.agents import Launch
@@ -48,6 +49,10 @@ class Attention:
         self.console.beat(asked, own)
         return together(own, asked)
 
+    def quietly(self) -> Signals:
+        """The same for those who show nothing themselves."""
+        return together(self.own(), together(self.files.signals(), self.marks()))
+
 
 @value
 class Recorder:
@@ -78,13 +83,20 @@ class Display:
 
     @classmethod
     def of(
-        cls, invocation: Invocation, plan: Plan, run_dir: str, state: RunState = NEW
+        cls,
+        invocation: Invocation,
+        plan: Plan,
+        run_dir: str,
+        state: RunState = NEW,
+        lock: AbstractContextManager[object] = nullcontext(),
     ) -> "Display":
-        """The readers that the flags ask for; `state` is where a run goes on."""
+        """The readers that the flags ask for; `state` is where a run goes on. With a `lock`, others
+        may write between its lines."""
         settings, flags = plan.settings, invocation.flags
         in_json = bool(flags["in_json"])
         err_style = _style(invocation, plan, "err")
         width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
+        worker = plan.seat is not None
         console = Console(
             invocation.out,
             invocation.err,
@@ -95,8 +107,9 @@ class Display:
             clock=time.time,
             redact=redact,
             err_style=err_style,
-            width=None if in_json else width,
+            width=None if in_json or worker else width,
             state=state,
+            lock=lock,
         )
         if not in_json:
             return cls(console, None, (console,))
@@ -107,7 +120,8 @@ class Display:
             state=state,
             on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
         )
-        return cls(console, lines, (lines, console))
+        # A run has one last line, which is not a worker's.
+        return cls(console, None if worker else lines, (lines, console))
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""
@@ -117,6 +131,10 @@ class Display:
     def introduce(self, plan: Plan, notes: Sequence[str]) -> None:
         """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
+        if plan.seat is not None:  # its foreman has said it
+            for note in notes:
+                console.note(note)
+            return
         for name in plan.loaded.files:
             console.debug(f"Loading settings from {name}")
         console.debug(f"Settings: {merged(plan)}")
@@ -163,6 +181,7 @@ def _briefing(plan: Plan, run_dir: str) -> Briefing:
             journal=journal,
             permission_hint=plan.module.PERMISSION_HINT,
             tasks=True,
+            worker=plan.seat is not None,
         )
     if plan.stories is not None:
         return Briefing(

@@ -1,4 +1,4 @@
-"""`ralph init`: a settings file from a few questions (H §Init Command)."""
+"""`ralph init`: a settings file from a few questions (H §Init Command), or another loop's."""
 
 import json
 import os
@@ -21,12 +21,25 @@ _MOST_DIGITS = 9
     epilog="""\b
 Examples:
   ralph init                     answer, then look at .ralph/settings.json
+  ralph init --from ralph.yml    take over the settings of another loop
   ralph explain                  what the settings mean for a run
   ralph explain --schema         every setting there is, to write them by hand
 """
 )
-def init() -> None:
-    """Create .ralph/settings.json by answering a few questions."""
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    help="Take over another loop's settings: ralph.yml, .ralphrc, config.toml, ... No questions.",
+)
+@click.option("--dry-run", is_flag=True, help="With --from: show what would change, write nothing.")
+def init(source: str | None, *, dry_run: bool) -> None:
+    """Create .ralph/settings.json by answering a few questions, or from another loop's."""
+    if source is not None:
+        _take_over(source, dry_run=dry_run)
+        return
+    if dry_run:
+        raise click.UsageError("--dry-run needs --from FILE.")
     if sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError(
             "ralph init needs a terminal: it asks questions.",
@@ -34,6 +47,15 @@ def init() -> None:
         )
     with dialogue("no settings were written."):
         _converse(current_directory())
+
+
+def _take_over(source: str, *, dry_run: bool) -> None:
+    from ralph.cli.settings_import import report, take_over
+
+    workspace = current_directory()
+    if not dry_run:
+        _refuse_hopeless(workspace)
+    print(report(take_over(workspace, source, dry_run=dry_run), source))
 
 
 def _converse(workspace: str) -> None:

@@ -63,7 +63,7 @@ def begin(invocation: Invocation, plan: Plan, make_place: Callable[[], None] = l
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
         with _claimed(plan):
-            return _carry_out(invocation, plan, run_dir, History()).exit_code
+            return _carried_out(invocation, plan, run_dir, History()).exit_code
 
 
 def go_on(invocation: Invocation, run_dir: str) -> int:
@@ -73,7 +73,7 @@ def go_on(invocation: Invocation, run_dir: str) -> int:
         history = recover(os.path.join(run_dir, JOURNAL), plan.prices)
         SignalFiles(run_dir).forget()
         with _claimed(plan):
-            return _carry_out(invocation, plan, run_dir, history).exit_code
+            return _carried_out(invocation, plan, run_dir, history).exit_code
 
 
 def _claimed(plan: Plan) -> AbstractContextManager[None]:
@@ -101,7 +101,16 @@ def _end_orphans_of(owner: Owner | None) -> None:
         end_orphans(owner.run)
 
 
-def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+def _carried_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+    if plan.tasks is None or plan.tasks.workers == 1:
+        return carry_out(invocation, plan, run_dir, history)
+    from ralph.cli.crew_run import carry_out_by_crew
+
+    return carry_out_by_crew(invocation, plan, run_dir, history)
+
+
+def carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+    """One run, or a worker's, from where it is to its end."""
     before = replay(history.facts)
     wiring = wiring_of(plan, run_dir, before)
     display = Display.of(invocation, plan, run_dir, before)
@@ -109,13 +118,14 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
     try:
         with (
             closing(wiring),
-            _hearing(invocation) as heard,
+            hearing(invocation) as heard,
             display.console.live(),
             keeping(
                 invocation.keeper,
                 plan.settings.end_grace,
                 wiring.jobs,
                 adopts=invocation.asked is None,
+                run=os.path.basename(run_dir),
             ) as start,
         ):
             attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
@@ -131,7 +141,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
                 journal=recorder,
                 clock=SystemClock(),
             )
-            stop = run(policy, ports, _first_state(plan, run_dir, policy.name, recorder, history))
+            stop = run(policy, ports, first_state(plan, run_dir, policy.name, recorder, history))
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
@@ -143,7 +153,7 @@ def _carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: Histor
 
 
 @contextmanager
-def _hearing(invocation: Invocation) -> Iterator[Callable[[], Signals]]:
+def hearing(invocation: Invocation) -> Iterator[Callable[[], Signals]]:
     """What this process is asked for: by signals, unless it is another program's."""
     if invocation.asked is not None:
         yield invocation.asked
@@ -159,10 +169,11 @@ def keeping(
     jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
     *,
     adopts: bool = True,
+    run: str = "",
 ) -> Iterator[Starter]:
     """What starts the run's children: a keeper, where the system can have one. A program that is
     not ours must not adopt: its own children would be ended with the run's."""
-    keeper = _keeper(begun, end_grace, jobs, adopts=adopts)
+    keeper = _keeper(begun, end_grace, jobs, adopts=adopts, run=run)
     if keeper is None:
         yield partial(start, most_grace=end_grace)
         return
@@ -184,6 +195,7 @@ def _keeper(
     jobs: Callable[[int], tuple[int, ...]],
     *,
     adopts: bool,
+    run: str,
 ) -> "Keeper | None":
     if sys.platform != "linux":
         return None
@@ -192,10 +204,10 @@ def _keeper(
 
     if not is_possible():
         return None
-    return Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs)
+    return Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run)
 
 
-def _first_state(
+def first_state(
     plan: Plan, run_dir: str, profile: str, recorder: Recorder, history: History
 ) -> RunState:
     """The state in which the engine begins; what leads there is recorded."""
@@ -220,6 +232,7 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
         limits=plan.limits,
         agent=plan.kind,
         model=plan.model,
+        workers=plan.tasks.workers if plan.tasks is not None and plan.seat is None else 1,
     )
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
     from ralph.adapters.task_hooks import Hooks
     from ralph.cli.backlog import TaskWork
+    from ralph.cli.crew import Seat
     from ralph.cli.sandboxing import Sandboxing
     from ralph.cli.stories import StoryWork
     from ralph.cli.supervised import Supervision
@@ -98,6 +99,7 @@ class Plan:
     supervision: "Supervision | None" = None  # of a task, by `ralph supervise`
     sandbox: "Sandboxing | None" = None  # None: in place
     tasks: "TaskWork | None" = None  # of a backlog, by `ralph tasks run`
+    seat: "Seat | None" = None  # of one worker, where several work on a backlog
     hooks: "tuple[Hooks, ...]" = ()
     stories: "StoryWork | None" = None  # of a PRD, by `ralph prd run`
     reviewer: "Plan | None" = None  # the same, as another agent takes turns in it
@@ -129,8 +131,18 @@ class Plan:
 
     @property
     def project(self) -> str:
-        """That directory's place in the state directory."""
-        return project_dir(self.state_root, self.scope)
+        """That directory's place in the state directory; a worker has that of its foreman."""
+        return self.seat.project if self.seat else project_dir(self.state_root, self.scope)
+
+    @property
+    def home(self) -> str:
+        """Where the backlog and its records are: a worker works elsewhere."""
+        return self.seat.home if self.seat else self.workspace
+
+    @property
+    def layer_root(self) -> str:
+        """The state directory in which sandboxes keep their layers."""
+        return self.seat.state if self.seat else self.state_root
 
 
 def plan_run(invocation: Invocation) -> Plan:

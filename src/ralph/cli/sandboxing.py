@@ -104,7 +104,8 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
 
     policy = Policy(
         plan.environ,
-        plan.state_root,
+        plan.layer_root,
+        hidden=(plan.state_root,),
         network=plan.sandbox.network,
         visible=_visible(plan),
         home=plan.environ.get("HOME", ""),

@@ -48,6 +48,7 @@ Examples:
   ralph tasks import IMPLEMENTATION_PLAN.md
   ralph tasks import .beads/issues.jsonl --json | jq .added
   ralph tasks import github:owner/name --label bug
+  ralph tasks import ralph.yml                  another loop's settings
 \b
 The same list again brings its tasks up to date. What was changed here and
 there is told, and stays as it is here.
@@ -84,7 +85,7 @@ def import_list(
         raise click.UsageError("--label and --state are for github:OWNER/NAME.")
     else:
         given = _file(source, sys.stdin)
-    if _settings(given):
+    if name is None and _settings(given, dry_run=dry_run, in_json=in_json):
         return
     form = _format(given, name)
     reading = _read(form, given)
@@ -99,10 +100,18 @@ def import_list(
         click.echo("\n".join(_lines(merge.result, origin, most, dry_run=dry_run)))
 
 
-def _settings(given: Given) -> bool:
+def _settings(given: Given, *, dry_run: bool, in_json: bool) -> bool:
     """Whether it is another loop's settings rather than a list, and was dealt with."""
-    del given  # the one place where that is to be asked
-    return False
+    from ralph.adapters.formats.loop_settings import fits
+
+    path = given.place.get("path", "-")
+    if path == "-" or fits(os.path.abspath(given.name), given.text) is None:
+        return False
+    from ralph.cli.settings_import import report, take_over
+
+    outcome = take_over(current_directory(), given.name, given.text, dry_run=dry_run)
+    click.echo(report(outcome, given.name, in_json=in_json))
+    return True
 
 
 # ------------------------------------------------------------------ the list

@@ -25,6 +25,7 @@ Examples:
   ralph tasks run --task T-003 --no-sandbox    one task, in place
   ralph tasks run --tag backend --max-time 8h --max-cost 20
   ralph tasks run --agent codex --on-failure stop
+  ralph tasks run --parallel 4                 four tasks at a time
   ralph tasks run --dry-run                    the first prompt and command
 \b
 Exit codes: 0 nothing is left, 1 a limit of the run, 2 configuration (a dirty
@@ -45,6 +46,12 @@ tree, a circle, an unknown task), 3 a task is blocked or asks something,
     "-m", "--max-iterations", metavar="N", type=whole_number, help="Most iterations of a task."
 )
 @click.option("--max-tasks", metavar="N", type=whole_number, help="Most tasks of the run.")
+@click.option(
+    "--parallel",
+    metavar="N",
+    type=whole_number,
+    help="Work on so many tasks at once, each in a git worktree of its own.",
+)
 @run_limits
 @click.option(
     "--on-failure",

@@ -15,6 +15,7 @@ from ralph.adapters.notify import Notify
 from ralph.adapters.process import Starter
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import patient
+from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
 from ralph.adapters.task_watch import TaskWatch
@@ -32,6 +33,23 @@ from ralph.profiles.tasks import tasks
 from ralph.ui import Reader
 
 _MOST_SHOWN = 10
+
+
+def backlog_notes(plan: Plan) -> list[str]:
+    """What is to be done, where, by how many, and what is wrong with the list."""
+    assert plan.tasks is not None
+    assert isinstance(plan.backlog, TaskBacklog)
+    listing = plan.backlog.file.read()
+    problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
+    if len(listing.problems) > _MOST_SHOWN:
+        problems.append(f"and {len(listing.problems) - _MOST_SHOWN} more: ralph tasks list")
+    chosen = [t for t in plan.backlog().tasks if not t.aside]
+    ready = sum(task.open for task in chosen)
+    if not chosen and plan.tasks.tags:
+        problems.append(f"No task has the tag {' or '.join(plan.tasks.tags)}.")
+    sandbox = [plan.sandbox.words()] if plan.sandbox else []
+    workers = f", {plan.tasks.workers} at a time" if plan.tasks.workers > 1 else ""
+    return [f"Tasks: {ready} open of {len(chosen)}{workers}", *sandbox, *problems]
 
 
 class TasksWiring(HarnessWiring):
@@ -67,16 +85,7 @@ class TasksWiring(HarnessWiring):
 
     def notes(self) -> list[str]:
         """What is to be done, where, and what is wrong with the list."""
-        listing = self._backlog.file.read()
-        problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
-        if len(listing.problems) > _MOST_SHOWN:
-            problems.append(f"and {len(listing.problems) - _MOST_SHOWN} more: ralph tasks list")
-        chosen = [t for t in self._backlog().tasks if not t.aside]
-        ready = sum(task.open for task in chosen)
-        if not chosen and self._tasks.tags:
-            problems.append(f"No task has the tag {' or '.join(self._tasks.tags)}.")
-        sandbox = [self._plan.sandbox.words()] if self._plan.sandbox else []
-        return [f"Tasks: {ready} open of {len(chosen)}", *sandbox, *problems]
+        return backlog_notes(self._plan)
 
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys."""
@@ -111,32 +120,40 @@ class TasksWiring(HarnessWiring):
             return hurried(attention(), time.time(), grace)
 
         self._tell = tell
-        self._records = Records(plan.workspace, os.path.basename(self._run_dir), tell)
+        self._records = Records(plan.home, os.path.basename(self._run_dir), tell)
         self._work = WorkTree(
             plan.workspace,
             plan.environ,
             self._run_dir,
             starter=start,
             watch=lambda seconds: hurry() or patient(seconds, plan.limits.seconds),
+            shared=plan.seat is not None,
         )
-        hooks, where = msgspec.to_builtins(plan.settings.hooks), (plan.workspace, plan.environ)
+        hooks, where = msgspec.to_builtins(plan.settings.hooks), (plan.home, plan.environ)
         self._own = commands(hooks, *where, tell, start=start, hurry=hurry)
         told = plan.settings.notify
         notify = Notify(told.command, told.urls, *where, tell, start=start, hurry=hurry)
-        bench = self._bench = self._made_bench(notify)
-        check = CompletionCheck(
-            self._inside(self._place(attention, start)),
-            self._backlog.rule_of,
-            self._work.tree,
-            self._run_dir,
-            self._terms(),
-        )
+        self._bench = self._made_bench(notify)
+        return self._policy_of(self._bench, attention, start)
+
+    def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
+        check = self._completion(attention, start)
         return tasks(
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
             gates=(HistoryGate(self._work), *self._gates(attention, start), check),
             about=partial(self._backlog.material, self._records),
+        )
+
+    def _completion(self, attention: SignalSource, start: Starter) -> CompletionCheck:
+        """What proves the tasks that name a proof."""
+        return CompletionCheck(
+            self._inside(self._place(attention, start)),
+            self._backlog.rule_of,
+            self._work.tree,
+            self._run_dir,
+            self._terms(),
         )
 
     def _terms(self) -> Terms:
@@ -147,7 +164,7 @@ class TasksWiring(HarnessWiring):
         plan, file = self._plan, self._backlog.file
         return Bench(
             file,
-            TaskWatch(file, self._run_dir, plan.project),
+            TaskWatch(self._seen_list(), self._run_dir, plan.project),
             self._work,
             self._records,
             notify,
@@ -158,6 +175,10 @@ class TasksWiring(HarnessWiring):
             retries=1 if plan.settings.loop.on_failure == "retry" else 0,
             layered=self._layers is not None and self._rolls_back(),
         )
+
+    def _seen_list(self) -> TaskFile:
+        """The list that an agent sees in its turn."""
+        return self._backlog.file
 
     def _rolls_back(self) -> bool:
         return self._plan.sandbox is not None and self._plan.sandbox.can.rollback

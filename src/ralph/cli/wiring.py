@@ -10,7 +10,7 @@ from ralph.adapters.agents import (
     split_flags,
     without,
 )
-from ralph.adapters.files import ralph_dir_problem
+from ralph.adapters.files import project_dir, ralph_dir_problem
 from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.probe import Probe
@@ -93,6 +93,10 @@ def wiring_of(plan: Plan, run_dir: str, state: RunState) -> Wiring:
         from ralph.cli.supervised import SuperviseWiring
 
         return SuperviseWiring(plan, run_dir, state)
+    if plan.seat is not None:
+        from ralph.cli.worker_wiring import WorkerWiring
+
+        return WorkerWiring(plan, run_dir, state)
     if plan.tasks is not None:
         from ralph.cli.tasks_wiring import TasksWiring
 
@@ -141,11 +145,12 @@ class HarnessWiring:
     def _recovered(self) -> "tuple[Kept, ...]":
         """What a killed run had left half in the project, and is finished now."""
         plan = self._plan
-        if not os.path.isdir(os.path.join(plan.project, "sandboxes")):
+        layers = project_dir(plan.layer_root, plan.scope)
+        if not os.path.isdir(os.path.join(layers, "sandboxes")):
             return ()
         from ralph.adapters.sandbox.landing import recover
 
-        return recover(plan.workspace, plan.state_root)
+        return recover(plan.workspace, plan.layer_root)
 
     def _checks(self) -> list[str]:
         if not self._plan.settings.guardrails:

@@ -48,8 +48,8 @@ class Case:
     @property
     def open_tasks(self) -> tuple[Task, ...]:
         """Tasks to work on. The backlog says which: one that was parked may have its answer."""
-        done = self.state.done
-        return tuple(t for t in self.backlog.tasks if t.open and t.id not in done)
+        taken = self.state.done | self.state.at_work
+        return tuple(t for t in self.backlog.tasks if t.open and t.id not in taken)
 
     @property
     def spent(self) -> Spent:

@@ -1,7 +1,7 @@
 """Facts: what happened, in order. The journal is a list of these, and nothing else is stored."""
 
 from ralph.core.gates import Finding
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, Spent
 from ralph.core.task import Assignment
 from ralph.core.turn import Role, Turn
 from ralph.core.value import value
@@ -23,6 +23,7 @@ class Started:
     limits: Limits = Limits()
     agent: str = ""  # its kind
     model: str = ""  # as asked for; "" is the agent's own choice
+    workers: int = 1  # how many tasks it works on at once
 
 
 @value
@@ -119,6 +120,34 @@ class Step:
 
 
 @value
+class Moved:
+    """A task's work stands on newer work now: it can be undone to there."""
+
+    time: float
+    checkpoint: str
+
+
+@value
+class Assigned:
+    """A worker takes up a task, in a run of its own."""
+
+    time: float
+    assignment: Assignment
+    run: str  # the worker's, beside it in `runs`
+
+
+@value
+class Returned:
+    """A worker is back from its task: done, parked, or with what ended it before either."""
+
+    time: float
+    task: str
+    run: str
+    verdict: Verdict
+    spent: Spent = Spent()
+
+
+@value
 class Settled:
     """The verdict's consequences are in place. The verdict that stands may differ from the
     decided one: an Accept whose commit was refused is a Continue."""
@@ -139,4 +168,7 @@ Fact = (
     | Decided
     | Step
     | Settled
+    | Moved
+    | Assigned
+    | Returned
 )

@@ -60,6 +60,11 @@ class Halt:
         return Stop(Reason.BLOCKED, f"{assignment.task} is blocked: {last.why} (onFailure: stop)")
 
 
+def recalled(case: Case) -> Answer | None:
+    """What ended a worker in the middle of its task would end the others too."""
+    return case.state.recalled
+
+
 @value
 class DayLimit:
     """The day's money is used up, by this run and those before it."""
@@ -81,7 +86,8 @@ class TasksLimit:
     tasks: int
 
     def __call__(self, case: Case) -> Answer | None:
-        if len(case.state.done) + len(case.state.parked) < self.tasks:
+        state = case.state
+        if len(state.done) + len(state.parked) + len(state.crew) < self.tasks:
             return None
         return Stop(Reason.LIMIT, f"{counted(self.tasks, 'task')} taken up, and some are left")
 

@@ -61,6 +61,8 @@ def blockers(task: Task, case: Case) -> tuple[str, ...]:
 
 
 def _blocks(blocker: Task | None, case: Case) -> bool:
+    if blocker is not None and blocker.id in case.state.at_work:
+        return True  # it may be called done by now, and is not merged
     if blocker is None or blocker.id in case.state.done or blocker.passes:
         return False
     return blocker.status not in (Status.DONE, Status.CANCELLED)

@@ -2,9 +2,9 @@
 
 from enum import Enum
 from functools import reduce
-from typing import assert_never
 
 from ralph.core.facts import (
+    Assigned,
     Began,
     Checked,
     Checking,
@@ -13,7 +13,9 @@ from ralph.core.facts import (
     Fact,
     Landed,
     Launching,
+    Moved,
     Resumed,
+    Returned,
     Settled,
     Started,
     Step,
@@ -75,6 +77,7 @@ class RunState:
     stalls: int = 0  # turns without progress in a row
     holds: int = 0  # times this session was held back from ending
     refusals: int = 0  # commits in a row that were refused
+    sent_back: int = 0  # times this task could not be merged as it was
     waits: int = 0  # waits in a row
     waited: float = 0.0  # seconds waited, in all; pauses aside
     wake: float | None = None  # when to go on
@@ -83,6 +86,9 @@ class RunState:
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
     evidence: tuple[str, ...] = ()
     claimed: bool = False  # some turn wrote a <response> tag
+    crew: tuple[Assigned, ...] = ()  # what workers are at
+    sent: int = 0  # workers so far
+    recalled: Stop | None = None  # what ended a worker, and so ends the run
     stop: Stop | None = None
 
     def spent_at(self, now: float) -> Spent:
@@ -94,6 +100,11 @@ class RunState:
     def step(self, key: str) -> Step | None:
         """The step of this iteration's settling with that key, if it was taken."""
         return next((s for s in self.steps if s.key == key), None)
+
+    @property
+    def at_work(self) -> frozenset[str]:
+        """The tasks that workers are at."""
+        return frozenset(sent.assignment.task for sent in self.crew)
 
     @property
     def asleep(self) -> Wait | None:
@@ -130,33 +141,22 @@ def _after(state: RunState, fact: Fact) -> RunState:
     match fact:
         case Started() | Checking() | Checked():
             return state
-        case Launching(role=role):
-            return state if role is Role.MESSAGE else replace(state, launched=True)
+        case Launching() | Landed():
+            return _under_way(state, fact)
         case Resumed():
             return _resumed(state)
         case Began():
             return _began(state, fact)
         case Ended():
             return _ended(state, fact.turn)
-        case Landed():
-            return replace(state, landed=fact)
         case Decided():
             return _decided(state, fact)
         case Step():
-            return replace(
-                state,
-                steps=(*state.steps, fact),
-                refusals=_refusals(state, fact),
-                spent=replace(
-                    state.spent,
-                    dollars=state.spent.dollars + (fact.cost_usd or 0.0),
-                    uncounted=state.spent.uncounted + (fact.cost_usd is None),
-                ),
-            )
+            return _stepped(state, fact)
         case Settled():
             return _settled(state, fact.verdict)
-        case _:
-            assert_never(fact)
+        case Moved() | Assigned() | Returned():
+            return _side_by_side(state, fact)
 
 
 def _resumed(state: RunState) -> RunState:
@@ -216,6 +216,12 @@ def _began(state: RunState, fact: Began) -> RunState:
         steps=(),
         spent=replace(state.spent, iterations=fact.iteration),
     )
+
+
+def _under_way(state: RunState, fact: Launching | Landed) -> RunState:
+    if isinstance(fact, Landed):
+        return replace(state, landed=fact)
+    return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
 
 
 def _ended(state: RunState, turn: Turn) -> RunState:
@@ -311,6 +317,20 @@ def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
     )
 
 
+def _stepped(state: RunState, step: Step) -> RunState:
+    return replace(
+        state,
+        steps=(*state.steps, step),
+        refusals=_refusals(state, step),
+        sent_back=state.sent_back + (step.key == "merge" and not step.ok),
+        spent=replace(
+            state.spent,
+            dollars=state.spent.dollars + (step.cost_usd or 0.0),
+            uncounted=state.spent.uncounted + (step.cost_usd is None),
+        ),
+    )
+
+
 def _refusals(state: RunState, step: Step) -> int:
     if step.key != "commit":
         return state.refusals
@@ -319,20 +339,58 @@ def _refusals(state: RunState, step: Step) -> int:
 
 def _settled(state: RunState, verdict: Verdict) -> RunState:
     state = replace(state, phase=Phase.OPENING, verdict=verdict, checked=False)
-    task = state.assignment.task if state.assignment else ""
     match verdict:
         case Stop():
             return replace(state, stop=verdict)
-        case Accept(evidence=evidence):
-            return replace(_between_tasks(state), done=state.done | {task}, evidence=evidence)
-        case Park(why=why):
-            return replace(_between_tasks(state), parked=(*state.parked, (task, why)))
+        case Accept() | Park():
+            return _between_tasks(_ended_task(state, verdict))
         case Continue(feedback=feedback):
             return replace(state, feedback=feedback)
         case _:
             return state
 
 
+def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
+    task = state.assignment.task if state.assignment else ""
+    if isinstance(verdict, Accept):
+        return replace(state, done=state.done | {task}, evidence=verdict.evidence)
+    return replace(state, parked=(*state.parked, (task, verdict.why)))
+
+
 def _between_tasks(state: RunState) -> RunState:
     """The next task starts without the last one's objections and stalls."""
-    return replace(state, feedback=(), findings=(), stalls=0, task_iteration=0)
+    return replace(state, feedback=(), findings=(), stalls=0, task_iteration=0, sent_back=0)
+
+
+def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunState:
+    """What happens only where several tasks are worked on at once."""
+    match fact:
+        case Moved():
+            return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
+        case Assigned():
+            return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
+        case Returned():
+            return _returned(state, fact)
+
+
+def _returned(state: RunState, fact: Returned) -> RunState:
+    """What a worker has spent is the run's; its time is not: others worked in it as well."""
+    crew = tuple(sent for sent in state.crew if sent.run != fact.run)
+    spent, used = state.spent, fact.spent
+    total = replace(
+        spent,
+        iterations=spent.iterations + used.iterations,
+        dollars=spent.dollars + used.dollars,
+        usage=spent.usage + used.usage,
+        uncounted=spent.uncounted + used.uncounted,
+    )
+    others = tuple(parked for parked in state.parked if parked[0] != fact.task)
+    state = replace(state, crew=crew, spent=total, iteration=total.iterations, parked=others)
+    if isinstance(fact.verdict, Stop):
+        return replace(state, recalled=fact.verdict)
+    assert isinstance(fact.verdict, Accept | Park), "a worker ends its task, or is ended"
+    ended = replace(state, assignment=Assignment(fact.task), verdict=fact.verdict)
+    after = _ended_task(ended, fact.verdict)
+    if isinstance(state.verdict, Park) and state.verdict.failed:  # the first is remembered
+        return replace(after, assignment=state.assignment, verdict=state.verdict)
+    return after

@@ -203,7 +203,8 @@ class LoopSettings(Group, frozen=True):
         ),
     ] = "continue"
     parallelism: Annotated[
-        PositiveCount, Meta(description="Tasks worked on at the same time; for now always one.")
+        PositiveCount,
+        Meta(description="Tasks worked on at the same time, each in a git worktree of its own."),
     ] = 1
     check_timeout: Annotated[
         PositiveSeconds, Meta(description="Seconds after which a completion check has failed.")

@@ -26,7 +26,8 @@ class Console:
 
     `err_style` is for a stderr that differs from stdout, as when only one of them is a terminal;
     `state` is where a resumed run goes on. With `width`, which asks the terminal at stderr for its
-    columns, a line at the bottom tells what goes on.
+    columns, a line at the bottom tells what goes on. With a `lock`, others may write between our
+    lines, by `relay`.
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class Console:
         err_style: Style | None = None,
         state: RunState = NEW,
         width: Callable[[], int] | None = None,
+        lock: AbstractContextManager[object] = nullcontext(),
     ) -> None:
+        self._lock = lock
         self._out = Channel(out, self._out_is_lost)
         self._err = Channel(err, lambda _: None)
         self._style = err_style or style
@@ -89,8 +92,9 @@ class Console:
         if asked != before:
             self._say(heard(before, asked))
         if self._live:
-            self._live.advance()
-            self._draw(self._live)
+            with self._lock:
+                self._live.advance()
+                self._draw(self._live)
 
     def live(self) -> AbstractContextManager[None]:
         """As long as a run may be shown at the bottom of the terminal; at its end all is tidy."""
@@ -119,12 +123,22 @@ class Console:
         """Write above the live line, if there is one on the same screen."""
         if not lines:
             return
-        if self._live is None or not (self._one_screen or channel is self._err):
-            channel.write(lines)
-            return
-        self._live.erase()
-        channel.write([*self._gap(channel), *lines])
-        self._draw(self._live)
+        with self._lock:
+            if self._live is None or not (self._one_screen or channel is self._err):
+                channel.write(lines)
+                return
+            self._live.erase()
+            channel.write([*self._gap(channel), *lines])
+            self._draw(self._live)
+
+    def relay(self, text: str, *, out: bool) -> None:
+        """Whole lines of a worker's, for stdout or stderr."""
+        with self._lock:
+            if self._live:
+                self._live.erase()
+            (self._out if out else self._err).put(text)
+            if self._live:
+                self._draw(self._live)
 
     def _gap(self, channel: Channel) -> list[str]:
         """An empty line between the agent's words and ours, and before each iteration."""

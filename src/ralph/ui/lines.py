@@ -27,6 +27,7 @@ class Briefing:
     attempts: bool = False  # turns are attempts at one task, which are restarted (S)
     tasks: bool = False  # turns are iterations of the tasks of a backlog, each counted anew (B)
     stories: bool = False  # turns implement or review stories (R)
+    worker: bool = False  # one of several: the end of its run is not the end
     completion_sentence: str = ""  # what to add to the prompt; empty if it is there already
 
     @property

@@ -331,7 +331,7 @@ def _failed_step(name: str, detail: str) -> Iterator[Line]:
 def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[Line]:
     match verdict:
         case Stop():
-            yield from closing_lines(verdict, after, briefing)
+            yield from () if briefing.worker else closing_lines(verdict, after, briefing)
         case Park(why=why, cause=cause):
             task = after.assignment.task if after.assignment else "The task"
             yield Line(f"{task} {_PARKED[cause]}: {one_line(why)}", Tone.NOTICE)

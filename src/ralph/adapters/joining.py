@@ -1,0 +1,155 @@
+"""How a worker's task comes into the project: onto what others have merged meanwhile, in its own
+work tree, and from there by a fast-forward. The project's own tree is never in the middle of a
+merge."""
+
+import os
+
+from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint_files import when_unlocked
+from ralph.adapters.git_work import Repository
+from ralph.core.value import value
+from ralph.errors import StateError
+
+
+@value
+class Merged:
+    """The task's work on top of what others have merged."""
+
+    checkpoint: str = ""  # to which it can be undone now; "" where nobody merged anything
+    conflicts: tuple[str, ...] = ()  # paths that hold both versions
+    words: tuple[str, ...] = ()  # what git says about them
+
+
+@value
+class Joining:
+    """A worker's work tree, and the project whose HEAD it will become."""
+
+    work: WorkTree
+    project: Repository
+    branch: str  # of the work tree
+
+    def head(self) -> str:
+        """What the project has by now."""
+        return self.project.resolve("HEAD")
+
+    def merge(self, base: Checkpoint, iteration: int) -> Merged:
+        """Put the work on top of what the project has now, as files that are not committed. Who is
+        killed in it calls it again: the work itself is kept first."""
+        head, work = self.head(), self._kept(base, iteration)
+        git_state.forget(self.work.repository)
+        self._ask("symbolic-ref", "HEAD", self.branch)
+        if head == base.head:
+            self._ask("reset", "--mixed", "--quiet", head)  # commits of the agent's own are one
+            return Merged()
+        self._ask("update-ref", self.branch, work)
+        tree, conflicts, words = self._joined(head)
+        self._ask("reset", "--hard", "--quiet", head)
+        self._ask("clean", "-f", "-d", "--quiet")
+        checkpoint = self.work.checkpoint()
+        self._ask("read-tree", "-m", "-u", "HEAD", tree)
+        self._ask("read-tree", "HEAD")
+        return Merged(checkpoint.text(), conflicts, words)
+
+    def land(self, commit: str) -> str:
+        """Let the project go on to this commit; why it cannot, "" if it has."""
+        head = self.head()
+        if self._follows(commit, head):
+            return ""  # it has already
+        self._stage_records(head, commit)
+        # By git itself: it looks first whether somebody's changes are in the way.
+        words = ("merge", "--ff-only", "--quiet", "--no-verify-signatures", "--no-overwrite-ignore")
+        done = when_unlocked(self.project, lambda: self.project.run(*words, commit))
+        if done.code == 0:
+            return ""
+        self.project.run("reset", "--quiet", "--", f":(top,literal){self.project.place.records}")
+        return done.said or f"git merge exited with code {done.code}"
+
+    def left_markers(self) -> tuple[str, ...]:
+        """Where the work still holds both versions of a conflict."""
+        done = self.work.repository.run("diff-index", "--check", "HEAD")
+        said = os.fsdecode(done.output).split("\n")
+        lines = [line for line in said if line.endswith(": leftover conflict marker")]
+        return tuple(dict.fromkeys(line.split(":", 1)[0] for line in lines))
+
+    def in_the_way(self) -> tuple[str, ...]:
+        """What somebody has changed in the project, and the work changes too."""
+        changed = self.work.names(self.work.head(), self.work.tree())
+        theirs = git_look.look(self.project).changed
+        return tuple(sorted({*changed} & {*theirs}))
+
+    # -------------------------------------------------------------- parts
+
+    def _kept(self, base: Checkpoint, iteration: int) -> str:
+        """The work of this iteration, as a commit on what the task began with."""
+        ref = f"{self.work.refs}/work-{iteration}"
+        found = self.work.repository.resolve(ref)
+        if found:
+            return found
+        tree = with_records(self.work.repository, self.work.run_dir, self.work.tree(), base.head)
+        commit = self.work.save(tree, [base.head], "the work of a task")
+        self._ask("update-ref", ref, commit)
+        return commit
+
+    def _joined(self, head: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The tree of both, the paths in which they conflict, and what git says of those. Named by
+        branches where that can be: the names stand beside conflicts, for the agent to read."""
+        words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
+        mine = self.branch.removeprefix("refs/heads/")
+        theirs = self.project.run("symbolic-ref", "--short", "--quiet", "HEAD").output.decode()
+        same = self.project.resolve(f"refs/heads/{theirs.strip()}") == head
+        done = self.work.repository.run(*words, theirs.strip() if same else head, mine)
+        if done.code not in (0, 1):
+            raise StateError(f"git merge-tree: {done.said}", "Try: git fsck")
+        tree, *rest = os.fsdecode(done.output).split("\0")
+        if done.code == 0:
+            return tree, (), ()
+        paths = rest[: rest.index("")]
+        said = [
+            each.strip()
+            for each in rest[len(paths) :]
+            if each.startswith("CONFLICT (") and ": " in each
+        ]
+        return tree, tuple(dict.fromkeys(paths)), tuple(said)
+
+    def _stage_records(self, head: str, commit: str) -> None:
+        """What is committed of `.ralph` is what stands there, or stood there a moment ago: git need
+        not write it, and would refuse to, since it seems changed."""
+        place, project = self.project.place, self.project
+        said = project.ask("diff-tree", "-r", "-z", "--no-renames", "--raw", head, commit)
+        parts = os.fsdecode(said).split("\0")[:-1]
+        lines = [
+            f"{fields.split()[1]} {fields.split()[3]}\t{path}\0"
+            for fields, path in zip(parts[::2], parts[1::2], strict=True)
+            if place.is_ours(path)
+        ]
+        if lines:
+            text = os.fsencode("".join(lines))
+            words = ("update-index", "--replace", "-z", "--index-info")
+            when_unlocked(project, lambda: project.run(*words, stdin=text))
+
+    def _follows(self, old: str, new: str) -> bool:
+        return self.project.run("merge-base", "--is-ancestor", old, new).code == 0
+
+    def _ask(self, *words: str) -> None:
+        self.work.repository.ask(*words)
+
+
+def on_branch(repository: Repository, run_dir: str, saved: str, base: str, message: str) -> str:
+    """What a ref keeps of a task's work, as a commit that people can look at and merge."""
+    tree = repository.identifier("rev-parse", f"{saved}^{{tree}}")
+    whole = with_records(repository, run_dir, tree, base)
+    text = message.encode("utf-8", "replace")
+    return repository.identifier("commit-tree", whole, "-p", base, stdin=text)
+
+
+def with_records(repository: Repository, run_dir: str, tree: str, base: str) -> str:
+    """A tree with `.ralph` as it was: that is the host's, and others have written to theirs."""
+    records = repository.place.records
+    if not repository.resolve(f"{base}:{records}"):
+        return tree
+    with git_work.scratch(run_dir) as directory:
+        index = os.path.join(directory, "index")
+        repository.ask("read-tree", tree, index=index)
+        repository.ask("read-tree", f"--prefix={records}/", f"{base}:{records}", index=index)
+        return repository.identifier("write-tree", index=index)

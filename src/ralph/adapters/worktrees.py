@@ -1,0 +1,172 @@
+"""Work trees of workers: one for each task, on a branch of its own, in Ralph's state directory."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+
+from ralph.adapters.files import unwritable_state, write_atomically
+from ralph.adapters.git_work import Done, call, clean_environ
+from ralph.core.value import value
+from ralph.errors import ConfigError, StateError
+
+_LONGEST = 60
+_LEAST_GIT = (2, 38)  # `merge-tree --write-tree`
+_OPTIONS = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false")
+
+
+@value
+class Worktree:
+    """Where a worker works."""
+
+    task: str
+    top: str
+    branch: str  # refs/heads/ralph/<task>
+    workspace: str  # the project in it: the top, unless that is a directory below
+
+
+def slug(task: str) -> str:
+    """A task's id as the name of a directory and of a branch; no two ids have the same."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", task)[:_LONGEST].strip(".-")
+    plain = re.sub(r"\.{2,}|\.lock$", "-", plain)
+    if plain == task:
+        return plain
+    return f"{plain or 'task'}-{hashlib.sha256(task.encode()).hexdigest()[:8]}"
+
+
+class Worktrees:
+    """The work trees of one project."""
+
+    def __init__(self, workspace: str, environ: Mapping[str, str], above: str) -> None:
+        self._workspace = os.path.realpath(workspace)
+        self._environ = {**clean_environ(environ), "LC_ALL": "C"}
+        self._above = above
+        self._lock = threading.Lock()  # git's own are not made for several at once
+
+    def check(self) -> None:
+        """ConfigError where there can be none."""
+        found = re.search(r"(\d+)\.(\d+)", self._git("version").output.decode())
+        if found is None or (int(found[1]), int(found[2])) < _LEAST_GIT:
+            least = ".".join(map(str, _LEAST_GIT))
+            raise ConfigError(
+                f"several tasks at once need git {least} or newer", "Update git, or: --parallel 1"
+            )
+        if self._git("rev-parse", "--verify", "--quiet", "HEAD").code != 0:
+            raise ConfigError(
+                "several tasks at once need a commit to start from",
+                'Try: git add -A && git commit -m "Begin"',
+            )
+        if self._git("rev-parse", "--verify", "--quiet", "refs/heads/ralph").code == 0:
+            raise ConfigError(
+                "a branch called ralph leaves no room for branches ralph/<task>",
+                "Rename it: git branch -m ralph ralph-mine",
+            )
+
+    def opened(self, task: str) -> Worktree:
+        """The task's work tree: the one that is there, or a new one at HEAD."""
+        tree = self.of(task)
+        with self._lock:
+            if self._is_whole(tree):
+                return tree
+            self._clear(tree)
+            self._note(tree)
+            self._keep_branch(tree)
+            self._add(tree)
+        return tree
+
+    def closed(self, tree: Worktree, *, keep: str = "") -> None:
+        """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
+        with self._lock:
+            self._clear(tree)
+            if keep:
+                self._git("update-ref", tree.branch, keep)
+            else:
+                self._git("update-ref", "-d", tree.branch)
+            with suppress(FileNotFoundError):
+                os.unlink(self._card(tree))
+
+    def left(self) -> Iterator[Worktree]:
+        """Those that runs have left which were killed."""
+        try:
+            names = sorted(os.listdir(self._above))
+        except FileNotFoundError:
+            return
+        for path in (os.path.join(self._above, name) for name in names):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                if path.endswith(".json"):
+                    yield self.of(_task_on(path))
+                elif path.endswith(".tmp"):  # of a run that was killed in the middle of writing
+                    os.unlink(path)
+
+    def of(self, task: str) -> Worktree:
+        """The task's work tree, whether it is there or not."""
+        name = slug(task)
+        top = os.path.join(self._above, name)
+        workspace = os.path.normpath(os.path.join(top, self._inner))
+        return Worktree(task, top, f"refs/heads/ralph/{name}", workspace)
+
+    # -------------------------------------------------------------- parts
+
+    @cached_property
+    def _inner(self) -> str:
+        """The project's path in its repository."""
+        return os.fsdecode(self._git("rev-parse", "--show-prefix").output).strip("\n")
+
+    def _card(self, tree: Worktree) -> str:
+        return f"{tree.top}.json"
+
+    def _note(self, tree: Worktree) -> None:
+        """Whose it is, for whoever finds it after a crash."""
+        try:
+            os.makedirs(self._above, mode=0o700, exist_ok=True)
+            write_atomically(self._card(tree), json.dumps({"task": tree.task}), 0o600)
+        except OSError as error:
+            raise unwritable_state(self._above, error) from error
+
+    def _is_whole(self, tree: Worktree) -> bool:
+        if not os.path.isfile(os.path.join(tree.top, ".git")):
+            return False
+        done = call(("rev-parse", "--verify", "--quiet", "HEAD"), tree.top, self._environ)
+        return done.code == 0 and os.path.isfile(os.path.join(self._git_dir(tree), "index"))
+
+    def _git_dir(self, tree: Worktree) -> str:
+        said = call(("rev-parse", "--absolute-git-dir"), tree.top, self._environ)
+        return os.fsdecode(said.output).strip("\n")
+
+    def _keep_branch(self, tree: Worktree) -> None:
+        """What a branch of that name holds, and nothing else does, is somebody's work."""
+        tip = self._git("rev-parse", "--verify", "--quiet", tree.branch).output.decode().strip()
+        if not tip:
+            return
+        kept = self._git("for-each-ref", "--contains", tip, "--format=%(refname)")
+        others = {*os.fsdecode(kept.output).split("\n")} - {"", tree.branch}
+        if not others:
+            self._git("update-ref", f"refs/ralph/branches/{slug(tree.task)}-{tip[:12]}", tip)
+
+    def _add(self, tree: Worktree) -> None:
+        branch = tree.branch.removeprefix("refs/heads/")
+        done = self._git("worktree", "add", "--force", "--quiet", "-B", branch, tree.top, "HEAD")
+        if done.code != 0:
+            self._clear(tree)
+            remedy = f"Is it checked out elsewhere? git worktree list; git branch -D {branch}"
+            raise StateError(f"no work tree for {tree.task}: {done.said}", remedy)
+        os.makedirs(tree.workspace, exist_ok=True)
+
+    def _clear(self, tree: Worktree) -> None:
+        if os.path.lexists(tree.top):
+            self._git("worktree", "remove", "--force", "--force", tree.top)
+            shutil.rmtree(tree.top, ignore_errors=True)
+        self._git("worktree", "prune")
+
+    def _git(self, *words: str) -> Done:
+        return call((*_OPTIONS, *words), self._workspace, self._environ)
+
+
+def _task_on(card: str) -> str:
+    with open(card, encoding="utf-8") as file:
+        return str(json.load(file)["task"])

@@ -1,0 +1,226 @@
+"""Several tasks at once: workers as threads, each with a run, a work tree and a keeper of its
+own; the foreman sends them, and tidies up after them."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.files import unwritable_state
+from ralph.adapters.git_work import Repository
+from ralph.adapters.joining import on_branch
+from ralph.adapters.journal import JOURNAL, read_journal
+from ralph.adapters.purse import Purse
+from ralph.adapters.recovery import History, recover
+from ralph.adapters.task_backlog import TaskBacklog
+from ralph.adapters.task_commit import in_one_line
+from ralph.adapters.task_file import TaskFile
+from ralph.adapters.turnstile import Turnstile
+from ralph.adapters.worktrees import Worktree, Worktrees
+from ralph.cli.planning import Invocation, Plan
+from ralph.core.facts import Assigned, Fact, Returned, Settled
+from ralph.core.limits import left
+from ralph.core.state import RunState, is_interrupted, replay
+from ralph.core.task import Status
+from ralph.core.value import replace, value
+from ralph.core.verdict import Accept, Cause, Park, Verdict
+from ralph.core.world import Signals, together
+from ralph.profiles.parallel import Place
+
+Carry = Callable[[Invocation, Plan, str, History], object]
+
+
+@value
+class Seat:
+    """A worker's place: whose project it works for, and what it shares with the others."""
+
+    home: str  # the project
+    project: str  # its place in the state directory
+    state: str  # where this worker's own layers are
+    tree: Worktree
+    repository: Repository  # of the project
+    purse: Purse
+    place: Place
+    told: set[str]  # what one of them has told for all
+
+
+def worktrees_of(plan: Plan) -> Worktrees:
+    """Where workers of this project work."""
+    return Worktrees(plan.home, plan.environ, os.path.join(plan.project, "worktrees"))
+
+
+class Foreman:
+    """Prepares what workers need, sends them, and tidies up after them."""
+
+    def __init__(
+        self,
+        invocation: Callable[[str], Invocation],
+        plan: Plan,
+        run_dir: str,
+        before: RunState,
+        *,
+        signals: Callable[[], Signals],
+        carry_out: Carry,
+    ) -> None:
+        """`invocation` is for a task; `before` is where the run goes on."""
+        assert plan.tasks is not None
+        self._invocation, self._plan, self._run_dir = invocation, plan, run_dir
+        self._tasks, self._before = plan.tasks, before
+        self._signals, self._carry_out = signals, carry_out
+        self._recalled, self._told = False, set[str]()
+        self._began = time.time() - before.spent.seconds
+        self._trees, self._turnstile = worktrees_of(plan), Turnstile()
+        self._file = TaskFile(plan.workspace)
+        self._filing = threading.Lock()
+        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
+        self.purse = Purse(self._tasks.bounds.within.dollars, self._tasks.workers, spent)
+
+    def name(self, number: int) -> str:
+        """The run of the n-th worker."""
+        return f"{os.path.basename(self._run_dir)}-{number:03d}"
+
+    def recall(self) -> None:
+        """Ask all workers to stop after what they are doing."""
+        self._recalled = True
+
+    def prepare(self) -> list[str]:
+        """Put away what runs have left that nobody goes on with; what was done, in words."""
+        going = self._before.at_work
+        left_behind = [tree for tree in self._trees.left() if tree.task not in going]
+        return [words for tree in left_behind if (words := self._put_away(tree))]
+
+    def work(self, sent: Assigned) -> Returned | None:
+        """Have a task worked on to its end; None where someone asked for a stop."""
+        run_dir, task = self._run_dir_of(sent), sent.assignment.task
+        journal = os.path.join(run_dir, JOURNAL)
+        history = recover(journal, self._plan.prices) if os.path.exists(journal) else History()
+        before = replay(history.facts)
+        if not _is_over(before):
+            self._make(run_dir)
+            tree = self._trees.opened(task)
+            plan = self._plan_of(sent, tree, run_dir, before)
+            self._carry_out(self._asked_by(task), plan, run_dir, history)
+        facts = read_journal(journal)[0]
+        state = replay(facts)
+        if not _is_over(state):
+            return None
+        self._trees.closed(self._trees.of(task), keep=self._kept(task, run_dir, state))
+        return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent)
+
+    # -------------------------------------------------------------- parts
+
+    @cached_property
+    def _repository(self) -> Repository:
+        return WorkTree(self._plan.workspace, self._plan.environ, self._run_dir).repository
+
+    def _make(self, run_dir: str) -> None:
+        try:
+            os.makedirs(os.path.join(run_dir, "signals"), mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise unwritable_state(run_dir, error) from error
+
+    def _run_dir_of(self, sent: Assigned) -> str:
+        return os.path.join(self._run_dir, "runs", sent.run)
+
+    def _spent(self, sent: Assigned) -> float:
+        """What a worker has spent that was cut off."""
+        journal = os.path.join(self._run_dir_of(sent), JOURNAL)
+        if not os.path.exists(journal):
+            return 0.0
+        history = recover(journal, self._plan.prices)
+        return replay((*history.facts, *history.recovered)).spent.dollars
+
+    def _plan_of(self, sent: Assigned, tree: Worktree, run_dir: str, before: RunState) -> Plan:
+        plan, task, bounds = self._plan, sent.assignment.task, self._tasks.bounds
+        place = Place(sent.run, self.purse, self._turnstile)
+        seat = Seat(
+            home=plan.workspace,
+            project=plan.project,
+            state=run_dir,
+            tree=tree,
+            repository=self._repository,
+            purse=self.purse,
+            place=place,
+            told=self._told,
+        )
+        # The run's time is that of its foreman: it passes for all of them.
+        rest = left(bounds.run.seconds, time.time() - self._began)
+        seconds = None if rest is None else rest + before.spent.seconds
+        bounds = replace(bounds, run=replace(bounds.run, seconds=seconds))
+        return replace(
+            plan,
+            workspace=tree.workspace,
+            backlog=TaskBacklog(TaskFile(plan.workspace), task),
+            tasks=replace(self._tasks, task=task, tags=(), bounds=bounds),
+            seat=seat,
+        )
+
+    def _asked_by(self, task: str) -> Invocation:
+        return replace(self._invocation(task), keeper=None, asked=self._heard)
+
+    def _heard(self) -> Signals:
+        return together(self._signals(), Signals(cancels=int(self._recalled)))
+
+    def _kept(self, task: str, run_dir: str, state: RunState) -> str:
+        """The commit in which people find what was not merged; "" if there is nothing."""
+        with self._filing:
+            record = self._file.record(task) or {}
+        saved, base = str(record.get("saved") or ""), Checkpoint.of(state.task_checkpoint)
+        if base is None or not saved.startswith(f"refs/ralph/{os.path.basename(run_dir)}/"):
+            return ""
+        return self._on_branch(task, str(record.get("title") or ""), saved, base.head, run_dir)
+
+    def _on_branch(self, task: str, title: str, saved: str, base: str, run_dir: str) -> str:
+        message = f"{in_one_line(f'{task}: {title}')}\n\nNot merged.\n"
+        return on_branch(self._repository, run_dir, saved, base, message)
+
+    def _put_away(self, tree: Worktree) -> str:
+        """Keep what a worker of a run that is no more had done, and remove its work tree."""
+        branch = tree.branch.removeprefix("refs/heads/")
+        if not os.path.isdir(tree.workspace):
+            self._trees.closed(tree)
+            return ""
+        work = WorkTree(tree.workspace, self._plan.environ, self._run_dir, shared=True)
+        head, kept = work.head(), work.tree()
+        if not work.dirty() and self._has(head):
+            self._trees.closed(tree)
+            return ""
+        ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
+        saved = work.save(kept, [head], f"what was done for {tree.task}")
+        self._repository.ask("update-ref", ref, saved)
+        self._hand_over(tree.task, ref)
+        commit = self._on_branch(tree.task, "", ref, head, self._run_dir)
+        self._trees.closed(tree, keep=commit)
+        return f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
+
+    def _has(self, commit: str) -> bool:
+        words = ("merge-base", "--is-ancestor", commit, "HEAD")
+        return self._repository.run(*words).code == 0
+
+    def _hand_over(self, task: str, ref: str) -> None:
+        """Whoever takes the task up again goes on with what was done. One that was called done, and
+        was not merged, is not done."""
+        record = self._file.record(task)
+        if record is not None and record.get("status") in (Status.IN_PROGRESS, Status.DONE):
+            again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
+            self._file.update(task, lambda _: {**again, "saved": ref})
+
+
+def _is_over(state: RunState) -> bool:
+    """Whether nobody goes on with it."""
+    return state.stop is not None and not is_interrupted(state.stop)
+
+
+def _outcome(facts: Sequence[Fact], state: RunState) -> Verdict:
+    """What became of the task; the Stop that left it in the middle."""
+    assert state.stop is not None
+    ends = [
+        fact.verdict
+        for fact in facts
+        if isinstance(fact, Settled) and isinstance(fact.verdict, Accept | Park)
+    ]
+    if state.task_iteration:
+        return state.stop
+    return ends[-1] if ends else Park("it is no longer open", Cause.PERSON)

@@ -1,0 +1,94 @@
+"""A run by a crew from beginning to end: the foreman's journal, its readers, and threads."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TextIO, cast
+
+from ralph.adapters.clock import SystemClock
+from ralph.adapters.journal import JOURNAL, FileJournal
+from ralph.adapters.recovery import History
+from ralph.adapters.signals import SignalFiles
+from ralph.cli.crew import Foreman
+from ralph.cli.display import Attention, Display, Recorder
+from ralph.cli.loop import carry_out, first_state, hearing, keeping
+from ralph.cli.planning import Invocation, Plan
+from ralph.cli.tasks_wiring import backlog_notes
+from ralph.core.state import RunState, replay
+from ralph.core.value import replace
+from ralph.core.verdict import Reason, Stop
+from ralph.crew import Surroundings, coordinate
+from ralph.errors import RalphError
+from ralph.ports import Crew
+from ralph.profiles.parallel import foreman as foremans_policy
+from ralph.ui.console import Console
+from ralph.ui.tagged import Tagged
+
+
+def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+    """Work on several tasks at once, until nothing is left."""
+    before = replay(history.facts)
+    display = Display.of(invocation, plan, run_dir, before, lock=threading.RLock())
+    journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
+    try:
+        with (
+            hearing(invocation) as heard,
+            display.console.live(),
+            keeping(None, adopts=invocation.asked is None),
+        ):
+            attention = Attention(heard, SignalFiles(run_dir), display.console)
+            foreman = Foreman(
+                _invocations(invocation, display.console),
+                plan,
+                run_dir,
+                before,
+                signals=attention.quietly,
+                carry_out=carry_out,
+            )
+            display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
+            recorder = Recorder(journal, display.readers)
+            state = first_state(plan, run_dir, "tasks", recorder, history)
+            stop = _coordinated(plan, foreman, attention, recorder, state)
+    except RalphError as error:
+        display.end(Stop(Reason(error.reason), error.message), journal.path)
+        error.told = True
+        raise
+    finally:
+        journal.close()
+    display.end(stop, journal.path)
+    return stop.reason
+
+
+def _coordinated(
+    plan: Plan, foreman: Foreman, attention: Attention, recorder: Recorder, state: RunState
+) -> Stop:
+    assert plan.tasks is not None
+    workers = plan.tasks.workers
+    around = Surroundings(attention, plan.backlog, recorder, SystemClock())
+    with ThreadPoolExecutor(workers, thread_name_prefix="ralph") as executor:
+        crew = Crew(workers, executor, foreman.work, foreman.recall, foreman.name)
+        policy = foremans_policy(plan.tasks.bounds, foreman.purse)
+        try:
+            return coordinate(policy, crew, around, state)
+        except BaseException:
+            foreman.recall()  # the threads are waited for
+            raise
+
+
+def _invocations(invocation: Invocation, console: Console) -> Callable[[str], Invocation]:
+    """For each task, with its name before every line; programs find it in the objects."""
+
+    def hand_on(stream: TextIO, text: str) -> None:
+        console.relay(text, out=stream is invocation.out)
+
+    def of(task: str) -> Invocation:
+        tag = "" if invocation.flags["in_json"] else f"{task} | "
+
+        def tagged(stream: TextIO | None, tag: str) -> TextIO | None:
+            return stream and cast("TextIO", Tagged(stream, tag, hand_on))
+
+        out, err = tagged(invocation.out, tag), tagged(invocation.err, f"{task} | ")
+        return replace(invocation, out=out, err=err)
+
+    return of

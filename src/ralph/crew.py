@@ -1,0 +1,101 @@
+"""The coordinator: several tasks at once, each a run of its own, with one run's limits for all.
+
+    survey → decide(opening) → select → submit → … → a worker returns → survey → …
+
+Its state is a fold of its own journal, as every run's: whoever was sent and is not back is sent
+again when the run is resumed, and goes on where its own journal ends.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+
+from ralph.core.case import Case, decide
+from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
+from ralph.core.state import RunState, fold
+from ralph.core.task import Backlog
+from ralph.core.value import value
+from ralph.core.verdict import Boundary, Continue, Stop, Verdict
+from ralph.core.world import Signals
+from ralph.ports import Clock, Crew, Journal, Policy
+
+_LOOK = 0.25  # seconds between two looks at signals and at what is there to do
+_Promise = Future[Returned | None]
+
+
+@value
+class Surroundings:
+    """What the coordinator sees of the world; agents are its workers' business."""
+
+    signals: Callable[[], Signals]
+    backlog: Callable[[], Backlog]
+    journal: Journal
+    clock: Clock
+
+
+def coordinate(policy: Policy, crew: Crew, around: Surroundings, state: RunState) -> Stop:
+    """Send workers until a rule ends the run and all of them are back."""
+    sent = {crew.executor.submit(crew.work, each): each for each in state.crew}
+    failure: BaseException | None = None
+    while state.stop is None:
+        verdict = _verdict(policy, around, state)
+        if isinstance(verdict, Continue) and failure is None and len(sent) < crew.size:
+            assigned = _assignment(policy, around, state, crew.name(state.sent + 1))
+            state = _record(around, state, assigned)
+            sent[crew.executor.submit(crew.work, assigned)] = assigned
+            continue
+        if not sent and failure is not None:
+            raise failure
+        if not sent and isinstance(verdict, Stop):
+            return _ended(around, state, verdict)
+        for promise in _back(around, sent):
+            del sent[promise]
+            try:
+                state = _taken(around, state, promise.result())
+            except Exception as error:  # noqa: BLE001  it is raised once all are back
+                failure = failure or error
+                crew.recall()
+    return state.stop
+
+
+def _assignment(policy: Policy, around: Surroundings, state: RunState, run: str) -> Assigned:
+    assignment = policy.select(_survey(around, state))
+    assert assignment is not None, "a ladder let a worker begin with nothing to do"
+    return Assigned(around.clock.now(), assignment, run)
+
+
+def _verdict(policy: Policy, around: Surroundings, state: RunState) -> Verdict:
+    answer = decide(_survey(around, state), policy.opening)
+    assert isinstance(answer, Verdict), "a ladder must end in a verdict"
+    return answer
+
+
+def _survey(around: Surroundings, state: RunState) -> Case:
+    now = around.clock.now()
+    signals, backlog = around.signals(), around.backlog()
+    return Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
+
+
+def _back(around: Surroundings, sent: "dict[_Promise, Assigned]") -> "set[_Promise]":
+    """Who is back within a moment."""
+    if not sent:
+        around.clock.rest(around.clock.now() + _LOOK, lambda: False)
+        return set()
+    return wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done
+
+
+def _taken(around: Surroundings, state: RunState, back: Returned | None) -> RunState:
+    return state if back is None else _record(around, state, back)
+
+
+def _ended(around: Surroundings, state: RunState, stop: Stop) -> Stop:
+    for fact in (
+        Decided(around.clock.now(), Boundary.OPENING, stop),
+        Settled(around.clock.now(), stop),
+    ):
+        state = _record(around, state, fact)
+    return stop
+
+
+def _record(around: Surroundings, state: RunState, fact: Fact) -> RunState:
+    around.journal.record(fact)
+    return fold(state, fact)

@@ -1,0 +1,290 @@
+"""B §Concurrency: several tasks at once. Each worker has the policy of a backlog of one task, and
+merges what it has proven; the foreman's policy says which task is next."""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Protocol
+
+from ralph.core.backlog_prompt import Material
+from ralph.core.case import Case, Ladder, Rule
+from ralph.core.facts import Checked, Checking, Fact, Moved, Settled, Step
+from ralph.core.gates import Finding
+from ralph.core.rules import Objections, RunLimit, UsedUp, cancelled, carry_on, paused, unreadable
+from ralph.core.rules_tasks import Halt, TaskLimit, TasksLimit, all_worked, none_ready, recalled
+from ralph.core.select import next_task
+from ralph.core.state import RunState, fold
+from ralph.core.task import Task
+from ralph.core.turn import Allowance
+from ralph.core.value import replace, value
+from ralph.core.verdict import (
+    Accept,
+    Answer,
+    Boundary,
+    Continue,
+    Cut,
+    Feedback,
+    Park,
+    Reason,
+    Stop,
+    Verdict,
+)
+from ralph.errors import AbortedError
+from ralph.ports import Gate, Merge, Policy, Ports, survey
+from ralph.profiles.shared import Patience
+from ralph.profiles.tasks import Bounds, Settle, Workbench, tasks
+
+_MOST_MERGES = 5  # of one task, while somebody else commits all the time
+_AFTER_MERGE = "Other tasks were merged while you worked. With their work and yours together:\n{}"
+
+
+class Purse(Protocol):
+    """The money that workers share."""
+
+    @property
+    def limit(self) -> float | None:
+        """What all of them may spend."""
+
+    @property
+    def spent(self) -> float:
+        """What all of them have paid."""
+
+    def left(self) -> float | None:
+        """What is not paid yet; None without a limit."""
+
+    def lease(self, worker: str, most: float | None) -> float | None:
+        """What its next turn may cost."""
+
+    def held(self, worker: str) -> float | None:
+        """The lease of a turn that is under way."""
+
+
+class Turnstile(Protocol):
+    """Lets one worker at a time merge."""
+
+    def enter(self, worker: str) -> None:
+        """Wait until nobody else is in it."""
+
+    def leave(self, worker: str) -> None:
+        """Let the next one in; nothing if one is not in it."""
+
+
+class Joiner(Workbench, Protocol):
+    """A bench whose work is merged into a project that others change too."""
+
+    def merge(self, state: RunState) -> Merge:
+        """Put the task's work on top of what others have merged. Asked again, it does the same."""
+
+    def is_current(self, state: RunState) -> bool:
+        """Whether nobody has merged or committed anything since."""
+
+
+@value
+class Place:
+    """A worker's place among the others."""
+
+    worker: str
+    purse: Purse
+    turnstile: Turnstile
+
+
+@value
+class SharedLimit:
+    """The money of all workers is used up."""
+
+    purse: Purse
+
+    def __call__(self, case: Case) -> Answer | None:
+        if self.purse.left() != 0:
+            return None
+        return Stop(Reason.LIMIT, f"${self.purse.limit:g} used up (spent ${self.purse.spent:.2f})")
+
+
+@value
+class SharedUsedUp:
+    """A turn failed because that money ran out: a limit, not a failure."""
+
+    limit: SharedLimit
+
+    def __call__(self, case: Case) -> Answer | None:
+        return self.limit(case) if case.turn.failed else None
+
+
+@value
+class ShareLeft:
+    """The turn's lease is used up while the agent works."""
+
+    place: Place
+
+    def __call__(self, case: Case) -> Answer | None:
+        lease = self.place.purse.held(self.place.worker)
+        assert case.pulse is not None
+        if lease is None or case.finished or case.pulse.dollars < lease:
+            return None
+        return Cut(f"the turn's share of ${lease:.2f} of the run's money is used up")
+
+
+def not_again(case: Case) -> Answer | None:
+    """What was sent back from its merge had one more turn to pass."""
+    if not case.state.sent_back or not case.findings or case.turn.failed:
+        return None
+    first = case.findings[0]
+    return Park(f"it cannot be merged: {first.gate}: {first.text}".split("\n", 1)[0])
+
+
+def foreman(bounds: Bounds, purse: Purse) -> Policy:
+    """Who hands out tasks; it takes no turns of its own."""
+    return Policy(
+        name="tasks",
+        select=next_task,
+        compose=lambda _: "",
+        opening=(
+            cancelled,
+            paused,
+            recalled,
+            unreadable,
+            *((Halt(),) if bounds.stop_on_failure else ()),
+            all_worked,
+            none_ready,
+            TasksLimit(bounds.tasks),
+            SharedLimit(purse),
+            RunLimit(replace(bounds.run, dollars=None)),
+            carry_on,
+        ),
+        watching=(),
+        stopping=(),
+        closing=(),
+    )
+
+
+def worker(
+    bench: Joiner,
+    bounds: Bounds,
+    place: Place,
+    *,
+    patience: Patience,
+    gates: tuple[Gate, ...],
+    about: Callable[[Task], Material],
+    after_merge: tuple[Gate, ...],
+) -> Policy:
+    """Who works on one task. `after_merge` are the gates that pass on the merged tree too."""
+    own = replace(bounds, run=replace(bounds.run, dollars=None), day=None, stop_on_failure=False)
+    policy = tasks(bench, own, patience=patience, gates=gates, about=about)
+    limit = SharedLimit(place.purse)
+    return replace(
+        policy,
+        opening=_before(carry_on, policy.opening, limit),
+        retaking=(*policy.retaking, limit),
+        watching=(*policy.watching, ShareLeft(place)),
+        closing=_closing(policy.closing, limit),
+        allowance=Leasing(policy.allowance, place),
+        settle=Join(bench, TaskLimit(bounds.task), bench, place, after_merge),
+    )
+
+
+def _closing(ladder: Ladder, limit: SharedLimit) -> Ladder:
+    """The money of all is judged where one run's would be, and gates of what was sent back are
+    judged more strictly."""
+    used_up = next(rule for rule in ladder if isinstance(rule, UsedUp))
+    of_run = next(rule for rule in ladder if isinstance(rule, RunLimit))
+    objects = next(rule for rule in ladder if isinstance(rule, Objections))
+    ladder = _before(used_up, ladder, SharedUsedUp(limit))
+    return _before(objects, _before(of_run, ladder, limit), not_again)
+
+
+def _before(mark: Rule, ladder: Ladder, rule: Rule) -> Ladder:
+    here = ladder.index(mark)
+    return (*ladder[:here], rule, *ladder[here:])
+
+
+@value
+class Leasing:
+    """What a turn may use, of which the money is leased."""
+
+    inner: Callable[[Case], Allowance]
+    place: Place
+
+    def __call__(self, case: Case) -> Allowance:
+        allowed = self.inner(case)
+        leased = self.place.purse.lease(self.place.worker, allowed.dollars)
+        return replace(allowed, dollars=leased)
+
+
+@value
+class Join(Settle):
+    """Accept: merge, check again, record, commit, sync; the rest as in every backlog.
+
+    What cannot be merged goes back to the agent once, and is parked then. One worker at a time.
+    """
+
+    joiner: Joiner
+    place: Place
+    gates: tuple[Gate, ...]
+
+    def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
+        self.place.turnstile.enter(self.place.worker)
+        try:
+            merged = state if state.step("record") else (yield from self._merged(ports, state))
+            if merged is not None:
+                yield from Settle._accept(self, ports, merged, verdict)  # noqa: SLF001
+        finally:
+            self.place.turnstile.leave(self.place.worker)
+
+    def _merged(self, ports: Ports, state: RunState) -> Generator[Fact, None, RunState | None]:
+        """The state in which the task can be committed; None if it was sent back."""
+        refused = state.step("merge")
+        for _ in range(_MOST_MERGES):
+            if refused is not None:
+                break
+            merge = self.joiner.merge(state)
+            if merge.checkpoint:
+                moved = Moved(ports.clock.now(), merge.checkpoint)
+                yield moved
+                state = fold(state, moved)
+            why = merge.refusal
+            if not why and merge.checkpoint:
+                why = yield from self._checked(ports, state)
+            if not why and self.joiner.is_current(state):
+                return state
+            if why:
+                refused = Step(ports.clock.now(), "merge", ok=False, detail=why)
+                yield refused
+                state = fold(state, refused)
+                yield from self._sent_back(ports, state, why, hopeless=merge.hopeless)
+                return None
+        why = refused.detail if refused else "others commit here all the time"
+        yield from self._sent_back(ports, state, why, hopeless=refused is None)
+        return None
+
+    def _checked(self, ports: Ports, state: RunState) -> Generator[Fact, None, str]:
+        """What gates have against the merged tree; "" for nothing."""
+        case = survey(ports, state, Boundary.CLOSING)
+        found: list[Finding] = []
+        for gate in self.gates:
+            began = ports.clock.now()
+            yield Checking(began, gate.name)
+            said = tuple(gate.check(case))
+            found += said
+            ended = ports.clock.now()
+            yield Checked(ended, gate.name, ended - began, said)
+        if found and ports.world.signals().cancels:
+            raise AbortedError("interrupted in the middle of a merge", "Go on: ralph resume")
+        texts = "\n".join(finding.text for finding in found)
+        return _AFTER_MERGE.format(texts) if found else ""
+
+    def _sent_back(
+        self, ports: Ports, state: RunState, why: str, *, hopeless: bool
+    ) -> Iterator[Fact]:
+        verdict = self._after_merge(ports, state, why, hopeless=hopeless)
+        saved = ""
+        if isinstance(verdict, Park):
+            saved = yield from self._restore(ports, state, "restore", whole_task=True)
+        yield from self._record(ports, state, "reopen", verdict, saved)
+        yield Settled(ports.clock.now(), verdict)
+
+    def _after_merge(self, ports: Ports, state: RunState, why: str, *, hopeless: bool) -> Verdict:
+        first = why.split("\n", 1)[0]
+        if hopeless or state.sent_back > 1:
+            return Park(f"it cannot be merged: {first}")
+        parked = self.limit(survey(ports, state, Boundary.CLOSING))
+        if parked is not None:
+            return Park(f"{parked.why}; it cannot be merged: {first}")
+        return Continue((Feedback(why),))
