@@ -87,6 +87,14 @@ def test_for_programs_there_is_json(here: Here, workspace: Path) -> None:
     }
 
 
+def test_a_task_says_from_where_it_came(here: Here, workspace: Path) -> None:
+    prd(workspace / "prd.json", story("US-1", extra="x"))
+    here("tasks", "import", "prd.json")
+    done = here("tasks", "show", "US-1")
+    assert "  came from: prd.json (prd): US-1" in done.out.splitlines()
+    assert "seen" not in done.out
+
+
 def test_a_list_is_found_again_by_whatever_path(here: Here, workspace: Path) -> None:
     """In the workspace by its path there, elsewhere by its whole path."""
     (workspace / "a").mkdir()
