@@ -101,9 +101,12 @@ class _Item:
         title = " ".join(_LINE_END.split(text_of(self.record, "title"))).strip()
         return title or self.id
 
-    def body(self, path: Sequence[str], *, named: bool) -> list[str]:
-        """What stands below the title: the description, and labels for what else there is."""
+    def body(self, path: Sequence[str], *, named: bool, closed: bool) -> list[str]:
+        """What stands below the title: the description, and labels for what else there is. With
+        `closed` no fence or comment goes on in what follows."""
         text = "\n".join(_LINE_END.split(text_of(self.record, "description"))).strip("\n")
+        if closed and (end := left_open("\n".join(_below(f"- [ ] {self.title()}", text)))):
+            text = f"{text}\n{end}"
         labels = self._labels(path, named=named)
         if not labels and split_labels(text)[1]:
             labels = [f"Priority: {priority_of(self.record)} {NUMBER}"]  # so that text stays text
@@ -147,6 +150,11 @@ def _mark(record: Record, losses: Losses) -> str:
     if status not in _BOXES:
         losses.add(f"status {status} (written as open)", str(record["id"]))
     return _BOXES.get(status, " ")
+
+
+def _below(head: str, text: str) -> list[str]:
+    """A line of a list, and a text that belongs to it."""
+    return [head, *(f"  {line}" if line else "" for line in text.split("\n"))]
 
 
 def _escaped(lines: list[str]) -> list[str]:
@@ -239,11 +247,9 @@ def _tree(
     item = _Item(_apart(record), names, losses)
     lead = f"{item.id}: " if is_id(item.id) else ""
     head = f"- [{_mark(record, losses)}] {lead}{item.title()}"
-    body = item.body(path, named=not lead)
-    lines = _escaped([head, *(f"  {line}" if line else "" for line in body)])
     below_it = children.get(item.id, ())
-    if below_it and (end := left_open("\n".join(lines))):
-        lines.append(f"  {end}")
+    body = item.body(path, named=not lead, closed=bool(below_it))
+    lines = _escaped(_below(head, "\n".join(body)) if body else [head])
     for child in below_it:
         below = _tree(child, children, path, names, losses)
         lines += [f"  {line}" if line else "" for line in below]
@@ -329,10 +335,8 @@ class _Edits:
             return
         text = text_of(record, "description").removesuffix(part_of(entry)).rstrip("\n")
         item = _Item({**record, "description": text}, self.names, self.losses)
-        body = item.body(box.path, named="Id" in entry.labels)
-        lines = _escaped(["- [ ] x", *(f"  {line}" if line else "" for line in body)])
-        end = left_open("\n".join(lines))
-        lines = [*lines[1:], f"  {end}"] if end else lines[1:]
+        body = item.body(box.path, named="Id" in entry.labels, closed=True)
+        lines = _escaped(_below("- [ ] x", "\n".join(body)))[1:] if body else []
         pad = " " * (box.content - 2)
         newline = _newline(self.text)
         new = "".join(newline + (pad + line if line else "") for line in lines)
