@@ -45,6 +45,22 @@ def test_marking_changes_one_character_of_one_task(text: str, change: str) -> No
             assert is_step or len(places) == ((item.fields["status"] == "done") is not done)
 
 
+def test_a_step_that_was_dropped_stays_so() -> None:
+    text = "### Task 1: a\n- [x] b\n- [-] c\n- [ ] d\n"
+    assert FORMAT.marked(text, "/a", True) == text.replace("[ ]", "[x]")
+    assert FORMAT.marked(text, "/a", False) == text.replace("[x]", "[ ]")
+
+
+def test_a_long_list_comes_back_without_what_stands_between() -> None:
+    """The way back must fit into a line of tasks.jsonl."""
+    text = "".join(f"- [ ] T-{n}: {'x' * 80}\n" for n in range(10_000))
+    reading = FORMAT.read(text, "x.md")
+    assert reading.root == {}
+    assert "too long" in reading.lost[0]
+    written = FORMAT.write(imported(reading, "markdown"), reading.root)
+    assert len(FORMAT.read(written.text, "x.md").items) == 10_000
+
+
 def test_marking_what_is_not_there_is_none() -> None:
     assert FORMAT.marked(FIX_PLAN, "/Gone", True) is None
 

@@ -23,8 +23,10 @@ CANCELLED = "Cancelled"  # the reason that says so
 WAITS = frozenset({"blocks", "conditional-blocks", "waits-for"})
 STATUSES = {"open": "pending", "in_progress": "in_progress", "hooked": "in_progress"}
 STATUSES |= {"blocked": "blocked", "deferred": "blocked", "closed": "done"}
+_OWN = frozenset({"issue_type", "created_at", "updated_at", "deleted_at"})  # nobody else has these
+_OWN_STATUSES = ("open", "closed", "deferred", "hooked", "pinned", "tombstone")
 _NO_TASKS = frozenset({"message", "event"})
-_LARGEST_ROOT = 1 << 20  # characters; the way back must fit into a line of tasks.jsonl
+_LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of tasks.jsonl
 _MOST = 10**9
 _ESCAPES = ("\\u003c", "\\u003e", "\\u0026")  # as Go writes < > & by default
 Issue = Mapping[str, Any]
@@ -39,7 +41,7 @@ class Beads:
         self._now = now
 
     def fits(self, name: str, text: str) -> bool:
-        """By the members of its first line."""
+        """By what its first line says."""
         first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
         if not first.startswith("{") or name.casefold().endswith((".md", ".yaml", ".yml")):
             return False
@@ -47,9 +49,8 @@ class Beads:
             issue = parsed(first)
         except ValueError:
             return False
-        return {"id", "title", "status"} <= issue.keys() and (
-            not issue.keys().isdisjoint({"issue_type", "created_at", "updated_at", "deleted_at"})
-        )
+        own = not issue.keys().isdisjoint(_OWN) or issue.get("status") in _OWN_STATUSES
+        return own and {"id", "title", "status"} <= issue.keys()
 
     def read(self, text: str, name: str) -> Reading:
         """All issues that are tasks, in their order."""

@@ -28,7 +28,7 @@ from ralph.adapters.formats.markdown_outline import Box, Outline, Plan
 _NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")
 _OTHERS = (".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".csv")
 _SOME_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX/~-]\][ \t]+\S", re.MULTILINE)
-_LARGEST_ROOT = 1 << 20  # characters; the way back must fit into a line of tasks.jsonl
+_LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of tasks.jsonl
 
 
 class Markdown:
@@ -73,8 +73,10 @@ class Markdown:
 def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
     """Which boxes must be changed: where their characters are."""
     place, boxes = entry.place, found.outline.boxes
-    own = [place] if isinstance(place, Box) else [boxes[n] for n in place.boxes]
-    return [box.at for box in own if (MARKS[box.mark] == "done") is not done]
+    if isinstance(place, Box):
+        return [place.at] if (MARKS[place.mark] == "done") is not done else []
+    wrong = ("pending", "in_progress") if done else ("done",)  # a step that was dropped stays so
+    return [boxes[n].at for n in place.boxes if MARKS[boxes[n].mark] in wrong]
 
 
 def _item(entry: Entry, checks: Mapping[str, str] | None) -> Item:

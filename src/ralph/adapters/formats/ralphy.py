@@ -19,7 +19,7 @@ _YAML = re.compile(r"^(?:tasks|[\"']tasks[\"']):[ \t]*(?:#.*|\[.*)?\r?$", re.MUL
 _YAML_TITLE = re.compile(r"^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?[\"']?title[\"']?:", re.MULTILINE)
 _OTHERS = frozenset({"id", "status", "state", "passes"})  # lists of others have these
 _MOST_WAITS = 200_000  # dependencies; two groups of thousands would need millions
-_LARGEST_ROOT = 1 << 20  # characters; the way back must fit into a line of tasks.jsonl
+_LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of tasks.jsonl
 Listed = Mapping[str, Any]
 
 
