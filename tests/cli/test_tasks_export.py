@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from list_support import prd, story
+from list_support import issue, prd, story
 from run_support import Here, assert_clear
 
 
@@ -22,6 +22,38 @@ def test_a_list_comes_back_as_it_was(here: Here, workspace: Path) -> None:
     assert here("tasks", "export", "--format", "prd", "-o", "prd.json").out == (
         "prd.json: 2 tasks, as before\n"
     )
+
+
+BEADS = (
+    '{"id":"bd-1","title":"One","status":"open","priority":1,"issue_type":"bug","owner":"x"}\n'
+    '{"id":"bd-2","title":"Two","status":"closed","priority":2,"issue_type":"task",'
+    '"closed_at":"2026-01-02T00:00:00Z","dependencies":[{"issue_id":"bd-2",'
+    '"depends_on_id":"bd-1","type":"blocks"}]}\n'
+)
+LISTS = [
+    (
+        "markdown",
+        "fix_plan.md",
+        "# Plan\n\nWords.\n\n## High Priority\n- [ ] One\n  more\n- [x] Two\n",
+    ),
+    ("beads", "issues.jsonl", BEADS),
+    ("ralphy", "tasks.yaml", "tasks:\n  - title: One  # first\n    completed: false\n"),
+    ("github", "issues.json", json.dumps([issue(1), issue(2, state="CLOSED")], indent=2) + "\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "text"), LISTS, ids=[name for name, _, _ in LISTS])
+def test_every_list_comes_back_as_it_was(
+    here: Here, workspace: Path, name: str, path: str, text: str
+) -> None:
+    """ "Round trips lose nothing", and an import again changes nothing."""
+    (workspace / path).write_text(text)
+    assert here("tasks", "import", path).code == 0
+    assert here("tasks", "export", "--format", name).out == text
+    before = (workspace / ".ralph" / "tasks.jsonl").read_bytes()
+    again = here("tasks", "import", path).out.splitlines()[0]
+    assert (f"({name})" in again, "0 added, 0 updated" in again) == (True, True)
+    assert (workspace / ".ralph" / "tasks.jsonl").read_bytes() == before
 
 
 def test_what_the_format_cannot_hold_is_named(here: Here, workspace: Path) -> None:

@@ -17,7 +17,11 @@ LISTS = [
     ("stories", "tasks.json", json.dumps({"userStories": [{**STORY, "reviewStatus": None}]})),
     ("iannuttall", "prd-x.json", json.dumps({"version": 1, "stories": [STORY]})),
     ("markdown", "fix_plan.md", "# Plan\n\n- [ ] One\n- [x] Two\n"),
-    ("beads", ".beads/issues.jsonl", '{"id":"bd-1","title":"One","status":"open"}\n'),
+    (
+        "beads",
+        ".beads/issues.jsonl",
+        '{"id":"bd-1","title":"One","status":"open","issue_type":"bug"}\n',
+    ),
     ("ralphy", "tasks.yaml", "tasks:\n  - title: One\n    completed: false\n"),
     ("ralphy", "tasks.json", json.dumps({"tasks": [{"title": "One", "completed": False}]})),
     ("github", "issues.json", json.dumps([ISSUE])),

@@ -246,6 +246,13 @@ def test_a_list_of_one_kind_as_one_of_another() -> None:
     assert writing.lost == tuple(f"{name}: T-0" for name in REVIEWED)
 
 
+def test_what_only_another_kind_of_list_knows_is_named() -> None:
+    kept = {"order": ["id", "owner"], "values": {"priority": 1, "owner": "x", "design": "y"}}
+    source = {"format": "beads", "path": "issues.jsonl", "key": "bd-1", "kept": kept}
+    writing = PRD.write([{"id": "bd-1", "title": "One", "source": source}], {})
+    assert writing.lost == ("what only beads knows: owner, design",)
+
+
 def test_only_a_review_approves_a_story() -> None:
     """R: passes=true without an approval is illegal; what is done here waits for its review."""
     approved = {**REVIEWED, "reviewStatus": "approved", "reviewCount": 1, "passes": True}
