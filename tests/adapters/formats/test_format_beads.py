@@ -21,19 +21,19 @@ def line(**fields: object) -> str:
 
 EPIC = line(
     id="bd-1", title="Search", description="Find things.", design="An index.", status="open",
-    acceptance_criteria="- quick\n- right", priority=1, issue_type="epic", owner="ann",
+    acceptance_criteria="- quick\n- right", priority=1, issue_type="epic", owner="developer",
     created_at="2026-01-01T10:00:00.123456789+02:00", updated_at="2026-01-01T10:00:00Z",
 )  # fmt: skip
 INDEX = line(
     id="bd-1.1", title="Index", notes="Mind the memory.", status="closed", priority=0,
-    issue_type="feature", assignee="bo", estimated_minutes=90,
+    issue_type="feature", assignee="reviewer", estimated_minutes=90,
     created_at="2026-01-01T10:00:00Z", updated_at="2026-01-02T10:00:00Z",
     closed_at="2026-01-02T10:00:00Z", close_reason="works", labels=["backend", "fast"],
     dependencies=[
         {"issue_id": "bd-1.1", "depends_on_id": "bd-1", "type": "parent-child"},
         {"issue_id": "bd-1.1", "depends_on_id": "bd-9", "type": "related"},
     ],
-    comments=[{"id": 1, "issue_id": "bd-1.1", "author": "bo", "text": "ö", "created_at": "x"}],
+    comments=[{"id": 1, "issue_id": "bd-1.1", "author": "reviewer", "text": "ö", "created_at": "x"}],
     metadata={"x": [1, None]},
 )  # fmt: skip
 QUERY = line(

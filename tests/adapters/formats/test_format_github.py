@@ -41,7 +41,7 @@ ISSUES = [
     issue(
         14, "Pay by card",
         body="Cards.\r\n\r\n- [ ] form\r\n- [x] route\r\n\r\nBlocked by #12, #99",
-        labels=[label("bug"), label("priority: high")], assignees=[{"login": "ann"}],
+        labels=[label("bug"), label("priority: high")], assignees=[{"login": "developer"}],
     ),
     issue(12, "Cart", state="CLOSED", closedAt="2026-01-02T10:00:00Z", labels=[label("P3")]),
     issue(15, "Refund", body=f"* Depends on: #14 and {URL}/12\n**Part of** acme/shop#12"),

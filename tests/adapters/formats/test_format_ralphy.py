@@ -28,7 +28,7 @@ tasks:
         - [ ] not a box
     completed: false  # not yet
     parallel_group: 2
-    owner: ann
+    owner: developer
   - {title: Write tests, completed: no, parallel_group: 2}
   - title: >-
       Folded
@@ -252,7 +252,7 @@ def test_more_than_that_is_written_anew_and_said() -> None:
     assert "/Other" in found
     assert found["/New"]["blockedBy"] == ["/Other", "/Write tests"]
     assert "project: shop" in written.text
-    assert "owner: ann" in written.text
+    assert "owner: developer" in written.text
 
 
 def test_dependencies_become_groups() -> None:
