@@ -33,7 +33,7 @@ INDEX = line(
         {"issue_id": "bd-1.1", "depends_on_id": "bd-1", "type": "parent-child"},
         {"issue_id": "bd-1.1", "depends_on_id": "bd-9", "type": "related"},
     ],
-    comments=[{"id": 1, "issue_id": "bd-1.1", "author": "reviewer", "text": "ö", "created_at": "x"}],
+    comments=[{"id": 1, "issue_id": "bd-1.1", "author": "me", "text": "ö", "created_at": "x"}],
     metadata={"x": [1, None]},
 )  # fmt: skip
 QUERY = line(
