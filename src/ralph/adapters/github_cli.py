@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.github import FIELDS, fetch
-from ralph.adapters.process import Command, start
+from ralph.adapters.process import Command, Starter, start
 from ralph.core.plain import plain
 from ralph.core.verdict import Cut
 from ralph.core.words import duration
@@ -17,14 +17,20 @@ _QUIET = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "
 Run = Callable[[Sequence[str]], tuple[int, str, str]]  # argv in; exit code, output, errors out
 
 
-def runner(workspace: str, environ: Mapping[str, str], patience: float = _PATIENCE) -> Run:
+def runner(
+    workspace: str,
+    environ: Mapping[str, str],
+    patience: float = _PATIENCE,
+    *,
+    starter: Starter = start,
+) -> Run:
     """Runs commands there. Whatever goes wrong is an exit code and words, never an exception."""
 
     def run(argv: Sequence[str]) -> tuple[int, str, str]:
         out, err = bytearray(), bytearray()
         command = Command(tuple(argv), workspace, {**environ, **_QUIET})
         try:
-            child = start(command, out.extend, err.extend)
+            child = starter(command, out.extend, err.extend)
             ended = child.wait(lambda: _cut(child.seconds(), patience, len(out)))
         except (OSError, ValueError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)

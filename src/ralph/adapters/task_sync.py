@@ -18,6 +18,7 @@ from ralph.core.backlog import ENDED
 from ralph.core.redact import redact
 from ralph.core.task import Status
 from ralph.core.value import value
+from ralph.errors import RalphError
 
 LARGEST = 64 << 20  # bytes of a list
 _LONGEST_COMMENT = 60_000  # characters
@@ -86,6 +87,8 @@ class Trackers:
             return self._mark_file(form, source, path, key, done=done)
         except OSError as error:
             return Synced(How.FAILED, f"{path}: {error.strerror}")
+        except RalphError as error:
+            return Synced(How.FAILED, f"{path}: {error.message}. {error.remedy}")
         except ValueError as error:
             return Synced(How.FAILED, f"{path}: {error}")
 
