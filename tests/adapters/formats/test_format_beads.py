@@ -111,8 +111,9 @@ def test_a_status_is_read(fields: Record, status: str) -> None:
     ],
 )
 def test_some_issues_are_no_tasks(fields: Record) -> None:
-    assert BEADS.read(line(id="a-1", title="A", **fields), "issues.jsonl").items == ()
-    assert BEADS.marked(line(id="a-1", title="A", **fields), "a-1", True) is None
+    text = line(id="a-1", title="A", **fields)
+    assert BEADS.read(text, "issues.jsonl").items == ()
+    assert BEADS.marked(text, ["a-1"], True) == text
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_some_issues_are_no_tasks(fields: Record) -> None:
             "line 1: priority must be a whole number, 0 to 4",
         ),
         ('{"id":"a","title":NaN}', "line 1: NaN is not JSON"),
-        ("[" * 100_000, "line 1: it is nested too deeply"),
+        ("[" * 100_000, "it is nested too deeply"),
         ("<<<<<<< HEAD", "line 1: line 1, column 1: Expecting value"),
     ],
 )
@@ -160,21 +161,19 @@ def test_it_is_known_by_its_first_line(name: str, text: str, fits: bool) -> None
 def test_closing_changes_one_line_and_keeps_the_invariant() -> None:
     """ "closed <=> closed_at"."""
     text = f"\ufeff{LIST}".replace("\n", "\r\n")
-    closed = BEADS.marked(text, "bd-1", True)
-    assert closed is not None
+    closed = BEADS.marked(text, ["bd-1"], True)
     before, after = text.split("\r\n"), closed.split("\r\n")
     assert [n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b] == [1]
     changes = {"status": "closed", "updated_at": NOW, "closed_at": NOW, "close_reason": "Completed"}
     assert json.loads(after[1]) == {**json.loads(EPIC), **changes}
-    opened = BEADS.marked(closed, "bd-1", False)
-    assert opened is not None
+    opened = BEADS.marked(closed, ["bd-1"], False)
     assert json.loads(opened.split("\r\n")[1]) == {**json.loads(EPIC), "updated_at": NOW}
 
 
 def test_marking_what_is_so_already_changes_nothing() -> None:
-    assert BEADS.marked(LIST, "bd-1.1", True) == LIST
-    assert BEADS.marked(LIST, "bd-1", False) == LIST
-    assert BEADS.marked(LIST, "bd-99", True) is None
+    assert BEADS.marked(LIST, ["bd-1.1"], True) == LIST
+    assert BEADS.marked(LIST, ["bd-1"], False) == LIST
+    assert BEADS.marked(LIST, ["bd-99"], True) == LIST
 
 
 # ------------------------------------------------------------------ writing
@@ -259,7 +258,12 @@ def test_a_backlog_becomes_a_list() -> None:
     found = by_key(BEADS.read(result.text, "x"))
     assert found["T-2"]["blockedBy"] == ["T-1"]
     assert found["T-2"]["parent"] == "T-1"
-    assert len(result.lost) == 5
+    assert (found["T-2"]["type"], found["T-3"]["estimate"]) == ("odd", 3)
+    assert found["T-4"]["completion"] == {"type": "explicit"}
+    assert result.lost == (
+        "priorities below 4 (written as 4): T-3",
+        "status review (written as in_progress): T-4",
+    )
 
 
 # ------------------------------------------------------------------ anything
@@ -297,8 +301,7 @@ def test_any_list_comes_back(issues: list[tuple[Record, int | None]]) -> None:
         assert BEADS.write(imported(reading, "beads"), reading.root).text == text
     for item in reading.items:
         done = item.fields["status"] not in ("done", "cancelled")
-        marked = BEADS.marked(text, item.key, done)
-        assert marked is not None
+        marked = BEADS.marked(text, [item.key], done)
         after = BEADS.read(marked, "x")
         assert [one.key for one in after.items] == [one.key for one in reading.items]
         for old, new in zip(reading.items, after.items, strict=True):
@@ -314,7 +317,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     FORMAT.fits("x", text)
     try:
         FORMAT.read(text, "x")
-        FORMAT.marked(text, "a", True)
+        FORMAT.marked(text, ["a"], True)
     except ValueError:
         pass
 

@@ -1,13 +1,18 @@
 """Markdown checklists, marked and written: "sync changes only the one checkbox", "round trips lose
 nothing the other format can hold"."""
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from formats_support import Record, again, by_key, imported
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_examples import EXAMPLES, FIX_PLAN, IMPLEMENTATION_PLAN, NESTED, PLAN
 
 from ralph.adapters.formats.markdown import FORMAT
+from ralph.core.task import Status
 
 
 def titles(text: str) -> list[str]:
@@ -30,8 +35,7 @@ def test_marking_changes_one_character_of_one_task(text: str, change: str) -> No
     before = FORMAT.read(text, "x.md").items
     for item in before:
         for done in (True, False):
-            marked = FORMAT.marked(text, item.key, done)
-            assert marked is not None
+            marked = FORMAT.marked(text, [item.key], done)
             assert len(marked) == len(text)
             places = [n for n, (a, b) in enumerate(zip(text, marked, strict=True)) if a != b]
             assert all(text[n - 1] == "[" and text[n + 1] == "]" for n in places)
@@ -47,8 +51,8 @@ def test_marking_changes_one_character_of_one_task(text: str, change: str) -> No
 
 def test_a_step_that_was_dropped_stays_so() -> None:
     text = "### Task 1: a\n- [x] b\n- [-] c\n- [ ] d\n"
-    assert FORMAT.marked(text, "/a", True) == text.replace("[ ]", "[x]")
-    assert FORMAT.marked(text, "/a", False) == text.replace("[x]", "[ ]")
+    assert FORMAT.marked(text, ["/a"], True) == text.replace("[ ]", "[x]")
+    assert FORMAT.marked(text, ["/a"], False) == text.replace("[x]", "[ ]")
 
 
 def test_a_long_list_comes_back_without_what_stands_between() -> None:
@@ -61,8 +65,8 @@ def test_a_long_list_comes_back_without_what_stands_between() -> None:
     assert len(FORMAT.read(written.text, "x.md").items) == 10_000
 
 
-def test_marking_what_is_not_there_is_none() -> None:
-    assert FORMAT.marked(FIX_PLAN, "/Gone", True) is None
+def test_marking_what_is_not_there_changes_nothing() -> None:
+    assert FORMAT.marked(FIX_PLAN, ["/Gone"], True) == FIX_PLAN
 
 
 # ------------------------------------------------------------------ writing
@@ -89,7 +93,7 @@ def changed(text: str, task: str, **changes: object) -> str:
         ("Errors", {"status": "done"}, "- [ ] Errors", "- [x] Errors"),
         ("Routes", {"status": "pending"}, "- [x] Routes", "- [ ] Routes"),
         ("Errors", {"status": "cancelled"}, "- [ ] Errors", "- [-] Errors"),
-        ("Errors", {"status": "blocked"}, "", ""),
+        ("Errors", {"status": "blocked"}, "next.\n", "next.\n\n    Status: blocked\n"),
         ("Release", {"title": "Ship"}, "- [ ] Release", "- [ ] Ship"),
         ("Release", {"description": "Now."}, "Release\n", "Release\n  Now.\n"),
         ("Release", {"priority": 5}, "Release\n", "Release\n  Priority: 5 (higher first)\n"),
@@ -166,19 +170,66 @@ def test_a_backlog_is_written_by_priority_and_read_again() -> None:
 def test_what_markdown_cannot_hold_is_said() -> None:
     """ "What cannot be held is listed"."""
     tasks: list[Record] = [
-        {"id": "T-1", "title": "a", "notes": "n", "status": "blocked", "tags": ["a,b", "c"]},
+        {"id": "T-1", "title": "a", "tags": ["a,b", "c"], "reason": "r"},
         {"id": "T-2", "title": "b", "parent": "T-2", "createdAt": "2026-01-01T00:00:00.000Z"},
-        {"id": "T-3", "title": "c", "blockedBy": ["T-99"], "estimate": 3},
+        {"id": "T-3", "title": "c", "blockedBy": ["T-99"], "estimate": {"odd": 1}},
     ]
     assert sorted(FORMAT.write(tasks, {}).lost) == [
         "blockedBy: T-3",
         "estimate: T-3",
-        "notes: T-1",
         "parent: T-2",
-        "status blocked (written as open): T-1",
+        "reason: T-1",
         "tags: T-1",
         "times (createdAt, completedAt): T-2",
     ]
+
+
+LABELLED: Record = {
+    "notes": "Mind the gap.\n\n- [ ] really\n\nType: of it",
+    "status": "blocked",
+    "estimate": "2h",
+    "completion": {"type": "test_passing", "command": "make test"},
+    "limits": {"maxIterations": 5, "maxTime": 1800, "maxCost": 2.5},
+    "externalId": "gh-9",
+    "externalUrl": "https://example.org/9",
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        LABELLED,
+        {"status": "review", "estimate": 3, "notes": "one line"},
+        {"completion": {"type": "test_passing", "command": "a\nb"}, "estimate": 0.5},
+        {"completion": {"type": "test_passing", "grep": "x", "timeout": 9}},
+        {"completion": {"type": "file_exists", "path": "out.txt"}},
+        {"completion": {"type": "validate", "script": "./check.py"}},
+        {"completion": {"type": "explicit"}},
+    ],
+)
+@pytest.mark.parametrize("root", [{}, {"text": "# Mine\n\n1. [ ] T-1: a\n\n   b\n2. [ ] c\n"}])
+def test_what_has_no_sign_of_its_own_is_a_label(changes: Record, root: Record) -> None:
+    """ "Round trips lose nothing the other format can hold"."""
+    task: Record = {"id": "T-1", "title": "a", "description": "b", **changes}
+    source = {"format": "markdown", "path": "x.md", "key": "T-1", "root": root}
+    written = FORMAT.write([{**task, "source": source} if root else task], root)
+    assert written.lost == ()
+    (item,) = FORMAT.read(written.text, "x.md").items
+    assert {"id": item.key, **item.fields} == {"status": "pending", **task}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Status: in progress", "Completion: 80%", "Limits: many", "Estimate: soon", "Url: here"),
+        *("Priority: 1", "After: tomorrow", "Type: a\nand so on", "Limits: maxIterations 0"),
+        *("Notes:", "Notes: see below", "text\nNotes:\nmore"),
+    ],
+)
+def test_what_only_looks_like_a_label_is_text(text: str) -> None:
+    below = text.replace("\n", "\n  ")
+    (item,) = FORMAT.read(f"- [ ] a\n  {below}\n", "x.md").items
+    assert item.fields == {"title": "a", "description": text, "status": "pending"}
 
 
 def test_nothing_is_a_list_too() -> None:
@@ -216,8 +267,7 @@ def test_any_list_comes_back_and_is_marked_one_by_one(text: str) -> None:
         assert FORMAT.write(records, reading.root).text == text
     for item in reading.items[:4]:
         done = item.fields["status"] != "done"
-        marked = FORMAT.marked(text, item.key, done)
-        assert marked is not None
+        marked = FORMAT.marked(text, [item.key], done)
         after = FORMAT.read(marked, "x.md")
         assert [one.key for one in after.items] == [one.key for one in reading.items]
         wrong = [
@@ -241,6 +291,8 @@ def test_any_list_can_be_written_without_its_text(text: str) -> None:
 
 
 _TEXTS = st.text(max_size=60) | _LISTS
+_ENDS = re.compile(r"\r\n|\n|\r")
+_RULES = st.sampled_from([{"type": "test_passing", "command": "a, b"}, {"type": "explicit"}])
 
 
 @given(
@@ -248,26 +300,67 @@ _TEXTS = st.text(max_size=60) | _LISTS
         st.fixed_dictionaries(
             {"title": st.text(min_size=1, max_size=20), "description": _TEXTS},
             optional={
-                "status": st.sampled_from(["pending", "done", "in_progress", "cancelled"]),
+                "status": st.sampled_from(list(map(str, Status))),
                 "priority": st.integers(-9, 9),
                 "tags": st.lists(
                     st.sampled_from(["a", "optional", "b c"]), unique=True, max_size=2
                 ),
                 "parent": st.sampled_from(["T-1", "T-2", "T-9"]),
+                "notes": _TEXTS,
+                "completion": _RULES,
+                "estimate": st.integers(1, 9) | st.just("2h"),
             },
         ),
         max_size=5,
     )
 )
+@example([{"title": "a", "description": "#\n    - [ ] 0", "parent": "T-2"}, {"title": "b"}])
+@example([{"title": "a", "description": "- \\[ ] a\n- \\\\[x] b\n```\n- \\[ ] c\n```"}])
+@example([{"title": "a", "description": "\ttab\n\n\t- [ ] b", "parent": "T-2"}, {"title": "b"}])
+@example([{"title": "a", "description": "- <!--\n - [ ] 0\n0"}, {"title": "<!--", "notes": "-->"}])
+@example([{"title": "a <\\!-- b -->", "description": "- ```"}, {"title": "b", "parent": "T-1"}])
 def test_any_backlog_is_read_again(tasks: list[Record]) -> None:
     records = [{"id": f"T-{n}", **task} for n, task in enumerate(tasks, 1)]
-    found = by_key(FORMAT.read(FORMAT.write(records, {}).text, "x.md"))
+    written = FORMAT.write(records, {})
+    found = by_key(FORMAT.read(written.text, "x.md"))
     assert sorted(found) == sorted(record["id"] for record in records)
     for record in records:
         fields = found[record["id"]]
         assert fields["status"] == record.get("status", "pending")
         assert fields.get("priority", 0) == record.get("priority", 0)
         assert sorted(fields.get("tags", [])) == sorted(record.get("tags", []))
+        assert fields.get("completion") == record.get("completion")
+        assert fields.get("estimate") == record.get("estimate")
+        assert told(fields) == told(record)
+        title = _ENDS.sub(" ", record["title"]).strip().replace("\0", "\ufffd")
+        assert fields["title"] == (title or record["id"])
+
+
+@given(_LISTS, st.integers(0, 5), _TEXTS, st.text(min_size=1, max_size=9), st.booleans())
+def test_any_change_in_a_list_is_read_again(
+    text: str, place: int, words: str, title: str, notes: bool
+) -> None:
+    """Whatever becomes of one task, all others are as they were."""
+    reading = FORMAT.read(text, "x.md")
+    records = imported(reading, "markdown")
+    for record in records[place : place + 1]:
+        record |= {"notes" if notes else "description": words, "title": title}
+    written = FORMAT.write(records, reading.root)
+    after = [item.fields for item in FORMAT.read(written.text, "x.md").items]
+    titles_now = [_ENDS.sub(" ", one["title"]).strip().replace("\0", "\ufffd") for one in records]
+    named = [title or record["id"] for title, record in zip(titles_now, records, strict=True)]
+    assert sorted(one["title"] for one in after) == sorted(named)
+    if not written.lost:
+        assert sorted(map(told, after)) == sorted(map(told, records))
+
+
+def told(fields: Mapping[str, Any]) -> list[str]:
+    """All words of a task but for empty lines, what it is a part of, and ends of fences."""
+    text = re.sub(r"(^|\n\n)Part of: .*$", "", fields.get("description", ""))
+    notes = fields.get("notes", "")
+    text += f"\nNotes:\n{notes}" if notes.strip() else ""
+    lines = _ENDS.split(text.replace("\0", "\ufffd"))
+    return [line for line in lines if line.strip(" \t`~")]
 
 
 @given(st.text())

@@ -158,7 +158,7 @@ def test_yaml_is_asked_for_only_when_it_is_met() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "pip install 'ralph-engine[formats]'\n"
+    assert done.stdout == "Type: pip install 'ralph-engine[formats]'\n"
 
 
 # ------------------------------------------------------------------ marking
@@ -184,7 +184,7 @@ def test_only_the_one_value_changes_in_yaml(
         text, expected = text.replace("\n", "\r\n"), expected.replace("\n", "\r\n")
     if change == "bom":
         text, expected = f"\ufeff{text}", f"\ufeff{expected}"
-    assert FORMAT.marked(text, key, done) == expected
+    assert FORMAT.marked(text, [key], done) == expected
 
 
 @pytest.mark.parametrize(
@@ -205,20 +205,19 @@ def test_only_the_one_value_changes_in_yaml(
 def test_corners_of_yaml(text: str, expected: str | None) -> None:
     if expected is None:
         with pytest.raises(ValueError, match="completed"):
-            FORMAT.marked(text, "/a", True)
+            FORMAT.marked(text, ["/a"], True)
     else:
-        assert FORMAT.marked(text, "/a", True) == expected
+        assert FORMAT.marked(text, ["/a"], True) == expected
 
 
 def test_only_the_one_value_changes_in_json() -> None:
-    marked = FORMAT.marked(JSON_TEXT, "/A", True)
+    marked = FORMAT.marked(JSON_TEXT, ["/A"], True)
     assert marked == JSON_TEXT.replace('"completed": false', '"completed": true', 1)
-    assert FORMAT.marked(marked, "/A", False) == JSON_TEXT
-    added = FORMAT.marked(JSON_TEXT, "/C", True)
-    assert added is not None
+    assert FORMAT.marked(marked, ["/A"], False) == JSON_TEXT
+    added = FORMAT.marked(JSON_TEXT, ["/C"], True)
     assert json.loads(added)["tasks"][2] == {"title": "C", "parallel_group": 2, "completed": True}
     assert added.startswith(JSON_TEXT[: JSON_TEXT.index('"C"')])
-    assert FORMAT.marked(JSON_TEXT, "/D", True) is None
+    assert FORMAT.marked(JSON_TEXT, ["/D"], True) == JSON_TEXT
 
 
 # ------------------------------------------------------------------ writing
@@ -265,11 +264,11 @@ def test_dependencies_become_groups() -> None:
     assert json.loads(written.text) == {
         "tasks": [
             {"title": "A", "completed": False, "parallel_group": 1},
-            {"title": "B", "completed": False, "parallel_group": 2},
+            {"title": "B", "completed": False, "parallel_group": 2, "ralph": {"priority": 3}},
             {"title": "C", "completed": True, "description": "x"},
         ]
     }
-    assert written.lost == ("blockers that are not in this list: T-2", "priority: T-2")
+    assert written.lost == ("blockers and parents that are not in this list: T-2",)
 
 
 def test_circles_and_long_chains_are_written() -> None:
@@ -313,8 +312,7 @@ def test_any_list_comes_back(tasks: list[Record], as_yaml: bool) -> None:
         assert FORMAT.write(imported(reading, "ralphy"), reading.root).text == text
     for item in reading.items:
         done = item.fields["status"] == "pending"
-        marked = FORMAT.marked(text, item.key, done)
-        assert marked is not None
+        marked = FORMAT.marked(text, [item.key], done)
         after = FORMAT.read(marked, "x")
         for old, new in zip(reading.items, after.items, strict=True):
             assert old.key == new.key
@@ -326,7 +324,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     FORMAT.fits("x", text)
     try:
         FORMAT.read(text, "x")
-        FORMAT.marked(text, "a", True)
+        FORMAT.marked(text, ["a"], True)
     except ValueError:
         pass
 
@@ -337,7 +335,7 @@ def test_any_yaml_behind_a_task_is_read_or_refused(text: str) -> None:
         whole = f"tasks:\n  - title: a\n    x: {text}"
         reading = FORMAT.read(whole, "x")
         for item in reading.items:
-            FORMAT.marked(whole, item.key, True)
+            FORMAT.marked(whole, [item.key], True)
         FORMAT.write(imported(reading, "ralphy"), reading.root)
     except ValueError:
         pass

@@ -216,11 +216,9 @@ def test_our_own_tasks_as_stories_in_their_order() -> None:
     ]
     assert found["userStories"][3]["acceptanceCriteria"] == ["`make test` exits with 0"]
     assert writing.lost == (
-        "cancelled tasks are left out: T-4",
-        "type: T-5",
-        "completion: T-3, T-5",
-        "status in_progress: T-1",
-        "T-2 waits for T-4, which is not in the list",
+        "cancelled tasks, which are left out: T-4",
+        "status in_progress (written as open): T-1",
+        "blockers and parents that are not in this list: T-2",
     )
 
 
@@ -250,7 +248,7 @@ def test_what_only_another_kind_of_list_knows_is_named() -> None:
     kept = {"order": ["id", "owner"], "values": {"priority": 1, "owner": "x", "design": "y"}}
     source = {"format": "beads", "path": "issues.jsonl", "key": "bd-1", "kept": kept}
     writing = PRD.write([{"id": "bd-1", "title": "One", "source": source}], {})
-    assert writing.lost == ("what only beads knows: owner, design",)
+    assert writing.lost == ("owner, which only beads knows: bd-1",)
 
 
 def test_only_a_review_approves_a_story() -> None:
@@ -289,27 +287,26 @@ HAND_MADE = (
 )
 def test_only_passes_of_one_story_changes(key: str, done: bool, old: str, new: str) -> None:
     """ "Sync changes only the one checkbox or `passes`": every other byte stays."""
-    assert PRD.marked(HAND_MADE, key, done) == HAND_MADE.replace(old, new, 1)
+    assert PRD.marked(HAND_MADE, [key], done) == HAND_MADE.replace(old, new, 1)
 
 
 def test_a_story_that_does_not_say_passes_says_it_then() -> None:
-    text = PRD.marked(HAND_MADE, "3", True)
-    assert text is not None
+    text = PRD.marked(HAND_MADE, ["3"], True)
     assert json.loads(text)["userStories"][2] == {"title": "Three", "id": 3, "passes": True}
     assert text[: HAND_MADE.index("3 }")] == HAND_MADE[: HAND_MADE.index("3 }")]
 
 
 @pytest.mark.parametrize("text", [HAND_MADE, "{}", '{"userStories": 7}'])
 def test_a_story_that_is_not_there_is_not_marked(text: str) -> None:
-    assert PRD.marked(text, "US-9", True) is None
+    assert PRD.marked(text, ["US-9"], True) == text
 
 
 def test_marks_of_the_other_kinds() -> None:
     text = as_json(IAN)
-    assert IANNUTTALL.marked(text, "US-2", True) == text.replace("in_progress", "done")
-    assert IANNUTTALL.marked(text, "US-2", False) == text
+    assert IANNUTTALL.marked(text, ["US-2"], True) == text.replace("in_progress", "done")
+    assert IANNUTTALL.marked(text, ["US-2"], False) == text
     reviewed = as_json(listing(story("a", **REVIEWED)))
-    sent = STORIES.marked(reviewed, "a", True)
+    sent = STORIES.marked(reviewed, ["a"], True)
     assert sent == reviewed.replace("null", '"needs_review"')
-    assert STORIES.marked(sent, "a", True) == sent
-    assert STORIES.marked(sent, "a", False) == reviewed
+    assert STORIES.marked(sent, ["a"], True) == sent
+    assert STORIES.marked(sent, ["a"], False) == reviewed

@@ -1,6 +1,6 @@
 """What every format of a task list has: how it is known, read, written and marked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -55,5 +55,6 @@ class Format(Protocol):
         """Records of tasks.jsonl, in their order, as such a list. What came from a list has
         `source`."""
 
-    def marked(self, text: str, key: str, done: bool) -> str | None:
-        """The text with only that item's box or status changed; None: there is no such item."""
+    def marked(self, text: str, keys: Collection[str], done: bool) -> str:
+        """The text with only the boxes or statuses of these items changed; those that are not
+        there change nothing."""

@@ -1,7 +1,7 @@
-"""beads' `issues.jsonl`: one issue a line. Tombstones, templates and messages are no tasks; they
-stay in the list when it is written again."""
+"""beads' `issues.jsonl`, one issue a line, and the list that `bd list --json` prints. Tombstones,
+templates and messages are no tasks; they stay in the list when it is written again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,12 +9,14 @@ from ralph.adapters.formats.base import Item, Reading, Writing
 from ralph.adapters.formats.json_lists import (
     ABSENT,
     first_place,
+    items,
     parsed,
     thinned,
-    with_member,
+    with_members,
 )
-from ralph.adapters.formats.records import moment
+from ralph.adapters.formats.records import MEMBER, NOTHING, from_beside, moment
 from ralph.adapters.task_lines import iso
+from ralph.core.json_text import Item as Place
 
 NAME = "beads"
 PLAIN = {"title": "title", "description": "description", "notes": "notes", "labels": "tags"}
@@ -33,7 +35,7 @@ Issue = Mapping[str, Any]
 
 
 class Beads:
-    """issues.jsonl. `now` is the time at which an issue is closed, reopened or new."""
+    """Issues. `now` is the time at which one is closed, reopened or new."""
 
     name = NAME
 
@@ -41,32 +43,36 @@ class Beads:
         self._now = now
 
     def fits(self, name: str, text: str) -> bool:
-        """By what its first line says."""
-        first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
-        if not first.startswith("{") or name.casefold().endswith((".md", ".yaml", ".yml")):
+        """By what its first line says, or all that are in its list."""
+        bare = text.removeprefix("\ufeff").lstrip()
+        first = bare if bare.startswith("[") else bare.partition("\n")[0]
+        if first[:1] not in ("{", "[") or name.casefold().endswith((".md", ".yaml", ".yml")):
             return False
         try:
-            issue = parsed(first)
+            found = parsed(first)
         except ValueError:
             return False
-        own = not issue.keys().isdisjoint(_OWN) or issue.get("status") in _OWN_STATUSES
-        return own and {"id", "title", "status"} <= issue.keys()
+        issues = found if isinstance(found, list) else [found]
+        return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
 
     def read(self, text: str, name: str) -> Reading:
         """All issues that are tasks, in their order."""
-        issues = list(enumerate(_issues(text)))
-        tasks = [issue for _, (_, issue) in issues if is_task(issue)]
+        places = _places(text)
+        tasks = [place.content for place in places if is_task(place.content)]
         keys = {str(issue["id"]) for issue in tasks}
         lost: list[str] = []
-        items = tuple(_item(issue, keys, lost) for issue in tasks)
-        others = [[n, line] for n, (line, issue) in issues if not is_task(issue)]
-        root: dict[str, Any] = {"others": others} if others else {}
-        if sum(len(line) for _, (line, issue) in issues if not is_task(issue)) > _LARGEST_ROOT:
-            root = {}
+        made = tuple(_item(issue, keys, lost) for issue in tasks)
+        others = [(n, place) for n, place in enumerate(places) if not is_task(place.content)]
+        root: dict[str, Any] = {}
+        if sum(place.end - place.at for _, place in others) > _LARGEST_ROOT:
             lost.append(f"{name}: its {len(others)} issues that are no tasks are too long to keep")
+        elif others:
+            root["others"] = [[n, text[place.at : place.end]] for n, place in others]
         if any(escape in text for escape in _ESCAPES):
             root["escaped"] = True
-        return Reading(items, root if items else {}, tuple(lost))
+        if _is_array(text):
+            root["array"] = "lines" if "\n" in text.strip() else "line"
+        return Reading(made, root if made else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
         """One line for each task; what came from such a list keeps all it had."""
@@ -74,21 +80,8 @@ class Beads:
 
         return written(tasks, root, iso(self._now()))
 
-    def marked(self, text: str, key: str, done: bool) -> str | None:
-        """Only this issue's line changes: its status, closed_at, close_reason and updated_at."""
-        start = 0
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip("\ufeff \t\r"):
-                issue = _issue(line, number)
-                if issue["id"] == key and is_task(issue):
-                    new = self._closed(line, issue, done)
-                    return text[:start] + new + text[start + len(line) :]
-            start += len(line) + 1
-        return None
-
-    def _closed(self, line: str, issue: Issue, done: bool) -> str:
-        if (issue.get("status") == "closed") is done:
-            return line
+    def marked(self, text: str, keys: Collection[str], done: bool) -> str:
+        """Only these issues change: their status, closed_at, close_reason and updated_at."""
         now = iso(self._now())
         changes = {
             "status": "closed" if done else "open",
@@ -96,10 +89,19 @@ class Beads:
             "closed_at": now if done else ABSENT,
             "close_reason": "Completed" if done else ABSENT,
         }
-        at = first_place(line)
-        for name, content in changes.items():
-            line = with_member(line, at, name, content)
-        return line
+        wrong = [
+            place
+            for place in _places(text)
+            if place.content["id"] in keys
+            and is_task(place.content)
+            and (place.content.get("status") == "closed") is not done
+        ]
+        return with_members(text, [(place, changes) for place in wrong])
+
+
+def _is_issue(issue: Issue) -> bool:
+    own = not issue.keys().isdisjoint(_OWN) or issue.get("status") in _OWN_STATUSES
+    return own and {"id", "title", "status"} <= issue.keys()
 
 
 def is_task(issue: Issue) -> bool:
@@ -108,34 +110,55 @@ def is_task(issue: Issue) -> bool:
     return not gone and not issue.get("is_template") and _text(issue, "issue_type") not in _NO_TASKS
 
 
-def _issues(text: str) -> list[tuple[str, Issue]]:
-    """The lines with what they say; ValueError for one that says nothing, or an id again."""
-    found: list[tuple[str, Issue]] = []
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        if line.strip(" \t\r"):
-            issue = _issue(line, number)
-            before = lines.setdefault(issue["id"], number)
-            if before != number:
-                raise ValueError(f"line {number}: {issue['id']} is in line {before} already")
-            found.append((line.rstrip("\r"), issue))
+def _is_array(text: str) -> bool:
+    return text.removeprefix("\ufeff").lstrip()[:1] == "["
+
+
+def _places(text: str) -> list[Place]:
+    """All issues and where they are; ValueError for what is none, or an id again."""
+    found: list[Place] = []
+    seen: dict[str, str] = {}
+    for where, place in _in_array(text) if _is_array(text) else _in_lines(text):
+        issue = place.content
+        _check(issue, where)
+        before = seen.setdefault(issue["id"], where)
+        if before != where:
+            raise ValueError(f"{where}: {issue['id']} is in {before} already")
+        found.append(place)
     return found
 
 
-def _issue(line: str, number: int) -> Issue:
-    try:
-        issue = parsed(line)
-    except ValueError as error:
-        raise ValueError(f"line {number}: {error}") from None
+def _in_lines(text: str) -> Iterator[tuple[str, Place]]:
+    """As in issues.jsonl."""
+    start = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        bare = line.removeprefix("\ufeff").strip(" \t\r") if number == 1 else line.strip(" \t\r")
+        if bare:
+            try:
+                issue = parsed(bare)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+            at = start + line.index(bare)
+            yield f"line {number}", Place("", at, at, at + len(bare), issue)
+        start += len(line) + 1
+
+
+def _in_array(text: str) -> Iterator[tuple[str, Place]]:
+    """As `bd list --json` and `bd ready --json` print them."""
+    parsed(text)
+    for number, place in enumerate(items(text, first_place(text)), 1):
+        yield f"issue {number}", place
+
+
+def _check(issue: object, where: str) -> None:
     if not isinstance(issue, dict):
-        raise ValueError(f"line {number}: an issue is an object, in braces")
+        raise ValueError(f"{where}: an issue is an object, in braces")
     for name in ("id", "title"):
         if not isinstance(issue.get(name), str) or not issue[name].strip():
-            raise ValueError(f"line {number}: {name} must be a text")
+            raise ValueError(f"{where}: {name} must be a text")
     priority = issue.get("priority")
     if priority is not None and (type(priority) is not int or abs(priority) > _MOST):
-        raise ValueError(f"line {number}: priority must be a whole number, 0 to 4")
-    return issue
+        raise ValueError(f"{where}: priority must be a whole number, 0 to 4")
 
 
 def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
@@ -158,8 +181,22 @@ def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
         "completedAt": moment(issue.get("closed_at")),
         "externalId": _text(issue, "external_ref"),
     }
-    fields = {name: it for name, it in fields.items() if it not in (None, "", [])}
+    fields |= from_beside(ours_in(issue), held_in(issue), key)
+    fields = {name: it for name, it in fields.items() if it not in NOTHING}
     return Item(key, fields, thinned(issue, fields, PLAIN))
+
+
+def held_in(issue: Issue) -> set[str]:
+    """The fields of ours that an issue says by itself."""
+    held = {"tags", "parent", "notes", "priority", "externalId"}
+    held |= {"type"} if _text(issue, "issue_type") not in ("", "task") else set()
+    return held | ({"estimate"} if estimate(issue) else set())
+
+
+def ours_in(issue: Issue) -> object:
+    """What only we know of it: beads keeps `metadata` for others."""
+    metadata = issue.get("metadata")
+    return metadata.get(MEMBER) if isinstance(metadata, dict) else None
 
 
 def status(issue: Issue, lost: list[str]) -> str:

@@ -11,17 +11,23 @@ from ralph.adapters.formats.beads import (
     PLAIN,
     composed,
     estimate,
+    held_in,
     links,
+    ours_in,
     status,
 )
 from ralph.adapters.formats.json_lists import dumped, thickened
+from ralph.adapters.formats.losses import Losses
 from ralph.adapters.formats.records import (
-    Losses,
+    MEMBER,
     Record,
+    beside,
     kept_of,
-    keys_of,
     moment,
+    names_for,
+    notes_of,
     priority_of,
+    source_of,
     status_of,
     text_of,
     texts_of,
@@ -33,7 +39,6 @@ _STATUSES = {"pending": "open", "in_progress": "in_progress", "blocked": "blocke
 _STATUSES |= {"review": "in_progress", "done": "closed", "cancelled": "closed"}
 _TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd])")
 _MINUTES = {"s": 1 / 60, "m": 1, "h": 60, "d": 24 * 60}
-_LOST = ("completion", "limits", "externalUrl")
 _LOWEST = 4
 Issue = dict[str, Any]
 
@@ -42,12 +47,26 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any], now: str) -> Writi
     """All tasks as a list; the issues that are no tasks stand where they stood."""
     losses = Losses()
     writer = _Writer(tasks, losses, now)
-    lines = [dumped(writer.issue(record), compact=True) for record in tasks]
+    array = root.get("array")
+    lines = [dumped(writer.issue(record), compact=array != "lines") for record in tasks]
     if root.get("escaped"):
         lines = [_escaped(line) for line in lines]
     others = root.get("others")
     woven = _woven(lines, dict(others) if isinstance(others, list) else {})
-    return Writing("".join(f"{line}\n" for line in woven), losses.words())
+    losses.strangers(tasks, writer.keys)
+    losses.kept(tasks, NAME)
+    return Writing(_joined(woven, array), losses.words())
+
+
+def _joined(issues: Sequence[str], array: object) -> str:
+    match array:
+        case "line":
+            return f"[{','.join(issues)}]\n"
+        case "lines":
+            inner = ",\n".join(issue.replace("\n", "\n  ") for issue in issues)
+            return f"[\n  {inner}\n]\n" if issues else "[]\n"
+        case _:
+            return "".join(f"{issue}\n" for issue in issues)
 
 
 def _woven(lines: Sequence[str], others: dict[int, str]) -> list[str]:
@@ -69,42 +88,41 @@ class _Writer:
     """Makes issues of records that know of each other."""
 
     def __init__(self, tasks: Sequence[Record], losses: Losses, now: str) -> None:
-        self.keys = keys_of(tasks, NAME)
+        self.keys = names_for(tasks, NAME)
         self.known = set(self.keys.values())
-        self.parents = {str(record["id"]): text_of(record, "parent") for record in tasks}
-        self.top = max([0, *map(priority_of, tasks)])
+        mine = (task for task in tasks if not _is_as_urgent_as_before(task))
+        self.top = max([0, *map(priority_of, mine)])
         self.losses = losses
         self.now = now
 
     def issue(self, record: Record) -> Issue:
-        kept = kept_of(record, NAME)
-        before = self._new(record) if kept is None else thickened(kept, record, PLAIN)
+        is_new = not source_of(record, NAME)
+        before = self._new(record) if is_new else thickened(kept_of(record, NAME), record, PLAIN)
         issue = dict(before)
         issue["id"] = self.keys[str(record["id"])]
         self._texts(record, issue)
         self._status(record, issue)
-        self._priority(record, issue, is_new=kept is None)
+        if not _is_as_urgent_as_before(record):
+            self._priority(record, issue)
         self._links(record, issue)
         self._estimate(record, issue)
-        if kept is not None and issue != before and "updated_at" in issue:
+        self._beside(record, issue)
+        if not is_new and issue != before and "updated_at" in issue:
             issue["updated_at"] = moment(record.get("updatedAt")) or self.now
-        self.losses.fields(record, _LOST)
         return issue
 
     def _new(self, record: Record) -> Issue:
-        kind = text_of(record, "type") or "task"
-        if kind not in _TYPES:
-            self.losses.add(f"type {kind} (written as task)", str(record["id"]))
-            kind = "task"
+        kind = text_of(record, "type")
+        kind = kind if kind in _TYPES else "task"
         created = moment(record.get("createdAt")) or self.now
         issue: Issue = {"id": "", "title": text_of(record, "title") or str(record["id"])}
         for name in ("description", "design", "acceptance_criteria"):
             issue[name] = ""
-        issue |= {"notes": text_of(record, "notes"), "status": "open", "priority": None}
+        issue |= {"notes": notes_of(record), "status": "open", "priority": None}
         issue |= {"issue_type": kind, "created_at": created}
         issue["updated_at"] = moment(record.get("updatedAt")) or created
         issue |= {"external_ref": text_of(record, "externalId")}
-        issue |= {"labels": list(texts_of(record, "tags"))}
+        issue |= {"labels": texts_of(record, "tags")}
         return {name: it for name, it in issue.items() if it not in ("", []) or name == "id"}
 
     def _texts(self, record: Record, issue: Issue) -> None:
@@ -130,21 +148,17 @@ class _Writer:
         issue["closed_at"] = moment(record.get("completedAt")) or self.now
         issue["close_reason"] = CANCELLED if said == "cancelled" else "Completed"
 
-    def _priority(self, record: Record, issue: Issue, *, is_new: bool) -> None:
+    def _priority(self, record: Record, issue: Issue) -> None:
         """0 is the most urgent with them, higher with us."""
-        ours = priority_of(record)
-        if not is_new and self.top == 0 and ours == -(issue.get("priority") or 0):
-            return
-        wanted = self.top - ours
+        wanted = self.top - priority_of(record)
         issue["priority"] = min(max(wanted, 0), _LOWEST)
         if wanted > _LOWEST:
             self.losses.add(f"priorities below {_LOWEST} (written as {_LOWEST})", str(record["id"]))
 
     def _links(self, record: Record, issue: Issue) -> None:
         waits, parent = links(issue)
-        wanted = [self._key(one, record) for one in texts_of(record, "blockedBy")]
-        above = self.parents[str(record["id"])]
-        over = self._key(above, record) if above else None
+        wanted = [self.keys.get(one) for one in texts_of(record, "blockedBy")]
+        over = self.keys.get(text_of(record, "parent"))
         have = issue.get("dependencies")
         have = list(have) if isinstance(have, list) else []
         # What is not in this list is no business of ours.
@@ -159,25 +173,39 @@ class _Writer:
             have = [link for link in have if not _is_to(link, gone)]
             issue["dependencies"] = have + [self._link(issue, *one) for one in new]
 
-    def _key(self, task: str, record: Record) -> str | None:
-        if task not in self.keys:
-            self.losses.add("blockers and parents that are not in this list", str(record["id"]))
-        return self.keys.get(task)
-
     def _link(self, issue: Issue, other: str, kind: str) -> Issue:
         link = {"issue_id": issue["id"], "depends_on_id": other, "type": kind}
         return {**link, "created_at": self.now, "created_by": "ralph"}
 
     def _estimate(self, record: Record, issue: Issue) -> None:
         said = record.get("estimate")
-        if said == estimate(issue) or said in (None, ""):
-            return
         found = _TIME.fullmatch(said) if isinstance(said, str) else None
         minutes = round(float(found[1]) * _MINUTES[found[2]]) if found else 0
-        if minutes:
+        if minutes and said != estimate(issue):
             issue["estimated_minutes"] = minutes
-        else:
-            self.losses.add("estimate", str(record["id"]))
+        elif said and not minutes:
+            issue.pop("estimated_minutes", None)
+
+    def _beside(self, record: Record, issue: Issue) -> None:
+        """What only we know goes into `metadata`."""
+        held = held_in(issue)
+        held |= {"type"} if text_of(record, "type") == issue.get("issue_type") else set()
+        ours = beside(record, held, self.keys)
+        if ours == (ours_in(issue) or {}):
+            return
+        metadata = issue.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            self.losses.fields([ours | {"id": record["id"]}], list(ours))
+            return
+        rest = {name: held for name, held in metadata.items() if name != MEMBER}
+        issue["metadata"] = rest | ({MEMBER: ours} if ours else {})
+
+
+def _is_as_urgent_as_before(record: Record) -> bool:
+    """Whether its priority is still the one it has in a list of issues."""
+    values = kept_of(record, NAME).get("values")
+    there = values.get("priority") if isinstance(values, Mapping) else None
+    return bool(source_of(record, NAME)) and priority_of(record) == -(there or 0)
 
 
 def _cut(text: str, head: str) -> tuple[str, str]:

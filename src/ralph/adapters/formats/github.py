@@ -3,16 +3,17 @@ file or from `gh` itself."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ralph.adapters.formats.base import Item, Reading, Writing
-from ralph.adapters.formats.json_lists import first_place, items, parsed, thinned, with_member
+from ralph.adapters.formats.json_lists import first_place, items, parsed, thinned, with_members
 from ralph.adapters.formats.leading_id import is_id, leading_id
-from ralph.adapters.formats.records import Names, moment
+from ralph.adapters.formats.records import MEMBER, NOTHING, Names, from_beside, moment
 from ralph.adapters.formats.urgency import urgency
 from ralph.adapters.task_lines import iso
+from ralph.core.json_text import Item as Place
 from ralph.errors import ConfigError
 
 NAME = "github"
@@ -62,10 +63,8 @@ class GitHub:
         """All issues, in their order."""
         found = parsed(text)
         issues = found if isinstance(found, list) else [found]
-        for number, issue in enumerate(issues, 1):
-            _check(issue, number)
         lost: list[str] = []
-        keys = keys_in(issues)
+        keys = keys_in(_checked(issues))
         known = set(keys)
         made = tuple(_item(*one, known, lost) for one in zip(keys, issues, strict=True))
         root: dict[str, Any] = {} if isinstance(found, list) else {"single": True}
@@ -79,24 +78,22 @@ class GitHub:
 
         return written(tasks, root, iso(self._now()))
 
-    def marked(self, text: str, key: str, done: bool) -> str | None:
-        """The issue closed or open: its state, and where they are there closedAt, stateReason and
-        closed."""
-        found = parsed(text)
-        issues = found if isinstance(found, list) else [found]
-        for number, issue in enumerate(issues, 1):
-            _check(issue, number)
-        keys = keys_in(issues)
-        if key not in keys:
-            return None
-        place, at = keys.index(key), first_place(text)
-        if isinstance(found, list):
-            at = items(text, at)[place].at
-        return self._closed(text, at, issues[place], done)
+    def marked(self, text: str, keys: Collection[str], done: bool) -> str:
+        """The issues closed or open: their state, and where they are there closedAt, stateReason
+        and closed."""
+        at = first_place(text)
+        places = items(text, at) if isinstance(parsed(text), list) else [_whole(text, at)]
+        issues = _checked([place.content for place in places])
+        return with_members(
+            text,
+            [
+                (place, self._changes(place.content, done))
+                for key, place in zip(keys_in(issues), places, strict=True)
+                if key in keys and is_closed(place.content) is not done
+            ],
+        )
 
-    def _closed(self, text: str, at: int, issue: Issue, done: bool) -> str:
-        if is_closed(issue) is done:
-            return text
+    def _changes(self, issue: Issue, done: bool) -> dict[str, object]:
         state = "CLOSED" if done else "OPEN"
         changes: dict[str, object] = {
             "state": state if str(issue["state"]).isupper() else state.lower(),
@@ -104,10 +101,7 @@ class GitHub:
             "stateReason": "COMPLETED" if done else "",
             "closed": done,
         }
-        for name, content in changes.items():
-            if name in issue:
-                text = with_member(text, at, name, content)
-        return text
+        return {name: content for name, content in changes.items() if name in issue}
 
 
 def _is_issue(issue: Issue) -> bool:
@@ -116,15 +110,25 @@ def _is_issue(issue: Issue) -> bool:
     return known and isinstance(issue.get("title"), str) and _state(issue) in _STATES
 
 
-def _check(issue: object, number: int) -> None:
-    if not isinstance(issue, dict):
-        raise ValueError(f"item {number}: an issue is an object, in braces")
-    if not isinstance(issue.get("title"), str) or not issue["title"].strip():
-        raise ValueError(f"item {number}: title must be a text")
-    if _state(issue) not in _STATES:
-        raise ValueError(f"item {number}: state must be OPEN or CLOSED")
-    if type(issue.get("number", 0)) is not int:
-        raise ValueError(f"item {number}: number must be a whole number")
+def _whole(text: str, at: int) -> Place:
+    end = len(text.rstrip())
+    return Place("", at, at, end, parsed(text))
+
+
+def _checked(issues: Sequence[object]) -> list[Issue]:
+    """The issues; ValueError for what is none."""
+    found: list[Issue] = []
+    for number, issue in enumerate(issues, 1):
+        if not isinstance(issue, dict):
+            raise ValueError(f"item {number}: an issue is an object, in braces")
+        if not isinstance(issue.get("title"), str) or not issue["title"].strip():
+            raise ValueError(f"item {number}: title must be a text")
+        if _state(issue) not in _STATES:
+            raise ValueError(f"item {number}: state must be OPEN or CLOSED")
+        if type(issue.get("number", 0)) is not int:
+            raise ValueError(f"item {number}: number must be a whole number")
+        found.append(issue)
+    return found
 
 
 def _state(issue: Issue) -> str:
@@ -178,8 +182,16 @@ def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> Item:
         "externalId": key if "number" in issue else None,
         "externalUrl": issue.get("url") if isinstance(issue.get("url"), str) else None,
     }
-    fields = {name: it for name, it in fields.items() if it not in (None, "", [])}
+    fields |= from_beside(issue.get(MEMBER), held_in(issue), key)
+    fields = {name: it for name, it in fields.items() if it not in NOTHING}
     return Item(key, fields, thinned(issue, fields, PLAIN))
+
+
+def held_in(issue: Issue) -> set[str]:
+    """The fields of ours that an issue says by itself, of those that it might not."""
+    held = {"tags", "parent"}
+    held |= {"externalId"} if "number" in issue else set()
+    return held | ({"externalUrl"} if issue.get("url") else set())
 
 
 def _bare_title(title: str, key: str) -> str:

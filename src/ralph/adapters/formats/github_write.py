@@ -8,6 +8,7 @@ from ralph.adapters.formats.github import (
     NAME,
     PLAIN,
     described,
+    held_in,
     labels,
     links,
     repository,
@@ -16,21 +17,24 @@ from ralph.adapters.formats.github import (
 )
 from ralph.adapters.formats.json_lists import dumped, thickened
 from ralph.adapters.formats.leading_id import is_id
+from ralph.adapters.formats.losses import Losses
 from ralph.adapters.formats.records import (
-    Losses,
+    MEMBER,
     Record,
+    beside,
     kept_of,
-    keys_of,
     moment,
+    names_for,
     priority_of,
+    source_of,
     status_of,
     text_of,
     texts_of,
 )
 from ralph.adapters.formats.urgency import NAMES, OPTIONAL, urgency
+from ralph.core.task import Status
 
 _WORDS = {number: word.lower() for number, word in NAMES.items()} | {OPTIONAL: "lowest"}
-_LOST = ("notes", "estimate", "completion", "limits", "type")
 Issue = dict[str, Any]
 
 
@@ -39,6 +43,9 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any], now: str) -> Writi
     losses = Losses()
     writer = _Writer(tasks, losses, now)
     issues: list[Issue] = [writer.issue(record) for record in tasks]
+    losses.strangers(tasks, writer.keys)
+    losses.statuses(tasks, (Status.PENDING, Status.DONE, Status.CANCELLED), "open")
+    losses.kept(tasks, NAME)
     alone = root.get("single") and len(issues) == 1
     text = dumped(issues[0] if alone else issues, compact=bool(root.get("compact")))
     return Writing(f"{text}\n", losses.words())
@@ -48,25 +55,27 @@ class _Writer:
     """Makes issues of records that know of each other."""
 
     def __init__(self, tasks: Sequence[Record], losses: Losses, now: str) -> None:
-        self.keys = keys_of(tasks, NAME)
+        self.keys = names_for(tasks, NAME)
         self.known = set(self.keys.values())
         self.losses = losses
         self.now = now
 
     def issue(self, record: Record) -> Issue:
-        kept = kept_of(record, NAME)
-        if kept is None:
-            issue = self._new(record)
+        if source_of(record, NAME):
+            issue = thickened(kept_of(record, NAME), record, PLAIN)
+            issue["title"] = self._title(record, "number" in issue)
         else:
-            issue = thickened(kept, record, PLAIN)
-            title = self._title(record, "number" in issue)
-            issue["title"] = title
+            issue = self._new(record)
         if described(issue) != text_of(record, "description"):
             issue["body"] = text_of(record, "description")
         self._state(record, issue)
         self._labels(record, issue)
         self._links(record, issue)
-        self.losses.fields(record, _LOST)
+        exact = priority_of(record) == (urgency_of(labels(issue)) or 0)
+        held = held_in(issue) | ({"priority"} if exact else set())
+        ours = beside(record, held, self.keys)
+        if ours or MEMBER in issue:
+            issue[MEMBER] = ours
         return issue
 
     def _title(self, record: Record, is_numbered: bool) -> str:
@@ -91,8 +100,6 @@ class _Writer:
         if said == status(issue):
             return
         if said not in ("done", "cancelled"):
-            if said != "pending":
-                self.losses.add(f"status {said} (written as open)", str(record["id"]))
             issue |= {"state": "OPEN"} | _present(issue, {"closedAt": None, "stateReason": ""})
             return
         issue["state"] = "CLOSED"
@@ -103,7 +110,7 @@ class _Writer:
             issue |= _present(issue, {"stateReason": "COMPLETED"})
 
     def _labels(self, record: Record, issue: Issue) -> None:
-        wanted = self._with_priority(record, list(texts_of(record, "tags")))
+        wanted = self._with_priority(record, texts_of(record, "tags"))
         if wanted == labels(issue):
             return
         found = issue.get("labels")
@@ -117,16 +124,14 @@ class _Writer:
             return names
         names = [name for name in names if urgency(name) is None]
         number = min(max(ours, OPTIONAL), max(_WORDS))
-        if number != ours:
-            self.losses.add("how urgent it is beside others of the same word", str(record["id"]))
         return [*names, f"priority: {_WORDS[number]}"] if number in _WORDS else names
 
     def _links(self, record: Record, issue: Issue) -> None:
         """Lines at the end of the body for those that it does not name."""
         waits, parent = links(issue)
         task = str(record["id"])
-        wanted = self._keys(texts_of(record, "blockedBy"), task)
-        above = self._keys([one for one in [text_of(record, "parent")] if one], task)
+        wanted = self._keys(texts_of(record, "blockedBy"))
+        above = self._keys([text_of(record, "parent")])
         lines = [f"Blocked by {self._name(one, issue)}" for one in wanted if one not in waits]
         if above and parent != above[0]:
             lines.append(f"Part of {self._name(above[0], issue)}")
@@ -136,9 +141,7 @@ class _Writer:
             body = described(issue)
             issue["body"] = (f"{body}\n\n" if body else "") + "\n".join(lines)
 
-    def _keys(self, tasks: Sequence[str], task: str) -> list[str]:
-        if any(one not in self.keys for one in tasks):
-            self.losses.add("blockers and parents that are not in this list", task)
+    def _keys(self, tasks: Sequence[str]) -> list[str]:
         return [self.keys[one] for one in tasks if one in self.keys]
 
     def _name(self, key: str, issue: Issue) -> str:

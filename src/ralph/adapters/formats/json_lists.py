@@ -2,10 +2,11 @@
 kept for the way back without what our own fields hold already."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from ralph.adapters.formats.records import Record
+from ralph.adapters.formats.splices import Splice, spliced
 from ralph.core.json_text import Item, JsonText
 
 _PLAIN_TEXT = ("title", "notes", "description", "externalUrl", "type")
@@ -62,6 +63,23 @@ def with_member(text: str, at: int, key: str, content: object) -> str:
     comma, colon = _spacing(text, at, members)
     end = members[-1].end if members else at + 1
     return f"{text[:end]}{comma}{json.dumps(key)}{colon}{words}{text[end:]}"
+
+
+def member_of(text: str, key: str) -> Item | None:
+    """What stands under this key in a text that is an object; the last one counts."""
+    members = items(text, first_place(text))
+    return next((member for member in reversed(members) if member.key == key), None)
+
+
+def with_members(text: str, changes: Iterable[tuple[Item, Mapping[str, object]]]) -> str:
+    """The text with other values in some of its objects, by their keys."""
+    splices: list[Splice] = []
+    for place, members in changes:
+        words = text[place.at : place.end]
+        for key, content in members.items():
+            words = with_member(words, 0, key, content)
+        splices.append((place.at, place.end, words))
+    return spliced(text, splices)
 
 
 def _spacing(text: str, at: int, members: list[Item]) -> tuple[str, str]:

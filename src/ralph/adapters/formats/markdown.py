@@ -7,24 +7,21 @@ is, others what it is about.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.base import Item, Reading, Writing
 from ralph.adapters.formats.markdown_entries import (
     MARKS,
-    OPTIONAL_TAG,
     Entries,
     Entry,
-    blockers,
     entries_of,
-    is_optional,
-    listed,
-    part_of,
-    priority,
+    task_fields,
 )
 from ralph.adapters.formats.markdown_outline import Box, Outline, Plan
+from ralph.adapters.formats.splices import spliced
 
+NAME = "markdown"
 _NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")
 _OTHERS = (".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".csv")
 _SOME_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX/~-]\][ \t]+\S", re.MULTILINE)
@@ -34,7 +31,7 @@ _LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of task
 class Markdown:
     """Checklists in markdown."""
 
-    name = "markdown"
+    name = NAME
 
     def fits(self, name: str, text: str) -> bool:
         """By a box, in a file whose name does not say that it is something else."""
@@ -49,7 +46,7 @@ class Markdown:
         if "\0" in text:
             raise ValueError("it is not text: there is a NUL in it")
         found = entries_of(text)
-        checks = _completion(found.outline)
+        checks = checks_of(found.outline)
         items = tuple(_item(entry, checks) for entry in found.all)
         lost = [_without_box(plan, name) for plan in found.bare]
         if len(text) > _LARGEST_ROOT:
@@ -63,11 +60,13 @@ class Markdown:
 
         return written(tasks, root)
 
-    def marked(self, text: str, key: str, done: bool) -> str | None:
-        """The box, or a section's boxes, ticked or open; each is one character."""
+    def marked(self, text: str, keys: Collection[str], done: bool) -> str:
+        """The boxes, or a section's boxes, ticked or open; each is one character."""
         found = entries_of(text)
-        entry = next((entry for entry in found.all if entry.key == key), None)
-        return None if entry is None else _edited(text, ticks(found, entry, done))
+        places = [
+            at for entry in found.all if entry.key in keys for at in ticks(found, entry, done)
+        ]
+        return spliced(text, [(at, at + 1, "x" if done else " ") for at in places])
 
 
 def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
@@ -80,31 +79,11 @@ def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
 
 
 def _item(entry: Entry, checks: Mapping[str, str] | None) -> Item:
-    tags = [OPTIONAL_TAG] if any(map(is_optional, entry.place.path)) else []
-    tags += [tag for tag in listed(entry.labels.get("Tags", "")) if tag not in tags]
-    fields = {
-        "title": entry.title,
-        "description": described(entry),
-        "status": entry.status,
-        "priority": priority(entry),
-        "type": entry.labels.get("Type"),
-        "tags": tags,
-        "parent": entry.parent,
-        "blockedBy": blockers(entry),
-        "completion": checks if isinstance(entry.place, Plan) else None,
-    }
     kept = {"section": list(entry.place.path)} if entry.place.path else {}
-    return Item(
-        entry.key, {name: it for name, it in fields.items() if it not in (None, "", [])}, kept
-    )
+    return Item(entry.key, task_fields(entry, checks), kept)
 
 
-def described(entry: Entry) -> str:
-    """What an agent is told beside the title: the lines below it, and what it is a part of."""
-    return "\n\n".join(part for part in (entry.body, part_of(entry)) if part)
-
-
-def _completion(found: Outline) -> dict[str, str] | None:
+def checks_of(found: Outline) -> dict[str, str] | None:
     """What a plan's validation commands prove: all of them pass."""
     if not found.commands:
         return None
@@ -115,13 +94,6 @@ def _completion(found: Outline) -> dict[str, str] | None:
 
 def _without_box(plan: Plan, name: str) -> str:
     return f"{name}: line {plan.line + 1}: {plan.text[:60]!r} has no box, so it is no task"
-
-
-def _edited(text: str, places: Sequence[int]) -> str:
-    characters = list(text)
-    for at in places:
-        characters[at] = " " if MARKS[characters[at]] == "done" else "x"
-    return "".join(characters)
 
 
 FORMAT = Markdown()

@@ -5,13 +5,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from ralph.adapters.formats.leading_id import leading_id
+from ralph.adapters.formats.markdown_labels import (
+    ID,
+    fields_of,
+    paragraphs,
+    split_labels,
+    without_notes,
+)
 from ralph.adapters.formats.markdown_lines import (
     Line,
-    closes,
     dedented,
-    fence_of,
     without_comments,
 )
 from ralph.adapters.formats.markdown_outline import Box, Outline, Plan, outline
@@ -22,14 +28,11 @@ from ralph.core.value import replace, value
 MARKS = {" ": "pending", "x": "done", "X": "done", "/": "in_progress", "~": "in_progress"}
 MARKS |= {"-": "cancelled"}
 OPTIONAL_TAG = "optional"
-NUMBER = "(higher first)"  # so that nobody's "Priority: 1" is taken for a low one
 _NUMBERED_TASK = re.compile(
     r"(?:Task|Iteration)[ \t]+[0-9]+(?:\.[0-9]+)*[a-z]?[ \t]*[:.)–—-][ \t]*(?=\S)"
 )
-_LABEL = re.compile(r"(After|Depends on|Blocked by|Dependencies|Tags|Type|Priority|Id): +(\S.*)")
-_WAITS = ("After", "Depends on", "Blocked by", "Dependencies")
-_PRIORITY = re.compile(rf"(-?[0-9]{{1,15}}) {re.escape(NUMBER)}")
-_ESCAPED = re.compile(r"([ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)\\\[")
+ESCAPED = re.compile(r"([ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)\\(\\*\[[ xX/~-]\][ \t]+\S)")
+_COMMENT = re.compile(r"<\\(\\*!--)")
 _LATER = re.compile(
     r"(?:optional|future|nice[ -]to[ -]haves?|someday|later|stretch)"
     r"(?: (?:enhancements|work|ideas|goals|improvements|tasks|items|features))?"
@@ -49,11 +52,12 @@ class Entry:
     title: str
     status: str
     start: int  # where its title begins in the text
-    body: str  # what is written below it, without the labels at its end
+    body: str  # what is written below it, without the notes and labels at its end
     place: Box | Plan
     context: tuple[str, ...]  # the headings and items above it that say what it is about
     parent: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    named: bool = False  # by a label
+    said: Mapping[str, Any] = field(default_factory=dict)  # by labels, in our fields
 
 
 @value
@@ -74,8 +78,8 @@ class _Draft:
     start: int
     lead: int  # characters of the id in front of its title
     id: str
-    whole: str  # the body with its labels
-    body: str
+    whole: str  # what is written below it
+    body: str  # the same without its labels
     labels: Mapping[str, str]
 
 
@@ -86,7 +90,7 @@ def entries_of(text: str) -> Entries:
     keys = _Keys(drafts)
     entries = [keys.entry(found, draft) for draft in drafts]
     known = {entry.key for entry in entries}
-    checked = [_checked(e, draft, known) for e, draft in zip(entries, drafts, strict=True)]
+    checked = [_labelled(e, draft, known) for e, draft in zip(entries, drafts, strict=True)]
     return Entries(found, checked, [plan for plan in found.plans if not plan.boxes])
 
 
@@ -102,56 +106,43 @@ def _places(found: Outline) -> list[Box | Plan]:
 def _draft(found: Outline, place: Box | Plan) -> _Draft:
     text, start = place.text, place.start
     if isinstance(place, Plan):
-        whole = _clean(_section_lines(found, place))
+        whole = _section_text(found, place)
         if number := _NUMBERED_TASK.match(text):
             text, start = text[number.end() :], start + number.end()
     else:
-        whole = _clean([dedented(found.lines[n], place.content) for n in place.lines])
+        lines = {n: dedented(found.lines[n], place.content) for n in place.lines}
+        whole = _clean(found, lines)
     body, labels = split_labels(whole)
-    name, lead = leading_id(text)
-    if name:
-        return _Draft(place, text, start, lead, name, whole, body, labels)
-    return _Draft(place, text, start, 0, labels.get("Id", ""), whole, body, labels)
+    name, lead = (labels[ID], 0) if ID in labels else leading_id(text)
+    return _Draft(place, text, start, lead, name, whole, body, labels)
 
 
-def _section_lines(found: Outline, plan: Plan) -> list[str]:
+def _section_text(found: Outline, plan: Plan) -> str:
     """A section of a plan without its boxes, so that ticking one changes no word of it."""
     boxes = {found.boxes[n].line: found.boxes[n] for n in plan.boxes}
-    return [_without_box(found.lines[n], boxes.get(n)) for n in plan.lines]
+    return _clean(found, {n: _without_box(found.lines[n], boxes.get(n)) for n in plan.lines})
 
 
 def _without_box(line: Line, box: Box | None) -> str:
     if box is None:
         return dedented(line, 0)
-    return " " * line.indent + line.text[line.skip : box.at - 1 - line.start] + box.text
+    return line.text[: box.at - 1 - line.start] + box.text
 
 
-def _clean(lines: Sequence[str]) -> str:
+def _clean(found: Outline, lines: Mapping[int, str]) -> str:
     """The lines as one text, with boxes that were escaped for the list as they were."""
-    fence = ""
-    clean: list[str] = []
-    for line in lines:
-        bare = line.strip(" \t")
-        if fence:
-            fence = "" if closes(bare, fence) else fence
-        else:
-            fence = fence_of(bare)
-            line = _ESCAPED.sub(r"\1[", line, count=1) if "\\[" in line else line  # noqa: PLW2901
-        clean.append(line)
+    clean = (line if n in found.code else unescaped(line) for n, line in lines.items())
     return "\n".join(clean).strip("\n")
 
 
-def split_labels(text: str) -> tuple[str, dict[str, str]]:
-    """A text without the paragraph of labels at its end (`Tags: a, b`), and these."""
-    body, _, last = text.rpartition("\n\n")
-    found = [_LABEL.fullmatch(line) for line in last.split("\n")]
-    labels = {label[1]: label[2].rstrip() for label in found if label}
-    return (body.rstrip("\n"), labels) if len(labels) == len(found) else (text, {})
+def unescaped(line: str) -> str:
+    """The line with a backslash less before what looks like a box, and like comments."""
+    box = ESCAPED.match(line) if "\\[" in line else None
+    return _uncovered(f"{box[1]}{line[box.start(2) :]}" if box else line)
 
 
-def listed(label: str) -> list[str]:
-    """The values of a label."""
-    return [part for one in label.split(",") if (part := one.strip())]
+def _uncovered(text: str) -> str:
+    return _COMMENT.sub(r"<\1", text) if "<\\" in text else text
 
 
 # ------------------------------------------------------------------ which one it is
@@ -169,14 +160,14 @@ class _Keys:
     def entry(self, found: Outline, draft: _Draft) -> Entry:
         lead = draft.lead if draft.id in self.ids else 0
         title, place = draft.text[lead:], draft.place
-        title = without_comments(title) or title
+        title = _uncovered(without_comments(title) or title)
         context, names = self._context(place)
         key = draft.id if draft.id in self.ids else self.names.free("/".join(("", *names, title)))
         self.by_line[place.line] = key, title
         parent = self.by_line.get(place.parent) if isinstance(place, Box) else None
         above = parent[0] if parent else None
         status, start = _status(found, place), draft.start + lead
-        return Entry(key, title, status, start, draft.body, place, context, above, draft.labels)
+        return Entry(key, title, status, start, draft.body, place, context, above)
 
     def _context(self, place: Box | Plan) -> tuple[tuple[str, ...], list[str]]:
         """What it is a part of, for people; and the same for its key, where an id stands for the
@@ -199,29 +190,49 @@ def _status(found: Outline, place: Box | Plan) -> str:
     return "pending" if marks == {"pending"} else "in_progress"
 
 
-def _checked(entry: Entry, draft: _Draft, known: set[str]) -> Entry:
-    """What looks like labels is text unless all of it means something here."""
-    labels = entry.labels
-    waits = [one for name in _WAITS for one in listed(labels.get(name, ""))]
-    number = labels.get("Priority")
-    right = known.issuperset(waits) and labels.get("Id", entry.key) == entry.key
-    if right and (number is None or _PRIORITY.fullmatch(number)):
-        return entry
-    return replace(entry, body=draft.whole, labels={})
+def _labelled(entry: Entry, draft: _Draft, known: set[str]) -> Entry:
+    """An entry with what its labels and notes say."""
+    body, said = draft.whole, _said(entry, draft, known)
+    if said is not None:
+        body = draft.body
+    body, notes = without_notes(body)
+    if notes:
+        said = {**(said or {}), "notes": notes}
+    status = (said or {}).pop("status", entry.status)
+    if entry.status == "pending":
+        entry = replace(entry, status=status)
+    return replace(entry, body=body, named=ID in draft.labels, said=said or {})
+
+
+def _said(entry: Entry, draft: _Draft, known: set[str]) -> dict[str, Any] | None:
+    """What its labels say; None where they are text, because not all of it means something."""
+    try:
+        said = fields_of(draft.labels)
+    except ValueError:
+        return None
+    mine = draft.labels.get(ID, entry.key) == entry.key
+    return said if mine and known.issuperset(said.get("blockedBy", ())) else None
 
 
 # ------------------------------------------------------------------ what is said about it
 
 
-def blockers(entry: Entry) -> list[str]:
-    """The keys of those it waits for."""
-    return [one for name in _WAITS for one in listed(entry.labels.get(name, ""))]
-
-
-def priority(entry: Entry) -> int | None:
-    """By its label, else by the headings above it."""
-    found = _PRIORITY.fullmatch(entry.labels.get("Priority", ""))
-    return int(found[1]) if found else implied(entry.place.path)
+def task_fields(entry: Entry, checks: Mapping[str, str] | None) -> dict[str, Any]:
+    """An entry in our fields; `checks` is what proves the tasks of a plan."""
+    path = entry.place.path
+    optional = any(map(is_optional, path))
+    tags = [tag for tag in entry.said.get("tags", ()) if not optional or tag != OPTIONAL_TAG]
+    fields = {
+        "title": entry.title,
+        "description": paragraphs((entry.body, part_of(entry))),
+        "status": entry.status,
+        "priority": implied(path),
+        "parent": entry.parent,
+        "completion": checks if isinstance(entry.place, Plan) else None,
+        **entry.said,
+        "tags": [OPTIONAL_TAG, *tags] if optional else tags,
+    }
+    return {name: held for name, held in fields.items() if held not in (None, "", [])}
 
 
 def implied(path: Sequence[str]) -> int | None:

@@ -66,6 +66,8 @@ def dedented(line: Line, columns: int) -> str:
     """The line without that many columns of its indentation; blanks behind it stay."""
     if line.skip == len(line.text):
         return ""
+    if not line.text[:columns].strip(" "):
+        return line.text[columns:]  # a tab behind them stays one
     return " " * max(0, line.indent - columns) + line.text[line.skip :]
 
 

@@ -66,6 +66,7 @@ class Outline:
     boxes: list[Box]
     plans: list[Plan]
     commands: list[str]  # what a plan says must pass
+    code: set[int]  # lines in fences, comments and indented code
 
 
 @value
@@ -84,12 +85,20 @@ def outline(text: str) -> Outline:
     return _Scanner(text).scan()
 
 
-def left_open(text: str) -> str:
-    """The fence or "-->" that more text would need, to be outside of code and comments."""
+def open_fence(text: str, column: int) -> str:
+    """The fence that a line of more text at this column would be in; "" if none."""
     scanner = _Scanner(text)
-    scanner.last_close = len(text) + 1  # there may be one in what follows
     scanner.scan()
-    return scanner.until
+    return scanner.until if scanner.base <= column else ""
+
+
+def unclosed_comment(text: str) -> int | None:
+    """The first line with the beginning of a comment that does not end where it should; it may
+    end in what follows."""
+    scanner = _Scanner(text)
+    scanner.last_close = len(text) + 1
+    scanner.scan()
+    return scanner.opened if scanner.until == "-->" else scanner.unclosed
 
 
 class _Scanner:
@@ -98,12 +107,14 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.lines = lines_of(text)
         self.last_close = text.rfind("-->")
-        self.found = Outline(self.lines, [], [], [])
+        self.found = Outline(self.lines, [], [], [], set())
         self.stack: list[_Frame] = []
         self.headings: list[tuple[int, str]] = []
         self.titled = False  # whether a heading was seen
         self.plan: int | None = None
         self.until = ""  # the fence, or "-->", that ends what is no markdown
+        self.opened = 0  # the line where that began
+        self.unclosed: int | None = None  # the first where a comment began that was cut off
         self.base = 0  # columns; what stands before them is outside of it in any case
         self.paragraph = False  # whether the next line may go on with this one
         self.single = ""  # a paragraph of one line, outside of lists
@@ -128,6 +139,8 @@ class _Scanner:
     def _inside(self, number: int, line: Line) -> bool:
         """Whether the line is in a fence, a comment or indented code."""
         if self.until and line.indent < self.base:
+            if self.until == "-->" and self.unclosed is None:
+                self.unclosed = self.opened
             self.until = ""  # the item is over, and all that was open in it
         if self.until:
             comment = self.until == "-->"
@@ -138,6 +151,7 @@ class _Scanner:
         else:
             self._leave(line.indent)
         self._own(number)
+        self.found.code.add(number)
         return True
 
     def _content(self, indent: int) -> int:
@@ -154,13 +168,13 @@ class _Scanner:
         elif fence := fence_of(rest):
             self._leave(line.indent)
             self._own(number)
-            self._open(fence)
+            self._open(number, fence)
         elif rest.startswith("<!--"):
             self._leave(line.indent)
             self._own(number)
             self._plain()
             if "-->" not in rest:
-                self._open("-->")
+                self._open(number, "-->")
         else:
             self._text(number, line, rest)
 
@@ -171,7 +185,8 @@ class _Scanner:
 
     def _text(self, number: int, line: Line, rest: str) -> None:
         """A heading, a line across the page, or text."""
-        heading = heading_of(rest) if line.indent < _CODE else None
+        inside = line.indent - self._content(line.indent)
+        heading = heading_of(rest) if inside < _CODE else None
         if not self.paragraph or heading or is_break(rest):
             self._leave(line.indent)
         if heading and not self.stack:
@@ -183,7 +198,7 @@ class _Scanner:
             return
         self.single = rest if not self.paragraph and not self.stack else ""
         self.paragraph = True
-        self._comment(line)
+        self._comment(number, line)
 
     def _heading(self, number: int, level: int, text: str) -> None:
         self._plain()
@@ -221,9 +236,9 @@ class _Scanner:
         self.paragraph, self.single = True, ""
         fence = fence_of(bullet.text) if bullet.box is None else ""
         if fence:
-            self._open(fence)
+            self._open(number, fence)
         else:
-            self._comment(line)
+            self._comment(number, line)
 
     def _box(self, number: int, line: Line, bullet: Bullet) -> Box:
         assert bullet.box is not None
@@ -269,11 +284,11 @@ class _Scanner:
     def _plain(self) -> None:
         self.paragraph, self.single = False, ""
 
-    def _open(self, until: str) -> None:
+    def _open(self, number: int, until: str) -> None:
         self._plain()
-        self.until = until
+        self.until, self.opened = until, number
         self.base = self.stack[-1].indent + 1 if self.stack else 0
 
-    def _comment(self, line: Line) -> None:
+    def _comment(self, number: int, line: Line) -> None:
         if line.next <= self.last_close and leaves_comment_open(line.text):
-            self._open("-->")
+            self._open(number, "-->")

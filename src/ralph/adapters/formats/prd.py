@@ -1,49 +1,43 @@
 """`prd.json` and its kin: stories in JSON, as snarktank, ralph-tui, spec R and iannuttall do."""
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ralph.adapters.formats.base import Reading, Writing
+from ralph.adapters.formats.json_lists import dumped, items, member_of, with_members
+from ralph.adapters.formats.losses import Losses, without_cancelled
+from ralph.adapters.formats.records import (
+    MEMBER,
+    Record,
+    kept_of,
+    names_for,
+    priority_of,
+    source_of,
+)
 from ralph.adapters.formats.stories import (
     KEYS,
+    REVIEW,
     Shape,
+    Written,
     fields_of,
     keys_of,
     our_fields,
-    priority_of,
+    our_priority,
     read_story,
     strangers_of,
     write_story,
 )
-from ralph.adapters.formats.writing import (
-    Record,
-    kept_of,
-    lost_blockers,
-    lost_fields,
-    lost_kept,
-    lost_statuses,
-    names_for,
-    source_of,
-    without_cancelled,
-)
-from ralph.core.json_text import JsonText
 from ralph.core.review_text import NotAListError, parsed
 from ralph.core.task import Status
 from ralph.core.value import value
 from ralph.core.words import listed
 
 _STORY = ("id", "title", "description", "acceptanceCriteria", "priority", "passes")
-_REVIEW = ("reviewStatus", "reviewCount", "reviewFeedback")
 _ONLY_TUI = frozenset({"labels", "dependsOn", "completionNotes"})
 _REFUSED = ("subtasks", "estimated_hours", "files", "status")
 _END = "$end"  # in the root: how the text ended, where that was without a line's end
-_OURS_ALONE = (
-    *("type", "completion", "limits", "parent", "estimate", "question", "answers"),
-    *("externalId", "externalUrl"),
-)
 
 
 @value
@@ -80,54 +74,49 @@ class StoryList:
 
     def write(self, tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
         """The tasks as stories; what came from such a list as it was there."""
-        tasks, left_out = without_cancelled(tasks)
-        names = names_for(tasks, self.kin)
+        losses = Losses()
+        tasks = without_cancelled(tasks, losses)
+        names = names_for(tasks, *self.kin)
         top = self._top(tasks)
         keys = set(names.values())
-        refused: dict[str, list[str]] = {}
         stories = []
         for record in tasks:
-            kept, gone = self._kept(record)
-            for key in gone:
-                refused.setdefault(key, []).append(record["id"])
             ours = our_fields(self.shape, record, names)
-            priority = top + 1 - (record.get("priority") or 0)
-            key = names[record["id"]]
-            stories.append(write_story(self.shape, key, ours, kept, priority=priority, keys=keys))
-        lost = [f"{key}: {listed(ids)}" for key, ids in refused.items()]
-        lost += [*left_out, *self._lost(tasks), *lost_blockers(tasks, names)]
-        own = any("root" in source_of(task, (self.name,)) for task in tasks)
-        head, lost_root = self._root(root, own=own)
+            story = Written(names[record["id"]], ours, self._kept(record, losses))
+            stories.append(write_story(self.shape, story, top + 1 - priority_of(record), keys))
+        own = any("root" in source_of(task, self.name) for task in tasks)
+        head, lost = self._root(root, own=own)
         end = head.pop(_END, "\n")
-        text = json.dumps({**head, self.shape.stories: stories}, indent=2, ensure_ascii=False)
-        return Writing(text + end, (*lost_root, *lost))
+        self._tell(tasks, names, losses)
+        return Writing(
+            dumped({**head, self.shape.stories: stories}) + end, (*lost, *losses.words())
+        )
+
+    def _tell(self, tasks: Sequence[Record], names: Mapping[str, str], losses: Losses) -> None:
+        losses.statuses(tasks, self.shape.statuses, "open")
+        losses.strangers(tasks, names)
+        losses.times(tasks, *self.kin)
+        losses.kept(tasks, *self.kin)
 
     def _top(self, tasks: Sequence[Record]) -> int:
         """From where priorities are counted: in a list, 1 is the most urgent. What stands as it was
         in the list does not count."""
         mine = (task for task in tasks if not self._is_as_it_was(task))
-        return max([-1, *(task.get("priority") or 0 for task in mine)])
+        return max([-1, *map(priority_of, mine)])
 
     def _is_as_it_was(self, task: Record) -> bool:
-        kept = kept_of(task, self.kin)
+        kept = kept_of(task, *self.kin)
         was_there = "priority" in kept or "priority" not in kept.get(KEYS, ("priority",))
-        return was_there and priority_of(kept.get("priority")) == task.get("priority")
+        return was_there and our_priority(kept.get("priority")) == task.get("priority")
 
-    def _kept(self, record: Record) -> tuple[dict[str, Any], list[str]]:
-        """What its list said of a task, and what of that must not stand in this one."""
-        kept = dict(kept_of(record, self.kin))
-        same = kept_of(record, (self.name,)) == kept
-        foreign = () if self.shape.reviews or same else _REVIEW
-        gone = [key for key in kept if key in self.shape.refused or key in foreign]
-        return {key: held for key, held in kept.items() if key not in gone}, gone
-
-    def _lost(self, tasks: Sequence[Record]) -> list[str]:
-        known = {Status.PENDING, Status.DONE}
-        known |= {Status.REVIEW} if self.shape.reviews else set()
-        known |= {Status.IN_PROGRESS} if "status" in self.shape.keys else set()
-        fields = [*_OURS_ALONE, *(() if "notes" in self.shape.keys else ("notes", "tags"))]
-        lost = lost_fields(tasks, fields) + lost_statuses(tasks, set(Status) - known)
-        return lost + lost_kept(tasks, self.kin)
+    def _kept(self, record: Record, losses: Losses) -> dict[str, Any]:
+        """What its list said of a task, without what must not stand in this one."""
+        kept = dict(kept_of(record, *self.kin))
+        foreign = () if self.shape.reviews or source_of(record, self.name) else REVIEW
+        for key in [key for key in kept if key in self.shape.refused or key in foreign]:
+            del kept[key]
+            losses.add(key, record["id"])
+        return kept
 
     def _root(self, root: Mapping[str, Any], *, own: bool) -> tuple[dict[str, Any], list[str]]:
         """What the list says of itself: as it was, or what such a list must say."""
@@ -149,31 +138,24 @@ class StoryList:
 
     # -------------------------------------------------------------- marking
 
-    def marked(self, text: str, key: str, done: bool) -> str | None:
-        """The text with another `passes` or `status` of that story. Of stories that are reviewed
+    def marked(self, text: str, keys: Collection[str], done: bool) -> str:
+        """The text with another `passes` or `status` of these stories. Of stories that are reviewed
         (R), what is done waits for its review: only that approves."""
-        json_text = JsonText.of(text)
-        stories = json_text.member(json_text.top, self.shape.stories)
+        stories = member_of(text, self.shape.stories)
         if stories is None or not isinstance(stories.content, list):
-            return None
-        for story in json_text.items(stories.at):
-            if isinstance(story.content, dict) and str(story.content.get("id")) == key:
-                return self._changed(json_text, story.at, story.content, done=done)
-        return None
+            return text
+        return with_members(
+            text,
+            (
+                (story, self._changes(story.content, done=done))
+                for story in items(text, stories.at)
+                if isinstance(story.content, dict) and str(story.content.get("id")) in keys
+            ),
+        )
 
-    def _changed(self, text: JsonText, at: int, story: Mapping[str, Any], *, done: bool) -> str:
-        says = fields_of(self.shape, story, ())["status"]
-        for name, content in self._changes(Status(says), done=done).items():
-            found = text.member(at, name)
-            if found is None:
-                text = text.appended(at, 2, content, name)
-            else:
-                raw = f"{text.raw[: found.at]}{json.dumps(content)}{text.raw[found.end :]}"
-                text = JsonText.of(raw)
-        return text.raw
-
-    def _changes(self, says: Status, *, done: bool) -> dict[str, Any]:
+    def _changes(self, story: Mapping[str, Any], *, done: bool) -> dict[str, Any]:
         """Which keys of a story change, so that it says what is wanted."""
+        says = Status(fields_of(self.shape, story, ())["status"])
         ended = (Status.DONE, Status.REVIEW) if self.shape.reviews else (Status.DONE,)
         if (says in ended) is done:
             return {}
@@ -228,24 +210,22 @@ def _kind(text: str) -> str:
 
 _KIN = ("prd", "ralph-tui", "stories")
 _ROOT = ("project", "branchName", "description", "userStories")
-PRD = StoryList(
-    Shape("prd", "userStories", _ROOT, (*_STORY, "notes"), ("labels", "dependsOn")), _KIN
-)
+_MORE = ("labels", "dependsOn", MEMBER)
+PRD = StoryList(Shape("prd", "userStories", _ROOT, (*_STORY, "notes"), _MORE), _KIN)
 RALPH_TUI = StoryList(
     Shape(
         "ralph-tui",
         "userStories",
         ("name", "branchName", "description", "userStories"),
         (*_STORY, "notes"),
-        ("labels", "dependsOn"),
+        _MORE,
         ("prd", "tasks"),
         _REFUSED,
     ),
     _KIN,
 )
 STORIES = StoryList(
-    Shape("stories", "userStories", _ROOT, (*_STORY, *_REVIEW, "notes"), ("dependsOn", "labels")),
-    _KIN,
+    Shape("stories", "userStories", _ROOT, (*_STORY, *REVIEW, "notes"), _MORE), _KIN
 )
 IANNUTTALL = StoryList(
     Shape(
@@ -253,6 +233,7 @@ IANNUTTALL = StoryList(
         "stories",
         ("version", "project", "stories"),
         ("id", "title", "status", "dependsOn", "description", "acceptanceCriteria"),
+        (MEMBER,),
     ),
     ("iannuttall",),
 )

@@ -5,16 +5,17 @@ is group 0. With us a task waits for those of the group below.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ralph.adapters.formats.base import Item, Reading, Writing
-from ralph.adapters.formats.json_lists import first_place, items, parsed, thinned, with_member
-from ralph.adapters.formats.records import Names
+from ralph.adapters.formats.json_lists import items, member_of, parsed, thinned, with_members
+from ralph.adapters.formats.records import MEMBER, Names, from_beside
 
 NAME = "ralphy"
 PLAIN = {"title": "title", "description": "description"}
+HELD: tuple[str, ...] = ()  # of what may stand in MEMBER
 _YAML = re.compile(r"^(?:tasks|[\"']tasks[\"']):[ \t]*(?:#.*|\[.*)?\r?$", re.MULTILINE)
 _YAML_TITLE = re.compile(r"^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?[\"']?title[\"']?:", re.MULTILINE)
 _OTHERS = frozenset({"id", "status", "state", "passes"})  # lists of others have these
@@ -66,23 +67,25 @@ class Ralphy:
 
         return written(tasks, root)
 
-    def marked(self, text: str, key: str, done: bool) -> str | None:
-        """The task with another `completed`; comments and everything else stay. ValueError where
-        that cannot be done, because it is an alias of another one's."""
+    def marked(self, text: str, keys: Collection[str], done: bool) -> str:
+        """The tasks with another `completed`; comments and everything else stay. ValueError where
+        that cannot be done, because one is an alias of another one's."""
         tasks = checked(_loaded(text))
-        keys = keys_in(tasks)
-        if key not in keys:
-            return None
-        place = keys.index(key)
-        if is_done(tasks[place]) is done:
+        wrong = [
+            place
+            for place, (key, task) in enumerate(zip(keys_in(tasks), tasks, strict=True))
+            if key in keys and is_done(task) is not done
+        ]
+        if not wrong:
             return text
         if not is_json(text):
             from ralph.adapters.formats.ralphy_yaml import completed
 
-            return completed(text, {place: done})
-        members = items(text, first_place(text))
-        at = next(one.at for one in reversed(members) if one.key == "tasks")
-        return with_member(text, items(text, at)[place].at, "completed", done)
+            return completed(text, dict.fromkeys(wrong, done))
+        listed = member_of(text, "tasks")
+        assert listed is not None
+        places = items(text, listed.at)
+        return with_members(text, [(places[place], {"completed": done}) for place in wrong])
 
 
 def is_json(text: str) -> bool:
@@ -94,9 +97,9 @@ def _loaded(text: str) -> dict[str, Any]:
     if is_json(text):
         found = parsed(text)
     else:
-        from ralph.adapters.formats.ralphy_yaml import loaded
+        from ralph.adapters.formats.yaml_text import load
 
-        found = loaded(text)
+        found = load(text)
     if not isinstance(found, dict):
         raise ValueError("there is no `tasks:` at its top")
     return found
@@ -162,6 +165,7 @@ def _item(key: str, task: Listed, waits: Mapping[int, list[str]]) -> Item:
     fields["status"] = "done" if is_done(task) else "pending"
     if below := waits.get(group_of(task)):
         fields["blockedBy"] = below
+    fields |= from_beside(task.get(MEMBER), HELD, key)
     return Item(key, fields, thinned(task, fields, PLAIN))
 
 

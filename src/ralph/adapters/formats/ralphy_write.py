@@ -5,20 +5,20 @@ from typing import Any
 
 from ralph.adapters.formats.base import Writing
 from ralph.adapters.formats.json_lists import dumped, thickened
-from ralph.adapters.formats.ralphy import NAME, PLAIN, group_of, is_done
+from ralph.adapters.formats.losses import Losses
+from ralph.adapters.formats.ralphy import HELD, NAME, PLAIN, group_of, is_done, keys_in
 from ralph.adapters.formats.records import (
-    Losses,
+    MEMBER,
     Record,
+    beside,
     kept_of,
+    source_of,
     status_of,
     text_of,
     texts_of,
 )
+from ralph.core.task import Status
 
-_LOST = (
-    *("priority", "type", "tags", "parent", "notes", "estimate", "completion", "limits"),
-    "externalUrl",
-)
 Listed = dict[str, Any]
 
 
@@ -26,7 +26,12 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
     """All tasks as one list."""
     losses = Losses()
     groups = _Groups(tasks)
-    found = [_task(record, groups, losses) for record in tasks]
+    keys = _keys(tasks)
+    found = [_task(record, groups, keys) for record in tasks]
+    losses.statuses(tasks, (Status.PENDING, Status.DONE), "not completed")
+    losses.strangers(tasks, keys)
+    losses.times(tasks, NAME)
+    losses.kept(tasks, NAME)
     rest, order = root.get("rest"), root.get("order")
     data = dict(rest) if isinstance(rest, Mapping) else {}
     data["tasks"] = found
@@ -40,19 +45,21 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
 
 def _in_yaml(data: Listed, root: Mapping[str, Any], losses: Losses) -> Writing:
     """The text they came from where only `completed` is different; without its comments if not."""
-    from ralph.adapters.formats import ralphy_yaml
+    from ralph.adapters.formats.ralphy_yaml import completed
+    from ralph.adapters.formats.yaml_text import dumped as dumped_yaml
+    from ralph.adapters.formats.yaml_text import load
 
     text = root["yaml"]
     if isinstance(text, str) and text:
-        before = ralphy_yaml.loaded(text)["tasks"]
+        before = load(text)["tasks"]
         changes = _completions(before, data["tasks"])
         if changes is not None:
             try:
-                return Writing(ralphy_yaml.completed(text, changes), losses.words())
+                return Writing(completed(text, changes), losses.words())
             except ValueError:
                 pass  # an alias: then all of it is written anew
     told = ("comments and the way it was written", *losses.words())
-    return Writing(ralphy_yaml.dumped(data), told)
+    return Writing(dumped_yaml(data), told)
 
 
 def _completions(before: Sequence[Listed], after: Sequence[Listed]) -> dict[int, bool] | None:
@@ -68,11 +75,21 @@ def _completions(before: Sequence[Listed], after: Sequence[Listed]) -> dict[int,
     return changes
 
 
-def _task(record: Record, groups: "_Groups", losses: Losses) -> Listed:
-    kept, done = kept_of(record, NAME), status_of(record) == "done"
-    task: Listed = {"title": text_of(record, "title") or str(record["id"]), "completed": False}
-    if kept is not None:
-        task = thickened(kept, record, PLAIN)
+def _keys(tasks: Sequence[Record]) -> dict[str, str]:
+    """By which key each task will be known in the list, by its id."""
+    titles = [{"title": _title(record)} for record in tasks]
+    return dict(zip((str(record["id"]) for record in tasks), keys_in(titles), strict=True))
+
+
+def _title(record: Record) -> str:
+    return text_of(record, "title") or str(record["id"])
+
+
+def _task(record: Record, groups: "_Groups", keys: Mapping[str, str]) -> Listed:
+    done = status_of(record) is Status.DONE
+    task: Listed = {"title": _title(record), "completed": False}
+    if source_of(record, NAME):
+        task = thickened(kept_of(record, NAME), record, PLAIN)
     text = text_of(record, "description")
     if text and task.get("description") != text:
         task["description"] = text
@@ -81,11 +98,9 @@ def _task(record: Record, groups: "_Groups", losses: Losses) -> Listed:
     group = groups.of(str(record["id"]))
     if group != group_of(task):
         task["parallel_group"] = group
-    if status_of(record) not in ("pending", "done"):
-        losses.add(f"status {status_of(record)} (written as not completed)", str(record["id"]))
-    if not groups.knows(texts_of(record, "blockedBy")):
-        losses.add("blockers that are not in this list", str(record["id"]))
-    losses.fields(record, _LOST)
+    ours = beside(record, HELD, keys)
+    if ours or MEMBER in task:
+        task[MEMBER] = ours
     return task
 
 
@@ -107,9 +122,6 @@ class _Groups:
     def of(self, task: str) -> int:
         return self._found[task] if self._any else 0
 
-    def knows(self, tasks: Sequence[str]) -> bool:
-        return all(task in self._found for task in tasks)
-
     def _find(self, start: str) -> None:
         """Not recursive: a chain may be as long as the list. A circle is cut somewhere."""
         path = [start]
@@ -127,5 +139,5 @@ class _Groups:
 
 
 def _kept_values(record: Record) -> Mapping[str, Any]:
-    values = (kept_of(record, NAME) or {}).get("values")
+    values = kept_of(record, NAME).get("values")
     return values if isinstance(values, Mapping) else {}

@@ -1,51 +1,69 @@
-"""What the formats share: reading the records they write, times, and what must be left out."""
+"""Records of tasks.jsonl, as formats read and write them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from ralph.adapters.digest import digest_of
 from ralph.adapters.task_lines import iso
+from ralph.core.task import Status
 
 Record = Mapping[str, Any]
+NOTHING: tuple[object, ...] = (None, "", [], {}, ())
+MEMBER = "ralph"  # of an item in JSON: the fields for which the format has no member
 _LONGEST = 150  # characters of a name
-_SHOWN = 5  # ids in a message
+_TEXTS = ("type", "parent", "question", "reason", "externalId", "externalUrl")
+_LISTS = ("tags", "answers")
+_TYPES: Mapping[str, tuple[type, ...]] = {  # of the fields that may stand in MEMBER
+    **dict.fromkeys(_TEXTS, (str,)),
+    **dict.fromkeys(_LISTS, (list,)),
+    **dict.fromkeys(("completion", "limits"), (dict,)),
+    "priority": (int,),
+    "notes": (str, list),
+    "estimate": (int, float, str),
+}
 
 
-def kept_of(record: Record, name: str) -> Mapping[str, Any] | None:
-    """What this format kept of a record when it read it; None: it came from elsewhere."""
+# ------------------------------------------------------------------ where a task came from
+
+
+def source_of(record: Record, *formats: str) -> Record:
+    """Where a task came from, if that was a list of one of these formats; else nothing."""
     source = record.get("source")
-    if not isinstance(source, Mapping) or source.get("format") != name:
-        return None
-    kept = source.get("kept")
+    return source if isinstance(source, Mapping) and source.get("format") in formats else {}
+
+
+def kept_of(record: Record, *formats: str) -> Record:
+    """What such a list said of a task and we have no place for."""
+    kept = source_of(record, *formats).get("kept")
     return kept if isinstance(kept, Mapping) else {}
 
 
-def key_of(record: Record, name: str) -> str | None:
-    """Its key in a list of the format of this name, if it came from one."""
-    if kept_of(record, name) is None:
-        return None
-    key = record["source"].get("key")
-    return key if isinstance(key, str) else None
+def names_for(tasks: Sequence[Record], *formats: str) -> dict[str, str]:
+    """What each task is called in a list of such a format, by its id with us. What came from one
+    keeps its name there; no two have the same."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for record in sorted(tasks, key=lambda task: not source_of(task, *formats)):
+        task = str(record["id"])
+        wanted = str(source_of(record, *formats).get("key") or task)
+        wanted = wanted if wanted not in taken else task
+        numbers = count(2)
+        while wanted in taken:
+            wanted = f"{task}-{next(numbers)}"
+        names[task] = wanted
+        taken.add(wanted)
+    return names
 
 
-def keys_of(tasks: Sequence[Record], name: str) -> dict[str, str]:
-    """By which key each task is known in a list of this format, by its id. No two are the same."""
-    ids = {str(record["id"]) for record in tasks}
-    keys: dict[str, str] = {}
-    used: set[str] = set()
-    for record in tasks:
-        task_id, key = str(record["id"]), key_of(record, name)
-        own = key is not None and key not in used and (key == task_id or key not in ids)
-        keys[task_id] = key if own and key is not None else task_id
-        used.add(keys[task_id])
-    return keys
+# ------------------------------------------------------------------ its fields
 
 
-def status_of(record: Record) -> str:
-    """Its status; without one it is pending, as in tasks.jsonl."""
-    return str(record.get("status") or "pending")
+def status_of(record: Record) -> Status:
+    """Where a task stands; without a word it is pending, as in tasks.jsonl."""
+    return Status(record.get("status") or Status.PENDING)
 
 
 def text_of(record: Record, name: str) -> str:
@@ -54,11 +72,16 @@ def text_of(record: Record, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def texts_of(record: Record, name: str) -> tuple[str, ...]:
+def texts_of(record: Record, name: str) -> list[str]:
     """A field that is a list of texts."""
     found = record.get(name)
-    found = found if isinstance(found, list | tuple) else ()
-    return tuple(one for one in found if isinstance(one, str))
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def notes_of(record: Record) -> str:
+    """What people have written to a task since; some tools keep that as a list."""
+    notes = record.get("notes")
+    return "\n".join(map(str, notes)) if isinstance(notes, list) else text_of(record, "notes")
 
 
 def priority_of(record: Record) -> int:
@@ -75,6 +98,32 @@ def moment(text: object) -> str | None:
         return iso(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return None
+
+
+# ------------------------------------------------------------------ what only we know
+
+
+def beside(record: Record, held: Collection[str], names: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a task for which a format has no member, `held` being those it has, with the
+    names that tasks have in the list."""
+    ours = {name: record[name] for name in _TYPES if name in record and name not in held}
+    if "parent" in ours:
+        ours["parent"] = names.get(str(ours["parent"]))
+    return {name: content for name, content in ours.items() if content not in NOTHING}
+
+
+def from_beside(found: object, held: Collection[str], name: str) -> dict[str, Any]:
+    """These fields again, of the item with this name; ValueError for what can be none of ours."""
+    member = found if isinstance(found, dict) else {}
+    fields = {field: member[field] for field in _TYPES if field in member and field not in held}
+    for field, content in fields.items():
+        good = isinstance(content, _TYPES[field]) and not isinstance(content, bool)
+        if not good or (field in _LISTS and len(texts_of(member, field)) != len(content)):
+            raise ValueError(f"{name[:80]}: {field} in {MEMBER} cannot be what it is here")
+    return fields
+
+
+# ------------------------------------------------------------------ names
 
 
 class Names:
@@ -94,30 +143,3 @@ class Names:
             found = f"{name} ({self._numbers[name] + 1})"
         self._used.add(found)
         return found
-
-
-class Losses:
-    """What does not go into a list: by what it is, with the tasks that have it."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[str]] = {}
-
-    def add(self, what: str, task: str) -> None:
-        tasks = self._found.setdefault(what, [])
-        if tasks[-1:] != [task]:
-            tasks.append(task)
-
-    def fields(self, record: Record, names: Iterable[str]) -> None:
-        """Each of these fields that the record has."""
-        for name in names:
-            if record.get(name) not in (None, "", [], {}, ()):
-                self.add(name, str(record["id"]))
-
-    def words(self) -> tuple[str, ...]:
-        """One sentence for each kind."""
-        return tuple(f"{what}: {_some(tasks)}" for what, tasks in self._found.items())
-
-
-def _some(tasks: Sequence[str]) -> str:
-    more = f" and {len(tasks) - _SHOWN} more" if len(tasks) > _SHOWN else ""
-    return ", ".join(tasks[:_SHOWN]) + more

@@ -11,6 +11,16 @@ from typing import Any
 
 from ralph.adapters.formats.base import Item
 from ralph.adapters.formats.criteria import with_criteria, without_criteria
+from ralph.adapters.formats.records import (
+    MEMBER,
+    NOTHING,
+    beside,
+    from_beside,
+    notes_of,
+    status_of,
+    text_of,
+    texts_of,
+)
 from ralph.core import completion
 from ralph.core.review import CHANGES_REQUESTED, NEEDS_REVIEW
 from ralph.core.task import Status
@@ -18,7 +28,7 @@ from ralph.core.value import value
 
 Story = Mapping[str, Any]
 KEYS = "$keys"  # among what is kept: the story's keys, where they are not the usual ones
-_REVIEW = ("reviewStatus", "reviewCount", "reviewFeedback")
+REVIEW = ("reviewStatus", "reviewCount", "reviewFeedback")
 _FEEDBACK = "A review asks for changes:\n"
 _LARGEST = 10**9  # priorities
 _FIELDS = {  # of ours, by a story's key
@@ -31,8 +41,8 @@ _FIELDS = {  # of ours, by a story's key
     "notes": "notes",
     "labels": "tags",
     "dependsOn": "blockedBy",
+    MEMBER: MEMBER,  # all that stories have no key for
 }
-_NOTHING: tuple[object, ...] = (None, "", [])
 _WORDS = {"open": Status.PENDING, "in_progress": Status.IN_PROGRESS, "done": Status.DONE}
 _SPELLED = {status: word for word, status in _WORDS.items()}
 
@@ -53,6 +63,18 @@ class Shape:
     def reviews(self) -> bool:
         """Whether a story is done only by its review (R)."""
         return "reviewStatus" in self.keys
+
+    @property
+    def statuses(self) -> frozenset[Status]:
+        """Those that a story can have."""
+        known = {Status.PENDING, Status.DONE}
+        known |= {Status.REVIEW} if self.reviews else set()
+        return frozenset(known | ({Status.IN_PROGRESS} if "status" in self.keys else set()))
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Our fields for which a story has a key."""
+        return frozenset(_FIELDS[key] for key in (*self.keys, *self.more) if key in _FIELDS)
 
     def field(self, key: str) -> str | None:
         """Our field for a story's key."""
@@ -84,15 +106,16 @@ def read_story(shape: Shape, story: Story, keys: Collection[str]) -> Item:
     if not isinstance(title, str) or not title.strip():
         raise ValueError(f"story {key[:80]} has no title")
     fields = fields_of(shape, story, keys)
-    of_review = (*_REVIEW, "passes") if shape.reviews else ()
+    of_review = (*REVIEW, "passes") if shape.reviews else ()
     review = {name: story[name] for name in of_review if name in story}
-    usual = _usual(shape, key, fields, review, max(1, -(fields["priority"] or 0)))
+    usual = _usual(shape, Written(key, fields, review), max(1, -(fields["priority"] or 0)))
     kept = {name: held for name, held in story.items() if name not in usual}
     kept |= {name: story[name] for name in usual if name in story and _differ(story, usual, name)}
     kept |= review
     if list(story) != [*usual, *(name for name in kept if name not in usual)]:
         kept[KEYS] = list(story)
-    return Item(key, {name: held for name, held in fields.items() if held not in _NOTHING}, kept)
+    fields |= fields.pop(MEMBER)
+    return Item(key, {name: held for name, held in fields.items() if held not in NOTHING}, kept)
 
 
 def _differ(one: Story, other: Story, name: str) -> bool:
@@ -109,10 +132,11 @@ def fields_of(shape: Shape, story: Story, keys: Collection[str]) -> dict[str, An
         "title": said.get("title"),
         "description": text,
         "status": _status(shape, story).value,
-        "priority": priority_of(said.get("priority")),
+        "priority": our_priority(said.get("priority")),
         "notes": _with_feedback(_text(said.get("notes")), feedback_of(shape, story)),
         "tags": _texts(said.get("labels")),
         "blockedBy": [name for name in _names(said.get("dependsOn")) if name in keys],
+        MEMBER: from_beside(said.get(MEMBER), shape.held, str(story.get("id"))),
     }
 
 
@@ -150,7 +174,7 @@ def _status(shape: Shape, story: Story) -> Status:
     return Status.REVIEW if waits else Status.PENDING
 
 
-def priority_of(given: object) -> int | None:
+def our_priority(given: object) -> int | None:
     """1 is the most urgent there, the highest with us."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
@@ -187,16 +211,27 @@ def _names(given: object) -> list[str]:
 # ------------------------------------------------------------------ writing
 
 
+@value
+class Written:
+    """A task on its way into a list."""
+
+    key: str
+    ours: Mapping[str, Any]  # its fields, as `fields_of` would read them from the list
+    kept: Story  # what a list said of it before
+
+
 def our_fields(shape: Shape, record: Story, names: Mapping[str, str]) -> dict[str, Any]:
     """A task's fields as `fields_of` would read them from the list."""
+    status = status_of(record)
     return {
-        "title": str(record.get("title") or ""),
+        "title": text_of(record, "title"),
         "description": _described(record),
-        "status": _nearest(shape, Status(record.get("status") or Status.PENDING)).value,
+        "status": (status if status in shape.statuses else Status.PENDING).value,
         "priority": record.get("priority"),
-        "notes": _text(record.get("notes")),
-        "tags": list(record.get("tags") or ()),
-        "blockedBy": [names[b] for b in record.get("blockedBy") or () if b in names],
+        "notes": notes_of(record),
+        "tags": texts_of(record, "tags"),
+        "blockedBy": [names[b] for b in texts_of(record, "blockedBy") if b in names],
+        MEMBER: beside(record, shape.held, names),
     }
 
 
@@ -211,40 +246,31 @@ def _described(record: Story) -> str:
     return text
 
 
-def _nearest(shape: Shape, status: Status) -> Status:
-    """What becomes of a status that the format does not know."""
-    known = {Status.DONE, *((Status.REVIEW,) if shape.reviews else ())}
-    known |= {Status.IN_PROGRESS} if "status" in shape.keys else set()
-    return status if status in known else Status.PENDING
-
-
 def write_story(
-    shape: Shape,
-    key: str,
-    ours: Mapping[str, Any],
-    kept: Story,
-    *,
-    priority: int,
-    keys: Collection[str],
+    shape: Shape, task: Written, priority: int, keys: Collection[str]
 ) -> dict[str, Any]:
     """A task as a story. What nobody changed here is word for word as it was there."""
-    usual = _usual(shape, key, ours, kept, priority)
-    was = dict(_as_it_was(usual, kept))
-    if str(was.get("id")) != key:
-        was["id"] = key
+    usual = _usual(shape, task, priority)
+    was = dict(_as_it_was(usual, task.kept))
+    if str(was.get("id")) != task.key:
+        was["id"] = task.key
     if shape.reviews:
-        was |= {n: usual[n] for n in _REVIEW if n in was or usual[n] not in (None, 0, "")}
+        was |= {n: usual[n] for n in REVIEW if n in was or usual[n] not in (None, 0, "")}
     theirs = fields_of(shape, was, keys)
 
     def is_other(name: str) -> bool:
         field = shape.field(name)
-        return field is not None and theirs[field] != ours[field]
+        return field is not None and theirs[field] != task.ours[field]
 
     new = {name: usual.get(name, _EMPTY.get(name)) if is_other(name) else was[name] for name in was}
     return new | {name: usual[name] for name in usual if name not in was and is_other(name)}
 
 
-_EMPTY: Story = {"labels": [], "dependsOn": []}  # what is usually left out, and was there
+_EMPTY: Story = {
+    "labels": [],
+    "dependsOn": [],
+    MEMBER: {},
+}  # what is usually left out, and was there
 
 
 def _as_it_was(usual: Story, kept: Story) -> Iterator[tuple[str, Any]]:
@@ -255,14 +281,13 @@ def _as_it_was(usual: Story, kept: Story) -> Iterator[tuple[str, Any]]:
             yield name, kept.get(name, usual.get(name))
 
 
-def _usual(
-    shape: Shape, key: str, ours: Mapping[str, Any], kept: Story, priority: int
-) -> dict[str, Any]:
+def _usual(shape: Shape, task: Written, priority: int) -> dict[str, Any]:
     """A task as a story that we would write by ourselves."""
+    ours, kept = task.ours, task.kept
     words, criteria = without_criteria(ours["description"])
     status = Status(ours["status"])
     whole = {
-        "id": key,
+        "id": task.key,
         "title": ours["title"],
         "description": words,
         "acceptanceCriteria": list(criteria),
@@ -272,6 +297,7 @@ def _usual(
         "notes": _without_feedback(ours["notes"], feedback_of(shape, kept)),
         "labels": ours["tags"],
         "dependsOn": ours["blockedBy"],
+        MEMBER: ours[MEMBER],
         **(_reviewed(shape, kept, status) if shape.reviews else {}),
     }
     names = (*shape.keys, *(name for name in shape.more if whole[name]))

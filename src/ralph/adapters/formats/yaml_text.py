@@ -1,29 +1,87 @@
-"""YAML, by PyYAML (the extra `formats`): plain values only, nothing that runs."""
+"""YAML, by PyYAML (the extra `formats`), as plain data.
 
+Its pure parser is used and not the one in C: that one crashes the whole process when a text is
+nested deeply.
+"""
+
+from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from ralph.errors import ConfigError
 
+_MOST = 1_000_000  # values; aliases of aliases make far more of a few lines
+_DEEPEST = 50
+_TOO_MUCH = "there is too much in it, or it is nested too deeply"
 
-def load(text: str) -> Any:  # noqa: ANN401  whatever the file holds
-    """What the text holds; ValueError, with the line, for what is no YAML; ConfigError where PyYAML
-    is missing."""
+
+def module() -> ModuleType:
+    """PyYAML; ConfigError, with what to type, where it is missing."""
     try:
         import yaml
     except ImportError:
         raise ConfigError(
-            "YAML needs the extra `formats`, which is not installed",
+            "YAML cannot be read: PyYAML is not installed",
             "Type: pip install 'ralph-engine[formats]'",
         ) from None
+    return yaml
+
+
+def load(text: str) -> Any:  # noqa: ANN401  any data
+    """What the text says, with nothing in it that JSON has not; ValueError for what is no YAML."""
+    yaml = module()
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        """Without times: they stay texts, as they were written."""
+
+        yaml_implicit_resolvers = {  # noqa: RUF012  as its base has it
+            first: [rule for rule in rules if not rule[0].endswith(":timestamp")]
+            for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def flatten_mapping(self, node: Any) -> None:  # noqa: ANN401  a node of PyYAML
+            super().flatten_mapping(node)
+            if len(node.value) > _MOST:  # `<<` of aliases, over and over
+                raise ValueError(_TOO_MUCH)
+
     try:
-        return yaml.safe_load(text)
+        return _Plain().of(yaml.load(text.removeprefix("\ufeff"), Loader=Loader))
     except yaml.YAMLError as error:
-        raise ValueError(_reason(error)) from None
+        raise ValueError(_why(error)) from None
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(_TOO_MUCH) from None
+    except (TypeError, OverflowError, AttributeError) as error:
+        raise ValueError(f"it is no YAML that can be read: {error}") from None
 
 
-def _reason(error: Exception) -> str:
+def _why(error: Any) -> str:  # noqa: ANN401  PyYAML is not imported here
     mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
-    return f"line {mark.line + 1}: {what}" if mark else str(what)
+    problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
+
+
+class _Plain:
+    """Makes data of YAML such as JSON has, and stops where there is no end of it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def of(self, found: object, depth: int = 0) -> Any:  # noqa: ANN401  any data
+        self.count += 1
+        if self.count > _MOST or depth > _DEEPEST:
+            raise ValueError(_TOO_MUCH)
+        if isinstance(found, dict):
+            return {str(key): self.of(inner, depth + 1) for key, inner in found.items()}
+        if isinstance(found, list | tuple | set):
+            return [self.of(inner, depth + 1) for inner in found]
+        if found is None or isinstance(found, str | bool | int):
+            return found
+        # Infinity and the like are no JSON.
+        plain = isinstance(found, float) and found - found == 0
+        return found if plain else str(found)
+
+
+def dumped(data: Mapping[str, Any]) -> str:
+    """Data as YAML, in its order."""
+    text: str = module().safe_dump(dict(data), sort_keys=False, allow_unicode=True, width=1000)
+    return text

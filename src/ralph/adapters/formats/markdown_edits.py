@@ -1,0 +1,147 @@
+"""A markdown text with what has become of its tasks: only what is not as they say is changed."""
+
+from collections.abc import Iterable, Mapping
+
+from ralph.adapters.formats.losses import Losses
+from ralph.adapters.formats.markdown import checks_of, ticks
+from ralph.adapters.formats.markdown_entries import (
+    MARKS,
+    Entries,
+    Entry,
+    entries_of,
+    part_of,
+    task_fields,
+)
+from ralph.adapters.formats.markdown_item import MarkdownItem
+from ralph.adapters.formats.markdown_labels import UNBOXED
+from ralph.adapters.formats.markdown_lines import bullet_of
+from ralph.adapters.formats.markdown_outline import Box
+from ralph.adapters.formats.records import (
+    Record,
+    notes_of,
+    priority_of,
+    status_of,
+    text_of,
+    texts_of,
+)
+from ralph.adapters.formats.splices import Splice, spliced
+
+_SAME = ("type", "estimate", "completion", "limits", "externalId", "externalUrl")
+
+
+def edited(
+    text: str,
+    found: Entries,
+    pairs: Iterable[tuple[Record, Entry]],
+    names: Mapping[str, str],
+    losses: Losses,
+) -> str | None:
+    """The text with these tasks as they are now, and without the entries of others; None where
+    that would say something else, as with a comment that somebody did not close."""
+    edits = _Edits(text, found, names, losses)
+    new = edits.made(pairs)
+    wanted = [edits.titles[entry.key] for entry in found.all if entry.key in edits.titles]
+    return new if [entry.title for entry in entries_of(new).all] == wanted else None
+
+
+class _Edits:
+    def __init__(self, text: str, found: Entries, names: Mapping[str, str], losses: Losses) -> None:
+        self.text, self.found, self.names, self.losses = text, found, names, losses
+        self.lines = found.outline.lines
+        self.checks = checks_of(found.outline)
+        self.edits: list[Splice] = []
+        self.titles: dict[str, str] = {}  # of the entries that stay, by their keys
+
+    def made(self, pairs: Iterable[tuple[Record, Entry]]) -> str:
+        for record, entry in pairs:
+            self._item(record, entry)
+        self._remove()
+        return spliced(self.text, self.edits)
+
+    def _item(self, record: Record, entry: Entry) -> None:
+        item = MarkdownItem(record, self.names, self.losses)
+        self.titles[entry.key] = item.title
+        self._box(item, entry)
+        if item.title != entry.title:
+            line = self.lines[entry.place.line]
+            self.edits.append((entry.start, line.start + len(line.text), item.headline()))
+        if self._differs(record, entry) or self._is_moved(record, entry):
+            self._body(record, entry)
+        if self.names.get(text_of(record, "parent"), "") != (entry.parent or ""):
+            self.losses.add("parent", item.id)
+
+    def _box(self, item: MarkdownItem, entry: Entry) -> None:
+        if status_of(item.record) == entry.status:
+            return
+        if isinstance(entry.place, Box):
+            if MARKS[item.box] != MARKS[entry.place.mark]:
+                self.edits.append((entry.place.at, entry.place.at + 1, item.box))
+            return
+        if status_of(item.record) in (*UNBOXED, "cancelled"):
+            self.losses.add(f"status {status_of(item.record)} of a plan's task", item.id)
+        done = item.box == "x"
+        if done is not (entry.status == "done"):
+            places = ticks(self.found, entry, done)
+            self.edits += [(at, at + 1, item.box if done else " ") for at in places]
+
+    def _differs(self, record: Record, entry: Entry) -> bool:
+        """Whether what is written below its title says something else than the task."""
+        there = task_fields(entry, self.checks)
+        waits = [self.names.get(one, one) for one in texts_of(record, "blockedBy")]
+        return (
+            text_of(record, "description") != there.get("description", "")
+            or notes_of(record) != there.get("notes", "")
+            or waits != there.get("blockedBy", [])
+            or priority_of(record) != there.get("priority", 0)
+            or set(texts_of(record, "tags")) != set(there.get("tags", ()))
+            or any((record.get(name) or None) != there.get(name) for name in _SAME)
+        )
+
+    def _is_moved(self, record: Record, entry: Entry) -> bool:
+        """Whether a label must say another status."""
+        now, then = (one if one in UNBOXED else "" for one in (status_of(record), entry.status))
+        return now != then and isinstance(entry.place, Box)
+
+    def _body(self, record: Record, entry: Entry) -> None:
+        """New lines below the title in place of its own; boxes below it stay where they are."""
+        box = entry.place
+        if not isinstance(box, Box):
+            self.losses.add("what was changed in the text of a plan's task", str(record["id"]))
+            return
+        text = text_of(record, "description").removesuffix(part_of(entry)).rstrip("\n")
+        item = MarkdownItem({**record, "description": text}, self.names, self.losses)
+        above = [self.lines[n].text for n in (*(line for line, _ in box.below), box.line)]
+        heads = ["text", *above]  # behind which a box may stand as deep as it likes
+        lines = item.below(heads, " " * box.content, box.path, named=entry.named, alone=False)
+        full = [n for n, number in enumerate(box.lines) if self.lines[number].text.strip(" \t")]
+        old = box.lines[: full[-1] + 1 if full else 0]
+        lines += [""] if self._may_go_on(old[-1] if old else box.line) else []
+        newline = "\r\n" if "\r\n" in self.text else "\n"
+        at = self._text_end(box.line)
+        self.edits.append((at, at, "".join(f"{newline}{line}" for line in lines)))
+        for number in old:
+            self.edits.append((self._text_end(number - 1), self._text_end(number), ""))
+
+    def _may_go_on(self, number: int) -> bool:
+        """Whether the line behind this one would be taken for more of a paragraph before it."""
+        following = self.lines[number + 1 : number + 2]
+        return any(line.rest and not bullet_of(line) for line in following)
+
+    def _text_end(self, number: int) -> int:
+        return self.lines[number].start + len(self.lines[number].text)
+
+    def _remove(self) -> None:
+        """Take out what is not among the tasks, unless something that is stands below it."""
+        above = {entry.key: entry.parent for entry in self.found.all}
+        held: set[str] = set()
+        for key in self.titles:
+            parent = above[key]
+            while parent is not None and parent not in held:
+                held.add(parent)
+                parent = above[parent]
+        for entry in self.found.all:
+            if entry.key in held:
+                self.titles.setdefault(entry.key, entry.title)
+            elif entry.key not in self.titles:
+                for number in (entry.place.line, *entry.place.lines):
+                    self.edits.append((self.lines[number].start, self.lines[number].next, ""))
