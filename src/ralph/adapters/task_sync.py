@@ -3,7 +3,7 @@ issue. If somebody changed what was wanted since, that is told and nothing is wr
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -55,7 +55,7 @@ class _List:
     """A list as it was read."""
 
     data: bytes
-    text: str
+    text: str  # without a byte order mark
     items: Mapping[str, Item]
 
 
@@ -73,60 +73,56 @@ class Trackers:
 
     def mark(self, record: Record, *, done: bool, evidence: str) -> Synced:
         """Let the source of a task say that it is done, or that it is not. Never raises."""
-        source = record.get("source")
-        if not isinstance(source, dict) or source.get("format") not in NAMES:
-            return Synced(How.NOTHING, "it came from no list")
-        form, key = by_name(source["format"]), str(source.get("key") or "")
-        repository = repository_of(record)
-        if repository:
-            return self._mark_issue(form, record, repository, done=done, evidence=evidence)
-        path = source.get("path")
-        if not isinstance(path, str) or path in ("", "-"):
-            return Synced(How.NOTHING, "its list was no file")
-        try:
-            return self._mark_file(form, source, path, key, done=done)
-        except OSError as error:
-            return Synced(How.FAILED, f"{path}: {error.strerror}")
-        except RalphError as error:
-            return Synced(How.FAILED, f"{path}: {error.message}. {error.remedy}")
-        except ValueError as error:
-            return Synced(How.FAILED, f"{path}: {error}")
+        return self.mark_all([(record, evidence)], done=done)[0]
+
+    def mark_all(self, tasks: Sequence[tuple[Record, str]], *, done: bool) -> list[Synced]:
+        """The same for many tasks with their evidence: each list is read and written once."""
+        found: dict[int, Synced] = {}
+        lists: dict[tuple[str, str], dict[int, Record]] = {}
+        for number, (record, evidence) in enumerate(tasks):
+            source, path = _source(record), str(_source(record).get("path") or "-")
+            if not source:
+                found[number] = Synced(How.NOTHING, "it came from no list")
+            elif repository := repository_of(record):
+                found[number] = self._mark_issue(record, repository, done=done, evidence=evidence)
+            elif path == "-":
+                found[number] = Synced(How.NOTHING, "its list was no file")
+            else:
+                lists.setdefault((source["format"], path), {})[number] = source
+        for (name, path), sources in lists.items():
+            marked = self._mark_file(by_name(name), path, list(sources.values()), done=done)
+            found |= zip(sources, marked, strict=True)
+        return [found[number] for number in range(len(tasks))]
 
     # -------------------------------------------------------------- files
 
     def _mark_file(
-        self, form: Format, source: Record, path: str, key: str, *, done: bool
-    ) -> Synced:
+        self, form: Format, path: str, sources: Sequence[Record], *, done: bool
+    ) -> list[Synced]:
+        try:
+            return self._marked(form, path, sources, done=done)
+        except (OSError, RalphError, ValueError) as error:
+            if len(sources) > 1:  # it may be one of them
+                parts = ([one] for one in sources)
+                return [self._mark_file(form, path, part, done=done)[0] for part in parts]
+            return [Synced(How.FAILED, f"{path}: {_why(error)}")]
+
+    def _marked(
+        self, form: Format, path: str, sources: Sequence[Record], *, done: bool
+    ) -> list[Synced]:
         whole = os.path.join(self._workspace, path)
         for _ in range(_TRIES):
-            found = self._list(form, whole, path)
-            answer, new = self._judged(form, found, source, path, key, done=done)
-            if new is None:
-                return answer
-            if not self._write or self._replace(whole, found.data, new):
-                return answer
-        return Synced(How.FAILED, f"{path}: it is being changed by someone else all the time")
+            old = self._list(form, whole)
+            wrong = _wrong(form, old, {str(source.get("key")) for source in sources}, done=done)
+            told = [_judged(source, old, wrong, path, done=done) for source in sources]
+            keys = {str(s.get("key")) for s, t in zip(sources, told, strict=True) if t.path}
+            if not keys or not self._write:
+                return told
+            if self._replace(whole, old, form.marked(old.text, keys, done)):
+                return told
+        raise ValueError("it is being changed by someone else all the time")
 
-    def _judged(
-        self, form: Format, found: _List, source: Record, path: str, key: str, *, done: bool
-    ) -> tuple[Synced, str | None]:
-        """What is to be said, and the new text, if there is one."""
-        item = found.items.get(key)
-        if item is None:
-            return Synced(How.CONFLICT, f"{key} is not in {path} any more"), None
-        bare = found.text.removeprefix(_BOM)
-        new = bare if done and _is_done(item) else form.marked(bare, key, done)
-        if new == bare:
-            return Synced(How.ALREADY, f"{path} says so already"), None
-        changed = changed_wishes(item, source)
-        if changed or new is None:
-            words = f"{key} was changed in {path} since it was imported ({changed or 'its place'})"
-            return Synced(How.CONFLICT, f"{words}; see: ralph tasks import {path} --dry-run"), None
-        words = f"{path}: {key} is {'done' if done else 'open again'}"
-        begin = _BOM if found.text.startswith(_BOM) else ""
-        return Synced(How.MARKED, words, path), begin + new
-
-    def _list(self, form: Format, whole: str, path: str) -> _List:
+    def _list(self, form: Format, whole: str) -> _List:
         """The list as it is now; it is read anew only if it is another."""
         with open_regular(whole) as file:
             data = file.read(LARGEST + 1)
@@ -134,25 +130,22 @@ class Trackers:
             raise ValueError(f"it is larger than {LARGEST >> 20} MB")
         if self._last and self._last[:2] == (whole, form.name) and self._last[2].data == data:
             return self._last[2]
-        text = data.decode()
-        items, _ = proper(form.read(text.removeprefix(_BOM), os.path.basename(path)))
-        found = _List(data, text, {item.key: item for item in items})
+        text = data.decode("utf-8-sig")
+        found = _List(data, text, _items(form, text, os.path.basename(whole)))
         self._last = (whole, form.name, found)
         return found
 
-    def _replace(self, whole: str, before: bytes, text: str) -> bool:
+    def _replace(self, whole: str, old: _List, text: str) -> bool:
         """Whether it could be done: someone else may have changed the list meanwhile."""
         with open_regular(whole) as file:
-            if file.read(LARGEST + 1) != before:
+            if file.read(LARGEST + 1) != old.data:
                 return False
-        write_atomically(whole, text)
+        write_atomically(whole, f"{_BOM}{text}" if old.data.startswith(_BOM.encode()) else text)
         return True
 
     # -------------------------------------------------------------- issues
 
-    def _mark_issue(
-        self, form: Format, record: Record, repository: str, *, done: bool, evidence: str
-    ) -> Synced:
+    def _mark_issue(self, record: Record, repository: str, *, done: bool, evidence: str) -> Synced:
         source, where = record["source"], f"github:{repository}"
         number = str(source.get("key")).rpartition("#")[2]
         if not _ISSUE.fullmatch(f"{repository}#{number}"):  # an option, a path, whatever
@@ -161,7 +154,7 @@ class Trackers:
         if trouble:
             return Synced(How.FAILED, f"{where}#{number}: {trouble}")
         try:
-            item = proper(form.read(text, where))[0][0]
+            item = proper(by_name("github").read(text, where))[0][0]
         except (ValueError, IndexError) as error:
             return Synced(How.FAILED, f"{where}#{number}: {error}")
         if (item.fields.get("status") in ENDED) is done:
@@ -175,6 +168,47 @@ class Trackers:
             if how:
                 return Synced(How.FAILED, f"{where}#{number}: {how}")
         return Synced(How.MARKED, f"{where}#{number} is {'closed' if done else 'open again'}")
+
+
+def _items(form: Format, text: str, name: str) -> dict[str, Item]:
+    return {item.key: item for item in proper(form.read(text, name))[0]}
+
+
+def _wrong(form: Format, old: _List, keys: Collection[str], *, done: bool) -> set[str]:
+    """Those of the items that do not say what they should: a mark changes them."""
+    new = _items(form, form.marked(old.text, keys, done), "")
+    ours = [key for key in keys if key in old.items and not (done and _is_done(old.items[key]))]
+    return {key for key in ours if key not in new or new[key] != old.items[key]}
+
+
+def _judged(source: Record, old: _List, wrong: Collection[str], path: str, *, done: bool) -> Synced:
+    """What is to be said of one; those with a path are to be marked."""
+    key = str(source.get("key"))
+    item = old.items.get(key)
+    if item is None:
+        return Synced(How.CONFLICT, f"{key} is not in {path} any more")
+    if key not in wrong:
+        return Synced(How.ALREADY, f"{path} says so already")
+    if changed := changed_wishes(item, source):
+        words = f"{key} was changed in {path} since it was imported ({changed})"
+        return Synced(How.CONFLICT, f"{words}; see: ralph tasks import {path} --dry-run")
+    return Synced(How.MARKED, f"{path}: {key} is {'done' if done else 'open again'}", path)
+
+
+def _source(record: Record) -> Record:
+    """Where a task came from, if that is a list that we know."""
+    source = record.get("source")
+    return source if isinstance(source, dict) and source.get("format") in NAMES else {}
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case OSError():
+            return error.strerror or str(error)
+        case RalphError():
+            return f"{error.message}. {error.remedy}"
+        case _:
+            return str(error)
 
 
 def repository_of(record: Record) -> str:

@@ -47,7 +47,7 @@ def sync(*, dry_run: bool, in_json: bool) -> None:
     workspace = current_directory()
     trackers = Trackers(workspace, runner(workspace, os.environ), write=not dry_run)
     done = [r for r in file.records() if r.get("status") == Status.DONE and r.get("source")]
-    found: list[Told] = [(record, _told(trackers, record)) for record in done]
+    found = _told(trackers, done)
     if not dry_run:
         _remember(file, found)
     if in_json:
@@ -58,11 +58,15 @@ def sync(*, dry_run: bool, in_json: bool) -> None:
         click.get_current_context().exit(_UNTOLD)
 
 
-def _told(trackers: Trackers, record: Record) -> Synced:
-    """What became of one. To ask for an issue takes a while: who knows it is not asked again."""
-    if repository_of(record) and told(record, done=True)["source"] == record["source"]:
-        return Synced(How.ALREADY, "told before")
-    return trackers.mark(record, done=True, evidence=evidence_words(record))
+def _told(trackers: Trackers, tasks: Sequence[Record]) -> list[Told]:
+    """What became of each. To ask for an issue takes a while: who knows it is not asked again."""
+    known = Synced(How.ALREADY, "told before")
+    new = [
+        r for r in tasks if not (repository_of(r) and told(r, done=True)["source"] == r["source"])
+    ]
+    said = trackers.mark_all([(r, evidence_words(r)) for r in new], done=True)
+    heard = {r["id"]: synced for r, synced in zip(new, said, strict=True)}
+    return [(r, heard.get(r["id"], known)) for r in tasks]
 
 
 def _remember(file: TaskFile, found: Sequence[Told]) -> None:
