@@ -53,7 +53,8 @@ def error_line(reason: Reason, *, error: str, remedy: str) -> str:
 class JsonLines:
     """A reader for programs. Every object has `type`, `time` and `run`; the last is `stop`.
 
-    `on_loss` hears once, in words, when stdout can no longer be written.
+    A worker's have the `task` that it is at, too. `on_loss` hears once, in words, when stdout can
+    no longer be written.
     """
 
     def __init__(
@@ -64,11 +65,13 @@ class JsonLines:
         clock: Callable[[], float],
         on_loss: Callable[[str], None] = lambda _: None,
         state: RunState = NEW,
+        task: str = "",
     ) -> None:
         self._out = Channel(out, on_loss)
         self._run = run
         self._clock = clock
         self._state = state
+        self._of_whom = {"run": run, "task": task} if task else {"run": run}
 
     def on_fact(self, fact: Fact) -> None:
         """Write a fact: `{"type": "decided", ...}`."""
@@ -98,5 +101,7 @@ class JsonLines:
         return self._line({"type": "event", "time": now, "event": name, **fields})
 
     def _line(self, fields: dict[str, Any]) -> str:
-        first = {"type": fields["type"], "time": fields["time"], "run": self._run}
-        return redacted_json({**first, **fields, "run": self._run})
+        first = {"type": fields["type"], "time": fields["time"], **self._of_whom}
+        named = fields.get("run", self._run)  # a fact about a worker names the worker's run
+        worker = {"worker": named} if named != self._run else {}
+        return redacted_json({**first, **fields, **self._of_whom, **worker})
