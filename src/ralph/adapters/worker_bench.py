@@ -19,8 +19,10 @@ from ralph.core.words import listed
 from ralph.errors import StateError
 from ralph.ports import Merge
 
+# The first line of a refusal is for people, who read no more of it.
 _CONFLICT = (
-    "Other tasks were merged while you worked, and your changes conflict with theirs in {}. Your"
+    "conflicts in {0}\n"
+    "Other tasks were merged while you worked, and your changes conflict with theirs in {0}. Your"
     " work stands on top of theirs now, with both versions between conflict markers (<<<<<<<,"
     " =======, >>>>>>>). Resolve them so that both tasks hold, and complete the task again."
 )

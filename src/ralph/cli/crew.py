@@ -106,8 +106,10 @@ class Foreman:
         state = replay(facts)
         if not _is_over(state):
             return None
-        self._trees.closed(self._trees.of(task), keep=self._kept(task, run_dir, state))
-        return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent)
+        tree, keep = self._trees.of(task), self._kept(task, run_dir, state)
+        self._trees.closed(tree, keep=keep)
+        branch = tree.branch.removeprefix("refs/heads/") if keep else ""
+        return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent, branch)
 
     # -------------------------------------------------------------- parts
 

@@ -145,6 +145,7 @@ class Returned:
     run: str
     verdict: Verdict
     spent: Spent = Spent()
+    branch: str = ""  # where people find what it did and nobody merged
 
 
 @value

@@ -27,13 +27,18 @@ from ralph.core.verdict import (
     Stop,
     Verdict,
 )
+from ralph.core.words import listed
 from ralph.errors import AbortedError
 from ralph.ports import Gate, Merge, Policy, Ports, survey
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import Bounds, Settle, Workbench, tasks
 
 _MOST_MERGES = 5  # of one task, while somebody else commits all the time
-_AFTER_MERGE = "Other tasks were merged while you worked. With their work and yours together:\n{}"
+# The first line is for people, who read no more of it.
+_AFTER_MERGE = (
+    "with what others have merged, {} does not pass\n"
+    "Other tasks were merged while you worked. With their work and yours together:\n{}"
+)
 
 
 class Purse(Protocol):
@@ -267,8 +272,9 @@ class Join(Settle):
             yield Checked(ended, gate.name, ended - began, said)
         if found and ports.world.signals().cancels:
             raise AbortedError("interrupted in the middle of a merge", "Go on: ralph resume")
+        gates = listed(tuple(dict.fromkeys(finding.gate for finding in found)))
         texts = "\n".join(finding.text for finding in found)
-        return _AFTER_MERGE.format(texts) if found else ""
+        return _AFTER_MERGE.format(gates, texts) if found else ""
 
     def _sent_back(
         self, ports: Ports, state: RunState, why: str, *, hopeless: bool

@@ -1,7 +1,10 @@
 """A run by several workers, in a few words."""
 
+from collections.abc import Sequence
+
+from ralph.core.limits import Spent
 from ralph.core.state import RunState
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.ui.clean import clean, one_line
 
 
@@ -28,6 +31,17 @@ class Tally:
         of = "" if self.total is None else f" of {self.total}"
         left = f", {self.parked} left to you" if self.parked else ""
         return f"{self.done}{of} done{left}"
+
+
+def with_workers(spent: Spent, used: Sequence[Spent]) -> Spent:
+    """What a run has used, with what those have who are not back; time passes for all at once."""
+    return replace(
+        spent,
+        iterations=spent.iterations + sum(each.iterations for each in used),
+        dollars=spent.dollars + sum(each.dollars for each in used),
+        usage=sum((each.usage for each in used), spent.usage),
+        uncounted=spent.uncounted + sum(each.uncounted for each in used),
+    )
 
 
 def tag_of(task: str) -> str:

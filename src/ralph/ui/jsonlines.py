@@ -12,6 +12,7 @@ from ralph.core.redact import redact, redacted_json
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.verdict import Reason, Stop
 from ralph.ui.channel import Channel
+from ralph.ui.crew import with_workers
 
 
 def stop_line(
@@ -83,13 +84,13 @@ class JsonLines:
         now = self._clock()
         self._out.write([self._event_line(event, now) for event in events])
 
-    def stop(self, stop: Stop, log: str | None = None) -> None:
-        """Write the last line."""
+    def stop(self, stop: Stop, log: str | None = None, used: Sequence[Spent] = ()) -> None:
+        """Write the last line; `used` is what workers have who were left in the middle."""
         line = stop_line(
             stop.reason,
             time=self._clock(),
             run=self._run,
-            spent=self._state.spent,
+            spent=with_workers(self._state.spent, used),
             evidence=tuple(map(redact, stop.evidence)),
             log=log,
         )

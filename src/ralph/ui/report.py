@@ -11,12 +11,12 @@ from ralph.core.redact import redact
 from ralph.core.state import NEW, Phase, RunState
 from ralph.core.task import Assignment
 from ralph.core.turn import Role
-from ralph.core.value import replace, value
+from ralph.core.value import value
 from ralph.core.verdict import Accept
 from ralph.core.words import counted, duration
 from ralph.core.world import Signals
 from ralph.ui.clean import clean
-from ralph.ui.crew import Tally
+from ralph.ui.crew import Tally, with_workers
 from ralph.ui.words import coming_time
 
 _DAY = 86_400
@@ -58,14 +58,7 @@ class Report:
     def spent(self) -> Spent:
         """What it has used up to now, with what its workers have."""
         own = self.state.spent_at(self.now) if self.live else self.state.spent
-        used = [worker.spent for worker in self.workers]
-        return replace(
-            own,
-            iterations=own.iterations + sum(spent.iterations for spent in used),
-            dollars=own.dollars + sum(spent.dollars for spent in used),
-            usage=sum((spent.usage for spent in used), own.usage),
-            uncounted=own.uncounted + sum(spent.uncounted for spent in used),
-        )
+        return with_workers(own, [worker.spent for worker in self.workers])
 
     @property
     def is_crew(self) -> bool:
