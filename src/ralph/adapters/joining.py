@@ -42,7 +42,8 @@ class Joining:
         if head == base.head:
             self._ask("reset", "--mixed", "--quiet", head)  # commits of the agent's own are one
             return Merged()
-        tree, conflicts, words = self._joined(head, work)
+        self._ask("update-ref", self.branch, work)
+        tree, conflicts, words = self._joined(head)
         self._ask("reset", "--hard", "--quiet", head)
         self._ask("clean", "-f", "-d", "--quiet")
         checkpoint = self.work.checkpoint()
@@ -90,10 +91,14 @@ class Joining:
         self._ask("update-ref", ref, commit)
         return commit
 
-    def _joined(self, head: str, work: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """The tree of both, the paths in which they conflict, and what git says of those."""
-        words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", head, work)
-        done = self.work.repository.run(*words)
+    def _joined(self, head: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The tree of both, the paths in which they conflict, and what git says of those. Named by
+        branches where that can be: the names stand beside conflicts, for the agent to read."""
+        words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
+        mine = self.branch.removeprefix("refs/heads/")
+        theirs = self.project.run("symbolic-ref", "--short", "--quiet", "HEAD").output.decode()
+        same = self.project.resolve(f"refs/heads/{theirs.strip()}") == head
+        done = self.work.repository.run(*words, theirs.strip() if same else head, mine)
         if done.code not in (0, 1):
             raise StateError(f"git merge-tree: {done.said}", "Try: git fsck")
         tree, *rest = os.fsdecode(done.output).split("\0")

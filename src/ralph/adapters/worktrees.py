@@ -96,10 +96,12 @@ class Worktrees:
             names = sorted(os.listdir(self._above))
         except FileNotFoundError:
             return
-        for name in names:
-            if name.endswith(".json"):
-                with suppress(OSError, ValueError, KeyError, TypeError):
-                    yield self.of(_task_on(os.path.join(self._above, name)))
+        for path in (os.path.join(self._above, name) for name in names):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                if path.endswith(".json"):
+                    yield self.of(_task_on(path))
+                elif path.endswith(".tmp"):  # of a run that was killed in the middle of writing
+                    os.unlink(path)
 
     def of(self, task: str) -> Worktree:
         """The task's work tree, whether it is there or not."""
