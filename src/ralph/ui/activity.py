@@ -12,12 +12,13 @@ from ralph.core.facts import (
     Launching,
     Moved,
     Resumed,
+    Started,
     Step,
 )
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Role
 from ralph.core.value import replace, value
-from ralph.core.verdict import Accept, Boundary
+from ralph.core.verdict import Accept, Boundary, Continue
 from ralph.core.world import Signals
 from ralph.ui.clean import Redact, clean, shorten
 from ralph.ui.lines import Briefing
@@ -90,6 +91,8 @@ class Activity:
             case Checking(gate=gate):
                 noun = "guardrail" if self._briefing.announces(gate) else "check"
                 self._do(f"{noun}: {gate}", noun)
+            case Started() | Decided(boundary=Boundary.OPENING, verdict=Continue()):
+                self._do("starting", "step")
             case Decided(boundary=Boundary.CLOSING, verdict=Accept()) if self._briefing.worker:
                 self._do("waiting for its turn to merge", "step")  # one at a time can
             case Moved() | Step() if self._briefing.worker:
