@@ -247,7 +247,7 @@ def test_programs_get_objects_of_every_worker(project: Project) -> None:  # noqa
     runs = {line["run"] for line in done.objects if line["type"] == "began"}
     sent = [line for line in done.objects if line["type"] == "assigned"]
     assert {line["assignment"]["task"] for line in sent} == {*"abc"}
-    assert runs == {line["run"] for line in done.objects if line["type"] == "returned"} | runs
+    assert runs == {line["worker"] for line in done.objects if line["type"] == "returned"}
     assert [line["type"] for line in done.objects].count("stop") == 1
     assert done.objects[-1]["type"] == "stop"
     assert done.objects[-1]["iterations"] == 3
