@@ -56,7 +56,7 @@ def worker(*facts: Fact, life: Life = Life.RUNNING) -> Report:
 
 def crew(*workers: Report, life: Life = Life.RUNNING) -> Report:
     """Two tasks are over, one of them parked; these are at work."""
-    facts = (
+    facts: tuple[Fact, ...] = (
         STARTED,
         *(Assigned(100.0, Assignment(f"T-{n}"), f"{RUN}-00{n}") for n in (1, 2, 3)),
         Returned(101.0, "T-1", f"{RUN}-001", Accept(("claimed",)), Spent(2, dollars=1.0)),
