@@ -9,9 +9,11 @@ import pytest
 from checkpoint_support import new_repository, work_of
 
 from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.github_cli import runner
 from ralph.adapters.notify import Notify
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records
+from ralph.adapters.task_sync import Trackers
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.core.claims import Claim
@@ -79,6 +81,7 @@ class Place:
             "text",
             self.clock,
             self.told.append,
+            lambda workspace: Trackers(workspace, runner(workspace, os.environ)),
             **more,
         )
 

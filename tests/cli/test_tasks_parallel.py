@@ -282,3 +282,21 @@ def test_a_branch_that_is_in_the_way_is_named(project: Project) -> None:  # noqa
     assert (
         json.loads((project.path / ".ralph/tasks.jsonl").read_text().splitlines()[0])["id"] == "a"
     )
+
+
+def test_a_new_worktree_is_set_up_first(project: Project) -> None:  # noqa: F811
+    """`loop.setup`: what git ignores is not in a worktree, and a task may need it."""
+    (project.path / ".gitignore").write_text("tools\n")
+    project.settings(loop={"setup": "mkdir tools && echo hammer > tools/one"})
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "settings")
+    tasks(project, "a", "b")
+    done = run(project, f'cat tools/one > "$id"; {COMPLETE}')
+    assert done.code == 0, done.err
+    assert (project.path / "b").read_text() == "hammer\n"
+    project.settings(loop={"setup": "echo no such package; exit 7"})
+    project.git("commit", "-q", "-am", "broken")
+    tasks(project, "c", "d")
+    done = run(project, COMPLETE)
+    assert done.code == 2
+    assert "loop.setup failed in a new worktree (exit code 7): no such package" in done.err

@@ -1,106 +1,94 @@
 """GitHub's issues by its own command, `gh`: an argument vector, no shell, and a time limit."""
 
 import json
-import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.process import Command, start
+from ralph.adapters.formats.github import FIELDS, fetch
+from ralph.adapters.process import Command, Starter, start
 from ralph.core.plain import plain
-from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.core.words import duration
-from ralph.errors import ConfigError
 
-FIELDS = (
-    "number,title,body,state,stateReason,labels,assignees,milestone,author,url,"
-    "createdAt,updatedAt,closedAt"
-)
-_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_.][\w.-]*")
 _PATIENCE = 120.0  # seconds
 _LARGEST = 256 << 20  # bytes of its answer
-_MOST = 100_000  # issues
+_NOT_FOUND, _LATE = 127, 124  # exit codes, as shells and `timeout` have them
 _QUIET = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1", "GH_PAGER": ""}
+Run = Callable[[Sequence[str]], tuple[int, str, str]]  # argv in; exit code, output, errors out
 
 
-@value
-class Answer:
-    """What a command said, and why it failed, if it did."""
+def runner(
+    workspace: str,
+    environ: Mapping[str, str],
+    patience: float = _PATIENCE,
+    *,
+    starter: Starter = start,
+) -> Run:
+    """Runs commands there. Whatever goes wrong is an exit code and words, never an exception."""
 
-    text: str
-    trouble: str = ""
-
-
-Runner = Callable[[Sequence[str]], Answer]
-
-
-def is_repository(name: object) -> bool:
-    """Whether it is `owner/name`, and nothing that a command could take for an option."""
-    return isinstance(name, str) and _REPOSITORY.fullmatch(name) is not None
-
-
-def runner(workspace: str, environ: Mapping[str, str], patience: float = _PATIENCE) -> Runner:
-    """Runs commands there. Whatever goes wrong is words, never an exception."""
-
-    def run(argv: Sequence[str]) -> Answer:
+    def run(argv: Sequence[str]) -> tuple[int, str, str]:
         out, err = bytearray(), bytearray()
         command = Command(tuple(argv), workspace, {**environ, **_QUIET})
         try:
-            child = start(command, out.extend, err.extend)
-            ended = child.wait(lambda: _late(child.seconds(), patience, len(out)))
+            child = starter(command, out.extend, err.extend)
+            ended = child.wait(lambda: _cut(child.seconds(), patience, len(out)))
         except (OSError, ValueError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)
-            return Answer("", f"{argv[0]} cannot be run: {words}")
-        text = out.decode("utf-8", "replace")
+            return _NOT_FOUND, "", f"it cannot be run: {words}"
         if ended.cut is not None:
-            return Answer(text, f"{argv[0]}: {ended.cut.why}")
-        said = err.decode("utf-8", "replace").strip().splitlines()[-1:]
-        trouble = ": ".join((f"{argv[0]} failed ({ended.code})", *map(plain, said)))
-        return Answer(text, trouble if ended.code else "")
+            return _LATE, "", ended.cut.why
+        return ended.code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
     return run
 
 
-def _late(seconds: float, patience: float, size: int) -> Cut | None:
+def _cut(seconds: float, patience: float, size: int) -> Cut | None:
     if size > _LARGEST:
         return Cut("it says too much", grace=1.0)
     late = Cut(f"it took longer than {duration(patience)}", grace=1.0)
     return late if seconds >= patience else None
 
 
-def issues(run: Runner, repository: str, state: str, labels: Sequence[str]) -> str:
-    """The issues of a repository, as `gh --json` prints them; ConfigError where it cannot."""
-    argv = ["gh", "issue", "list", f"--repo={repository}", f"--state={state}"]
-    argv += [f"--label={label}" for label in labels]
-    answer = run([*argv, f"--limit={_MOST}", f"--json={FIELDS}"])
-    if answer.trouble:
-        remedy = f"See whether this works: gh issue list --repo {repository}"
-        raise ConfigError(f"github:{repository}: {answer.trouble}", remedy)
-    return answer.text
-
-
-def issue(run: Runner, repository: str, number: str) -> tuple[str, str]:
-    """One issue, as a list of one, and why that cannot be had."""
-    answer = run(["gh", "issue", "view", number, f"--repo={repository}", f"--json={FIELDS}"])
-    if answer.trouble:
-        return "", answer.trouble
+def issues(
+    run: Run, repository: str, state: str, labels: Sequence[str], known: Iterable[str]
+) -> str:
+    """The issues of a repository, as JSON: those asked for, and of the known numbers those that
+    are not among them any more, for these may be closed by now. ConfigError where gh cannot."""
+    listed = fetch(repository, labels=labels, state=state, run=run)
     try:
-        found: Any = json.loads(answer.text)
-    except ValueError:
+        found = json.loads(listed)
+        there = {str(one["number"]) for one in found}
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return listed  # whoever reads it says what is wrong with it
+    for number in known:
+        if number not in there:
+            text, _ = issue(run, repository, number)  # one that is gone is gone
+            found += json.loads(text) if text else []
+    return json.dumps(found)
+
+
+def issue(run: Run, repository: str, number: str) -> tuple[str, str]:
+    """One issue as JSON, and why that cannot be had."""
+    argv = ["gh", "issue", "view", number, f"--repo={repository}", f"--json={FIELDS}"]
+    code, text, err = run(argv)
+    if code:
+        return "", _trouble(code, err)
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
         return "", "gh said no JSON"
     return json.dumps([found]), ""
 
 
-def turn(run: Runner, repository: str, number: str, *, done: bool, comment: str) -> str:
+def turn(run: Run, repository: str, number: str, *, done: bool, comment: str) -> str:
     """Close an issue, or open it again, with a comment; why that failed, or ""."""
     verb = "close" if done else "reopen"
     said = [f"--comment={comment}"] if comment else []
-    return run(["gh", "issue", verb, number, f"--repo={repository}", *said]).trouble
+    code, _, err = run(["gh", "issue", verb, number, f"--repo={repository}", *said])
+    return _trouble(code, err) if code else ""
 
 
-def is_there(environ: Mapping[str, str]) -> bool:
-    """Whether `gh` can be found."""
-    import shutil
-
-    return shutil.which("gh", path=environ.get("PATH", os.defpath)) is not None
+def _trouble(code: int, err: str) -> str:
+    """Why it failed: the last thing it said."""
+    last = [line for line in err.splitlines() if line.strip()][-1:]
+    return ": ".join((f"gh failed ({code})", *(plain(line.strip()) for line in last)))

@@ -35,11 +35,11 @@ class Joining:
 
     def merge(self, base: Checkpoint, iteration: int) -> Merged:
         """Put the work on top of what the project has now, as files that are not committed. Who is
-        killed in it calls it again: the work itself is kept first."""
+        killed in it, or before its end is told, calls it again: the work itself is kept first."""
         head, work = self.head(), self._kept(base, iteration)
         git_state.forget(self.work.repository)
         self._ask("symbolic-ref", "HEAD", self.branch)
-        if head == base.head:
+        if head == self.work.repository.resolve(f"{work}^"):
             self._ask("reset", "--mixed", "--quiet", head)  # commits of the agent's own are one
             return Merged()
         self._ask("update-ref", self.branch, work)

@@ -5,12 +5,23 @@ import threading
 
 
 class Purse:
-    """Of `limit` dollars, or of any number. Every method may be called by any worker."""
+    """Of `limit` dollars, or of any number. Every method may be called by any worker.
 
-    def __init__(self, limit: float | None, workers: int, spent: float = 0.0) -> None:
+    `dearest` is what a turn has cost so far at most; None, while nobody knows, lets only one turn
+    begin until it is known.
+    """
+
+    def __init__(
+        self,
+        limit: float | None,
+        workers: int,
+        spent: float = 0.0,
+        dearest: float | None = 0.0,
+    ) -> None:
         self._limit = limit
         self._workers = workers
         self._spent = spent
+        self._dearest = dearest
         self._leases: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -28,20 +39,22 @@ class Purse:
         """What is not paid yet, leases aside; None without a limit."""
         return None if self._limit is None else max(0.0, self._limit - self._spent)
 
-    def lease(self, worker: str, most: float | None) -> float | None:
-        """What this worker's next turn may cost: its share of what is free, and at most so much.
-        One that it holds already is given back first."""
+    def lease(self, worker: str) -> bool:
+        """Put a share of what is free aside for this worker's next turn, and at least what a turn
+        may cost; False where that has to wait for others. Whoever holds one keeps it."""
+        if self._limit is None:
+            return True
         with self._lock:
-            self._leases.pop(worker, None)
-            if self._limit is None:
-                return most
-            free = max(0.0, self._limit - self._spent - sum(self._leases.values()))
-            share = free / max(1, self._workers - len(self._leases))
-            self._leases[worker] = share if most is None else min(share, most)
-            return self._leases[worker]
+            if worker not in self._leases:
+                free = max(0.0, self._limit - self._spent - sum(self._leases.values()))
+                if self._leases and (self._dearest is None or free < self._dearest):
+                    return False
+                share = free / max(1, self._workers - len(self._leases))
+                self._leases[worker] = max(share, min(free, self._dearest or 0.0))
+            return True
 
     def held(self, worker: str) -> float | None:
-        """The lease of a turn that is under way."""
+        """The lease of a turn that is under way, or is about to begin."""
         return self._leases.get(worker)
 
     def paid(self, worker: str, dollars: float) -> None:
@@ -49,3 +62,5 @@ class Purse:
         with self._lock:
             self._leases.pop(worker, None)
             self._spent += dollars
+            if dollars:
+                self._dearest = max(self._dearest or 0.0, dollars)

@@ -16,7 +16,6 @@ from ralph.core.value import replace, value
 from ralph.core.words import listed
 
 Record = dict[str, Any]
-_NAMED_BY_TEXT = frozenset({"markdown", "ralphy"})  # their items have no ids
 _NO_LONGER: Record = {"reason": None, "question": None, "completedAt": None}  # of another status
 _NOTHING: tuple[object, ...] = (None, "", [])
 _TIMES = ("createdAt", "completedAt")
@@ -29,11 +28,6 @@ class Origin:
     format: str
     place: Mapping[str, str]  # {"path": ...} or {"repo": ...}
     shown: str  # for people
-
-    @property
-    def names_items(self) -> bool:
-        """Whether its items have ids, which can be ours."""
-        return self.format not in _NAMED_BY_TEXT
 
 
 @value
@@ -117,8 +111,7 @@ class Merge:
     def _new_ids(self, keys: Sequence[str], taken: frozenset[str]) -> Iterator[tuple[str, str]]:
         """An id for each: its own if it can be, else the next number."""
         used = set(taken)
-        free = self._origin.names_items
-        own = {key for key in keys if free and usable(key) and key not in taken}
+        own = {key for key in keys if _is_id(key) and key not in taken}
         used |= own
         number = ""
         for key in keys:
@@ -250,6 +243,11 @@ def proper(reading: Reading) -> tuple[list[Item], tuple[str, ...]]:
         held = {name: held for name, held in fields.items() if held not in _NOTHING}
         items.append(replace(item, fields=held))
     return items, tuple(lost)
+
+
+def _is_id(key: str) -> bool:
+    """Whether a key can be our id too; one that was made from a text is a poor one."""
+    return usable(key) and " " not in key
 
 
 def _time(text: object) -> str | None:

@@ -11,12 +11,14 @@ from ralph.adapters import github_cli
 from ralph.adapters.files import write_atomically
 from ralph.adapters.formats.base import Format, Item
 from ralph.adapters.formats.registry import NAMES, by_name
-from ralph.adapters.github_cli import Runner
+from ralph.adapters.github_cli import Run
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_import import digest, proper
+from ralph.core.backlog import ENDED
 from ralph.core.redact import redact
 from ralph.core.task import Status
 from ralph.core.value import value
+from ralph.errors import RalphError
 
 LARGEST = 64 << 20  # bytes of a list
 _LONGEST_COMMENT = 60_000  # characters
@@ -24,7 +26,8 @@ _WISH = ("title", "description", "completion")  # what a change of is a change o
 _DONE = digest(Status.DONE.value)
 _TRIES = 3  # where somebody else writes the list at the same time
 _BOM = "\ufeff"
-_GITHUB_URL = re.compile(r"https://[^/\s]+/([^/\s]+/[^/\s]+)/issues/[0-9]+")
+_GITHUB_URL = re.compile(r"https?://[^/\s]+/([^/\s]+/[^/\s]+)/(?:issues|pull)/[0-9]+")
+_ISSUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*#[0-9]{1,12}")
 Record = Mapping[str, Any]
 
 
@@ -62,7 +65,7 @@ class Trackers:
     `run` runs `gh`. With `write` False it is only seen what would be done.
     """
 
-    def __init__(self, workspace: str, run: Runner, *, write: bool = True) -> None:
+    def __init__(self, workspace: str, run: Run, *, write: bool = True) -> None:
         self._workspace = workspace
         self._run = run
         self._write = write
@@ -84,6 +87,8 @@ class Trackers:
             return self._mark_file(form, source, path, key, done=done)
         except OSError as error:
             return Synced(How.FAILED, f"{path}: {error.strerror}")
+        except RalphError as error:
+            return Synced(How.FAILED, f"{path}: {error.message}. {error.remedy}")
         except ValueError as error:
             return Synced(How.FAILED, f"{path}: {error}")
 
@@ -148,9 +153,9 @@ class Trackers:
     def _mark_issue(
         self, form: Format, record: Record, repository: str, *, done: bool, evidence: str
     ) -> Synced:
-        source = record["source"]
-        number, where = str(source.get("key")).removeprefix("#"), f"github:{repository}"
-        if not number.isdecimal() or not github_cli.is_repository(repository):
+        source, where = record["source"], f"github:{repository}"
+        number = str(source.get("key")).rpartition("#")[2]
+        if not _ISSUE.fullmatch(f"{repository}#{number}"):  # an option, a path, whatever
             return Synced(How.FAILED, f"{where} {number[:40]}: that is no issue")
         text, trouble = github_cli.issue(self._run, repository, number)
         if trouble:
@@ -159,7 +164,7 @@ class Trackers:
             item = proper(form.read(text, where))[0][0]
         except (ValueError, IndexError) as error:
             return Synced(How.FAILED, f"{where}#{number}: {error}")
-        if _is_done(item) is done:
+        if (item.fields.get("status") in ENDED) is done:
             return Synced(How.ALREADY, f"{where}#{number} says so already")
         if changed := changed_wishes(item, source):
             words = f"{where}#{number} was changed since it was imported ({changed})"
@@ -187,7 +192,7 @@ def changed_wishes(item: Item, source: Record) -> str:
     seen = source.get("seen")
     seen = seen if isinstance(seen, dict) else {}
     changed = [n for n in _WISH if digest(item.fields.get(n)) != seen.get(n, "")]
-    opened = seen.get("status") == _DONE and not _is_done(item)
+    opened = seen.get("status") == _DONE and item.fields.get("status") not in ENDED
     return ", ".join([*changed, *(["opened again"] if opened else [])])
 
 

@@ -17,7 +17,7 @@ from ralph.core.words import listed
 _BEFORE = "tasks.before"  # in the run's directory: the list as it was before the turn
 _FINAL = (Status.DONE, Status.CANCELLED)
 _GIVEN = ("evidence", "completedAt")  # by the host alone
-_PROOF = ("completion", "limits", "evidence", "completedAt")  # of any task, only people's to change
+_PROOF = ("completion", "limits", "evidence", "completedAt", "source")  # only people's to change
 
 
 class TaskWatch:
@@ -72,6 +72,8 @@ class TaskWatch:
             right = {field: held for field, held in task.items() if field not in _GIVEN}
             right |= {"status": "pending"} if task.get("status") in _FINAL else {}
             right |= {"blockedBy": []} if name in circle else {}
+            if not _is_list_in_project(task.get("source")):
+                right.pop("source", None)
             if right != task:
                 self._file.put(right)
                 yield f"{name} was added as it may not be"
@@ -139,6 +141,19 @@ def _judged(old: dict[str, Any], found: bytes | None, *, own: bool) -> tuple[dic
     if called:
         return right, f"was called {after}"
     return right, f"was changed ({', '.join(changed)})" if changed else ""
+
+
+def _is_list_in_project(source: object) -> bool:
+    """Whether a task came from a file that the turn could have changed itself: what is done is
+    told to where it came from, by the host."""
+    path = source.get("path") if isinstance(source, dict) and "repo" not in source else None
+    if not isinstance(path, str) or os.path.isabs(path):
+        return False
+    return isinstance(source, dict) and source.get("format") != "github" and _stays(path)
+
+
+def _stays(path: str) -> bool:
+    return os.path.normpath(path).split(os.sep)[0] != os.pardir
 
 
 def _sha256(line: bytes) -> str:

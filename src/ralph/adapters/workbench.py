@@ -9,11 +9,13 @@ from typing import Any
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.checkpoint_yours import give_back
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
+from ralph.adapters.files import is_inside
 from ralph.adapters.kept_work import bring_back
 from ralph.adapters.notify import Notify
 from ralph.adapters.task_file import NAME, TaskFile
 from ralph.adapters.task_lines import iso
 from ralph.adapters.task_records import Records, actions_in
+from ralph.adapters.task_sync import How, Synced, Trackers, evidence_words, told
 from ralph.adapters.task_watch import TaskWatch
 from ralph.core.claims import CompleteClaim
 from ralph.core.outcome import artifacts_of, outcome
@@ -44,6 +46,7 @@ class Bench:
     dialect: str  # of the agent's stream
     now: Callable[[], float]
     tell: Callable[[str], None]
+    trackers: Callable[[str], Trackers]  # of the tasks of a work tree
     retries: int = 0  # how often a task that failed is tried anew
     layered: bool = False  # turns leave nothing in the project before they land
 
@@ -296,11 +299,13 @@ class Bench:
         title = str((self.file.record(task) or {}).get("title") or "")
         since = Checkpoint.of(state.task_checkpoint)
         assert since is not None, "a turn of a task begins with a checkpoint"
+        self.tick_off(state)
         self.file.compact()
         subject = f"{task}: {title}" if title else task
         made, refusal = self.work.commit(subject, task, since)
         self._tell_notes()
         if refusal:
+            self.tick_off(state, done=False)
             return False, refusal
         self._tell_left_out(self.work.left_out())
         self._give_back(since, state.iteration)
@@ -319,8 +324,30 @@ class Bench:
         if inner:
             self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
 
-    def sync(self, state: RunState) -> None:
-        """There is no tracker yet."""
+    def tick_off(self, state: RunState, *, done: bool = True) -> None:
+        """A list in the project that the task came from says so in the task's own commit."""
+        source = (self.file.record(_task(state)) or {}).get("source")
+        path = source.get("path") if isinstance(source, dict) else None
+        here = self.work.workspace
+        if isinstance(path, str) and is_inside(os.path.join(here, path), here):
+            synced = self._mark(here, state, done=done)
+            if synced.how is How.MARKED:
+                self.tell(synced.words)
+
+    def sync(self, state: RunState) -> tuple[bool, str]:
+        """Tell the list or the issue that the task came from, if it does not know yet."""
+        synced = self._mark(self.file.workspace, state, done=True)
+        ok = synced.how not in (How.CONFLICT, How.FAILED)
+        return ok, synced.words if synced.how is How.MARKED or not ok else ""
+
+    def _mark(self, workspace: str, state: RunState, *, done: bool) -> Synced:
+        task = _task(state)
+        record = self.file.record(task) or {"id": task}
+        evidence = evidence_words(record)
+        synced = self.trackers(workspace).mark(record, done=done, evidence=evidence)
+        if synced.how in (How.MARKED, How.ALREADY):
+            self.file.update(task, lambda now: _told(now, done=done))
+        return synced
 
     def end(self) -> None:
         """The run is over: one line for each task, and nothing of its beginnings any more."""
@@ -336,6 +363,11 @@ class Bench:
             self.file.compact()
         except RalphError as error:
             self.tell(f"{error.message}. {error.remedy}")
+
+
+def _told(record: dict[str, Any], *, done: bool) -> dict[str, Any] | None:
+    known = told(record, done=done)
+    return None if known["source"] == record.get("source") else known
 
 
 def _task(state: RunState) -> str:

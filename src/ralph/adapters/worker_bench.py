@@ -94,6 +94,7 @@ class WorkerBench:
         return not refusal
 
     def _commit(self, state: RunState) -> tuple[bool, str]:
+        self.bench.tick_off(state)
         self.bench.file.compact()
         self._bring_records()
         return self.bench.commit(state)
@@ -106,9 +107,9 @@ class WorkerBench:
                 source = os.path.join(self.bench.file.workspace, ".ralph", name)
                 shutil.copyfile(source, os.path.join(there, name))
 
-    def sync(self, state: RunState) -> None:
+    def sync(self, state: RunState) -> tuple[bool, str]:
         """Tell the tracker the task came from."""
-        self.bench.sync(state)
+        return self.bench.sync(state)
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""

@@ -15,6 +15,7 @@ from ralph.adapters.git_work import Done, call, clean_environ
 from ralph.core.value import value
 from ralph.errors import ConfigError, StateError
 
+NOT_MERGED = "Not merged."  # says the commit that shows what could not be
 _LONGEST = 60
 _LEAST_GIT = (2, 38)  # `merge-tree --write-tree`
 _OPTIONS = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false")
@@ -139,9 +140,14 @@ class Worktrees:
         return os.fsdecode(said.output).strip("\n")
 
     def _keep_branch(self, tree: Worktree) -> None:
-        """What a branch of that name holds, and nothing else does, is somebody's work."""
+        """What a branch of that name holds, and nothing else does, is somebody's work; unless it is
+        a commit of ours, which only shows what a ref of the run keeps."""
         tip = self._git("rev-parse", "--verify", "--quiet", tree.branch).output.decode().strip()
-        if not tip:
+        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", tip or "HEAD")
+        if not tip or said.output.decode("utf-8", "replace").split() == [
+            "ralph",
+            *NOT_MERGED.split(),
+        ]:
             return
         kept = self._git("for-each-ref", "--contains", tip, "--format=%(refname)")
         others = {*os.fsdecode(kept.output).split("\n")} - {"", tree.branch}

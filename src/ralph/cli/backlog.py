@@ -54,7 +54,7 @@ _FLAGS = {
     "--sandbox": "sandbox",
     "--network": "network",
 }
-_MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "maxCost")
+MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "maxCost")
 _NO_TASKS = 'Add one: ralph tasks add "Build the login page"'
 _MOST_SHOWN = 10
 
@@ -110,7 +110,7 @@ def _planned(
     invocation: Invocation, loaded: Loaded, task: str | None, tags: tuple[str, ...]
 ) -> Plan:
     backlog = TaskBacklog(TaskFile(invocation.workspace), task, tags)
-    return planned(invocation, _defaults(loaded), backlog, "Mend it, then run again.", _MONEY)
+    return planned(invocation, _defaults(loaded), backlog, "Mend it, then run again.", MONEY)
 
 
 def _defaults(loaded: Loaded) -> Loaded:

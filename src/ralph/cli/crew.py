@@ -2,9 +2,11 @@
 own; the foreman sends them, and tidies up after them."""
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
@@ -12,13 +14,15 @@ from ralph.adapters.files import unwritable_state
 from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
+from ralph.adapters.ledger import read_ledger
 from ralph.adapters.purse import Purse
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
-from ralph.adapters.worktrees import Worktree, Worktrees
+from ralph.adapters.worktrees import NOT_MERGED, Worktree, Worktrees
+from ralph.cli.backlog import MONEY
 from ralph.cli.planning import Invocation, Plan
 from ralph.core.facts import Assigned, Fact, Returned, Settled
 from ralph.core.limits import left
@@ -29,6 +33,7 @@ from ralph.core.verdict import Accept, Cause, Park, Verdict
 from ralph.core.world import Signals, together
 from ralph.profiles.parallel import Place
 
+_RECENT = 50  # turns that tell what one may cost
 Carry = Callable[[Invocation, Plan, str, History], object]
 
 
@@ -74,8 +79,7 @@ class Foreman:
         self._trees, self._turnstile = worktrees_of(plan), Turnstile()
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
-        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
-        self.purse = Purse(self._tasks.bounds.within.dollars, self._tasks.workers, spent)
+        self.purse = self._made_purse()
 
     def name(self, number: int) -> str:
         """The run of the n-th worker."""
@@ -107,11 +111,22 @@ class Foreman:
         if not _is_over(state):
             return None
         tree, keep = self._trees.of(task), self._kept(task, run_dir, state)
+        self._keep_papers(tree, run_dir)
         self._trees.closed(tree, keep=keep)
         branch = tree.branch.removeprefix("refs/heads/") if keep else ""
         return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent, branch)
 
     # -------------------------------------------------------------- parts
+
+    def _made_purse(self) -> Purse:
+        before, limit = self._before, self._tasks.bounds.within.dollars
+        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
+        costs = [entry.cost_usd or 0.0 for entry in read_ledger(self._plan.project)]
+        origins = self._plan.loaded.origins
+        asked_for = any(origins.get(name) is not None for name in MONEY)
+        # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.
+        dearest = max(costs[-_RECENT:], default=0.0) or (None if asked_for else 0.0)
+        return Purse(limit, self._tasks.workers, spent, dearest)
 
     @cached_property
     def _repository(self) -> Repository:
@@ -175,8 +190,15 @@ class Foreman:
         return self._on_branch(task, str(record.get("title") or ""), saved, base.head, run_dir)
 
     def _on_branch(self, task: str, title: str, saved: str, base: str, run_dir: str) -> str:
-        message = f"{in_one_line(f'{task}: {title}')}\n\nNot merged.\n"
+        message = f"{in_one_line(f'{task}: {title}')}\n\n{NOT_MERGED}\n"
         return on_branch(self._repository, run_dir, saved, base, message)
+
+    def _keep_papers(self, tree: Worktree, run_dir: str) -> None:
+        """Logs of gates, and what was reverted, go with the work tree: people may want them."""
+        papers = os.path.join(tree.workspace, ".ralph")
+        with suppress(OSError):
+            ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
+            shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
 
     def _put_away(self, tree: Worktree) -> str:
         """Keep what a worker of a run that is no more had done, and remove its work tree."""

@@ -40,7 +40,7 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
         with (
             hearing(invocation) as heard,
             display.console.live(),
-            keeping(None, adopts=invocation.asked is None),
+            keeping(invocation.keeper, adopts=invocation.asked is None),
         ):
             attention = Attention(heard, SignalFiles(run_dir), display.console)
             foreman = Foreman(

@@ -13,13 +13,14 @@ from ralph.adapters.files import is_inside
 from ralph.adapters.formats.base import Format, Reading
 from ralph.adapters.formats.registry import NAMES, by_name, detect
 from ralph.adapters.safe_open import open_regular
-from ralph.adapters.task_import import Import, Merge, Origin
+from ralph.adapters.task_import import Import, Merge, Origin, same_place
 from ralph.adapters.task_lines import iso
 from ralph.adapters.task_sync import LARGEST, repository_of
 from ralph.cli.given import current_directory, is_agents, shown
 from ralph.cli.params import completed_by, in_directory
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import task_file
+from ralph.core.backlog import ENDED
 from ralph.core.value import value
 from ralph.core.words import counted, listed
 from ralph.errors import ConfigError
@@ -160,11 +161,13 @@ def _issues(source: str, state: str, labels: Sequence[str]) -> Given:
     from ralph.adapters import github_cli
 
     repository = source.removeprefix(_GITHUB)
-    if not github_cli.is_repository(repository):
-        raise ConfigError(f"{source} names no repository", "Type github:OWNER/NAME.")
+    place = {"repo": repository}
     run = github_cli.runner(current_directory(), os.environ)
-    text = github_cli.issues(run, repository, state, labels)
-    return Given(text, source, {"repo": repository}, "github")
+    here = [record for record in task_file(os.environ).records() if same_place(record, place)]
+    open_here = [record for record in here if record.get("status") not in ENDED]
+    known = [str(r["source"].get("key")).rpartition("#")[2] for r in open_here]
+    text = github_cli.issues(run, repository, state, labels, filter(str.isdecimal, known))
+    return Given(text, source, place, "github")
 
 
 def _format(given: Given, name: str | None) -> Format:

@@ -24,7 +24,7 @@ _NARROWEST = 20  # columns of a title
 _MOST_NAMED = 5
 _FIRST = ("id", "title", "description", "status")
 _TIMES = ("createdAt", "updatedAt", "completedAt")
-_ELSEWHERE = {*_FIRST, "blockedBy", "completion", "answers", "question", "reason"}
+_ELSEWHERE = {*_FIRST, "blockedBy", "completion", "answers", "question", "reason", "source"}
 Waits = Mapping[str, tuple[str, ...]]
 
 
@@ -150,6 +150,7 @@ def one_task(
     lines += [_line("waits for", _blocker(b, known)) for b in task.blocked_by]
     names = [n for n in record if n not in _ELSEWHERE and n not in _TIMES]
     lines += [_line(name, _plain(record[name])) for name in (*names, *_TIMES) if record.get(name)]
+    lines += [_line("came from", came) for came in _origin(record.get("source"))]
     lines += [_line("answer", answer) for answer in task.answers]
     if task.text.strip():
         lines += ["", *(f"  {line}".rstrip() for line in _paragraphs(task.text))]
@@ -167,6 +168,13 @@ def _rule(record: Mapping[str, Any], task: Task) -> str:
     rule = completion.parse(record.get("completion"), task.id)
     limit = f" (within {rule.timeout:g} s)" if rule.timeout else ""
     return f"{task.check}{limit}" if task.check else "the agent says so"
+
+
+def _origin(source: object) -> Iterator[str]:
+    """The list that a task came from; what that says beside is for its way back."""
+    if isinstance(source, dict):
+        place = source.get("path") or f"github:{source.get('repo')}"
+        yield f"{place} ({source.get('format')}): {source.get('key')}"
 
 
 def _blocker(task_id: str, known: Mapping[str, Task]) -> str:

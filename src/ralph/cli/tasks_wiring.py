@@ -9,6 +9,7 @@ import msgspec
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import CompletionCheck, Terms
+from ralph.adapters.github_cli import runner
 from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.notify import Notify
@@ -18,6 +19,7 @@ from ralph.adapters.task_commit import patient
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
+from ralph.adapters.task_sync import Trackers
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
@@ -133,7 +135,8 @@ class TasksWiring(HarnessWiring):
         self._own = commands(hooks, *where, tell, start=start, hurry=hurry)
         told = plan.settings.notify
         notify = Notify(told.command, told.urls, *where, tell, start=start, hurry=hurry)
-        self._bench = self._made_bench(notify)
+        run = runner(*where, starter=start)
+        self._bench = self._made_bench(notify, partial(Trackers, run=run))
         return self._policy_of(self._bench, attention, start)
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
@@ -160,7 +163,7 @@ class TasksWiring(HarnessWiring):
         loop = self._plan.settings.loop
         return Terms(self._tasks.bounds.task, loop.check_timeout, loop.test_command)
 
-    def _made_bench(self, notify: Notify) -> Bench:
+    def _made_bench(self, notify: Notify, trackers: Callable[[str], Trackers]) -> Bench:
         plan, file = self._plan, self._backlog.file
         return Bench(
             file,
@@ -172,6 +175,7 @@ class TasksWiring(HarnessWiring):
             plan.kind,
             time.time,
             self._tell,
+            trackers,
             retries=1 if plan.settings.loop.on_failure == "retry" else 0,
             layered=self._layers is not None and self._rolls_back(),
         )

@@ -1,15 +1,17 @@
 """A worker's run over its one task, wired to its work tree and to the project it works for."""
 
+import time
 from collections.abc import Callable
 from functools import partial
 
 from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.joining import Joining
 from ralph.adapters.journal import FileJournal
-from ralph.adapters.process import Starter
+from ralph.adapters.process import Command, Starter
 from ralph.adapters.purse import Purse
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_watch import TaskWatch
+from ralph.adapters.tree_setup import prepare_tree
 from ralph.adapters.workbench import Bench
 from ralph.adapters.worker_bench import WorkerBench
 from ralph.cli.planning import Plan
@@ -18,6 +20,8 @@ from ralph.cli.wiring import SignalSource
 from ralph.core.facts import Ended, Fact, Step
 from ralph.core.state import RunState
 from ralph.core.value import value
+from ralph.core.verdict import Cut
+from ralph.core.world import hurried
 from ralph.ports import Policy
 from ralph.profiles.parallel import worker
 from ralph.ui import Reader
@@ -36,6 +40,18 @@ class WorkerWiring(TasksWiring):
         payer = _Payer(self._seat.purse, self._seat.place.worker)
         return (payer, *super().readers(journal))
 
+    def prepare(self) -> list[str]:
+        """Also what a new worktree lacks, since git does not keep it."""
+        notes = super().prepare()
+        plan, words = self._plan, self._plan.settings.loop.setup
+        if words is not None:
+            command = Command(("sh", "-c", words), plan.workspace, plan.environ)
+            prepare_tree(command, self._run_dir, self._start, self._hurry)
+        return notes
+
+    def _hurry(self) -> Cut | None:
+        return hurried(self._attention(), time.time(), self._plan.settings.stop_grace)
+
     def notes(self) -> list[str]:
         """The foreman has told it all."""
         return []
@@ -44,6 +60,7 @@ class WorkerWiring(TasksWiring):
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
         """What is true of every worker's sandbox is told by one."""
+        self._start, self._attention = start, attention
         policy = super().policy(attention, start, tell)
         if self._layers is not None:
             self._layers.tell = partial(self._tell_once, tell)
@@ -55,8 +72,9 @@ class WorkerWiring(TasksWiring):
             tell(text)
 
     def close(self) -> None:
-        """Whatever became of it, nobody waits for it to merge."""
+        """Whatever became of it, nobody waits for it to merge, or for its money."""
         self._seat.place.turnstile.leave(self._seat.place.worker)
+        self._seat.purse.paid(self._seat.place.worker, 0.0)
         super().close()
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:

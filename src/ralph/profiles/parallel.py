@@ -8,6 +8,7 @@ from ralph.core.backlog_prompt import Material
 from ralph.core.case import Case, Ladder, Rule
 from ralph.core.facts import Checked, Checking, Fact, Moved, Settled, Step
 from ralph.core.gates import Finding
+from ralph.core.limits import least
 from ralph.core.rules import Objections, RunLimit, UsedUp, cancelled, carry_on, paused, unreadable
 from ralph.core.rules_tasks import Halt, TaskLimit, TasksLimit, all_worked, none_ready, recalled
 from ralph.core.select import next_task
@@ -26,6 +27,7 @@ from ralph.core.verdict import (
     Reason,
     Stop,
     Verdict,
+    Wait,
 )
 from ralph.core.words import listed
 from ralph.errors import AbortedError
@@ -33,6 +35,7 @@ from ralph.ports import Gate, Merge, Policy, Ports, survey
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import Bounds, Settle, Workbench, tasks
 
+_PATIENCE = 2.0  # seconds between two looks at the purse
 _MOST_MERGES = 5  # of one task, while somebody else commits all the time
 # The first line is for people, who read no more of it.
 _AFTER_MERGE = (
@@ -55,8 +58,8 @@ class Purse(Protocol):
     def left(self) -> float | None:
         """What is not paid yet; None without a limit."""
 
-    def lease(self, worker: str, most: float | None) -> float | None:
-        """What its next turn may cost."""
+    def lease(self, worker: str) -> bool:
+        """Put its share aside for its next turn; False where that has to wait for others."""
 
     def held(self, worker: str) -> float | None:
         """The lease of a turn that is under way."""
@@ -101,6 +104,18 @@ class SharedLimit:
         if self.purse.left() != 0:
             return None
         return Stop(Reason.LIMIT, f"${self.purse.limit:g} used up (spent ${self.purse.spent:.2f})")
+
+
+@value
+class Leased:
+    """No turn begins without a lease: others may hold all that is left."""
+
+    place: Place
+
+    def __call__(self, case: Case) -> Answer | None:
+        if self.place.purse.lease(self.place.worker):
+            return None
+        return Wait(case.now + _PATIENCE, "others hold what is left of the run's money")
 
 
 @value
@@ -176,7 +191,7 @@ def worker(
     limit = SharedLimit(place.purse)
     return replace(
         policy,
-        opening=_before(carry_on, policy.opening, limit),
+        opening=(*policy.opening[:-1], limit, Leased(place), carry_on),
         retaking=(*policy.retaking, limit),
         watching=(*policy.watching, ShareLeft(place)),
         closing=_closing(policy.closing, limit),
@@ -202,15 +217,14 @@ def _before(mark: Rule, ladder: Ladder, rule: Rule) -> Ladder:
 
 @value
 class Leasing:
-    """What a turn may use, of which the money is leased."""
+    """What a turn may use: no more money than its lease."""
 
     inner: Callable[[Case], Allowance]
     place: Place
 
     def __call__(self, case: Case) -> Allowance:
-        allowed = self.inner(case)
-        leased = self.place.purse.lease(self.place.worker, allowed.dollars)
-        return replace(allowed, dollars=leased)
+        allowed, held = self.inner(case), self.place.purse.held(self.place.worker)
+        return replace(allowed, dollars=least(allowed.dollars, held))
 
 
 @value

@@ -83,8 +83,8 @@ class Workbench(Protocol):
         """Commit the task's work under its id: its subject, or what the user's own git hook said
         against it."""
 
-    def sync(self, state: RunState) -> None:
-        """Tell the tracker the task came from."""
+    def sync(self, state: RunState) -> tuple[bool, str]:
+        """Tell the tracker the task came from: whether it knows, and what was said or is wrong."""
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's; where what stood there is saved."""
@@ -298,8 +298,8 @@ class Settle:
         if not committed.ok:
             yield from self._refused(ports, state, committed.detail)
         elif not state.step("sync"):
-            self.workbench.sync(state)
-            yield Step(ports.clock.now(), "sync")
+            ok, said = self.workbench.sync(state)
+            yield Step(ports.clock.now(), "sync", ok=ok, detail=said)
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
         """The user's own git hook has the last word: the task is open again (ADR 21)."""

@@ -206,6 +206,10 @@ class LoopSettings(Group, frozen=True):
         PositiveCount,
         Meta(description="Tasks worked on at the same time, each in a git worktree of its own."),
     ] = 1
+    setup: Annotated[
+        Word | None,
+        Meta(description="A command that prepares each new worktree, such as npm ci."),
+    ] = None
     check_timeout: Annotated[
         PositiveSeconds, Meta(description="Seconds after which a completion check has failed.")
     ] = 600

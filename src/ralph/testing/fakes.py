@@ -205,8 +205,9 @@ class FakeWorkbench:
         self._keep(state, "commit" if refusal is None else "refusal", refusal or "")
         return refusal is None, refusal or ""
 
-    def sync(self, state: RunState) -> None:
+    def sync(self, state: RunState) -> tuple[bool, str]:
         self._keep(state, "sync", "")
+        return True, ""
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         self._keep(state, "restore", "whole task" if whole_task else "turn")

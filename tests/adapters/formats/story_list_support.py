@@ -9,13 +9,18 @@ Json = dict[str, Any]
 
 
 def records_of(reading: Reading, name: str) -> list[Json]:
-    """The records that an import into an empty backlog makes."""
+    """The records that an import makes, with ids of ours: nothing may work by the luck that keys
+    are ids."""
     records = []
+    ids = {item.key: f"T-{number}" for number, item in enumerate(reading.items)}
     for number, item in enumerate(reading.items):
         source = {"format": name, "path": "list", "key": item.key, "kept": dict(item.kept)}
         if not number:
             source["root"] = dict(reading.root)
-        records.append({"id": item.key, **item.fields, "source": source})
+        record = {"id": ids[item.key], **item.fields, "source": source}
+        if "blockedBy" in record:
+            record["blockedBy"] = [ids[key] for key in record["blockedBy"]]
+        records.append(record)
     # As the task file gives them back.
     return [json.loads(json.dumps(record)) for record in records]
 

@@ -8,6 +8,12 @@ from ralph.core.task import Status
 from ralph.core.words import listed
 
 Record = Mapping[str, Any]
+_SAID = frozenset(  # what our fields say too, and how a list is laid out
+    {"id", "title", "description", "status", "priority", "labels", "notes", "dependsOn", "passes"}
+    | {"acceptanceCriteria", "number", "body", "state", "stateReason", "closed", "url", "createdAt"}
+    | {"closedAt", "updatedAt", "issue_type", "acceptance_criteria", "dependencies", "created_at"}
+    | {"closed_at", "updated_at", "close_reason", "completed", "parallel_group", "order", "section"}
+)
 
 
 def source_of(record: Record, formats: Collection[str]) -> Mapping[str, Any]:
@@ -84,13 +90,18 @@ def lost_kept(tasks: Sequence[Record], formats: Collection[str]) -> list[str]:
     for task in tasks:
         source = task.get("source")
         if isinstance(source, dict) and source.get("format") not in formats:
-            named = [name for name in source.get("kept") or () if not name.startswith("$")]
-            found.setdefault(str(source.get("format")), []).extend(named)
+            found.setdefault(str(source.get("format")), []).extend(_told_by(source.get("kept")))
     return [
         f"what only {name} knows: {listed(list(dict.fromkeys(words)))}"
         for name, words in found.items()
         if words
     ]
+
+
+def _told_by(kept: object) -> list[str]:
+    """What a list said beside, by name; not how it said it, nor what our fields say too."""
+    named = kept.get("values", kept) if isinstance(kept, dict) else {}
+    return [name for name in named if name not in _SAID and not name.startswith("$")]
 
 
 def _ids(tasks: Sequence[Record]) -> str:

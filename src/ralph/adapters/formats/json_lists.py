@@ -1,0 +1,106 @@
+"""JSON of other people's lists: read with the place of what is wrong, changed in one member, and
+kept for the way back without what our own fields hold already."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from ralph.adapters.formats.records import Record
+from ralph.core.json_text import Item, JsonText
+
+_PLAIN_TEXT = ("title", "notes", "description", "externalUrl", "type")
+ABSENT = object()  # in place of a value: without this member
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def parsed(text: str) -> Any:  # noqa: ANN401  any JSON
+    """What a text says in JSON; ValueError with the place where it does not."""
+    try:
+        return _DECODER.decode(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def dumped(content: object, *, compact: bool = False) -> str:
+    """JSON as most tools write it, in one line or with an indentation of 2."""
+    if compact:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(content, ensure_ascii=False, indent=2)
+
+
+# ------------------------------------------------------------------ one member of a text
+
+
+def first_place(text: str) -> int:
+    """Where the JSON begins."""
+    return len(text) - len(text.removeprefix("\ufeff").lstrip(" \t\r\n"))
+
+
+def items(text: str, at: int) -> list[Item]:
+    """What is in the list or object that begins here. The text must be JSON."""
+    return _edited(text).items(at)
+
+
+def with_member(text: str, at: int, key: str, content: object) -> str:
+    """The text with another value under this key of the object that begins here; all else keeps its
+    bytes. A new member comes last, spaced as those before it."""
+    members = items(text, at)
+    old = next((member for member in reversed(members) if member.key == key), None)
+    if content is ABSENT:
+        return text if old is None else _edited(text).removed(at, old.start).raw
+    words = json.dumps(content, ensure_ascii=False)
+    if old is not None:
+        return text[: old.at] + words + text[old.end :]
+    comma, colon = _spacing(text, at, members)
+    end = members[-1].end if members else at + 1
+    return f"{text[:end]}{comma}{json.dumps(key)}{colon}{words}{text[end:]}"
+
+
+def _spacing(text: str, at: int, members: list[Item]) -> tuple[str, str]:
+    """What stands between two members, and between a key and its value."""
+    if not members:
+        return "", ": "
+    last = members[-1]
+    _, end = _DECODER.raw_decode(text, last.start)
+    before = text[at + 1 : members[0].start]
+    return f",{before or (' ' if text[end : last.at] == ': ' else '')}", text[end : last.at]
+
+
+def _edited(text: str) -> JsonText:
+    return JsonText(text, text, "  ", "\n")
+
+
+# ------------------------------------------------------------------ the way back
+
+
+def thinned(original: Record, fields: Record, plain: Mapping[str, str]) -> dict[str, Any]:
+    """What must be kept of an object: the order of its members, and the values of those that are
+    not the same in our fields. `plain` says which of ours is which of theirs."""
+    rest = {
+        name: content
+        for name, content in original.items()
+        if name not in plain or content in (None, "", []) or fields.get(plain[name]) != content
+    }
+    return {"order": list(original), "values": rest}
+
+
+def thickened(kept: Record, record: Record, plain: Mapping[str, str]) -> dict[str, Any]:
+    """The object again, with what our fields say now."""
+    values, order = kept.get("values"), kept.get("order")
+    values = values if isinstance(values, Mapping) else {}
+    found: dict[str, Any] = {}
+    for name in order if isinstance(order, list) else values:
+        if name in values:
+            found[name] = values[name]
+        elif name in plain:
+            empty: object = "" if plain[name] in _PLAIN_TEXT else []
+            found[name] = record.get(plain[name], empty)
+    return found

@@ -1,0 +1,127 @@
+"""Markdown checklists: fix_plan.md, IMPLEMENTATION_PLAN.md, plans with `### Task 1: ...`, and lists
+with boxes below boxes.
+
+A box is a task, a box below a box a task with a `parent`; a section `### Task 1` is one task, and
+its boxes are its steps. Headings such as High Priority, Optional and Completed say how urgent it
+is, others what it is about.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ralph.adapters.formats.base import Item, Reading, Writing
+from ralph.adapters.formats.markdown_entries import (
+    MARKS,
+    OPTIONAL_TAG,
+    Entries,
+    Entry,
+    blockers,
+    entries_of,
+    is_optional,
+    listed,
+    part_of,
+    priority,
+)
+from ralph.adapters.formats.markdown_outline import Box, Outline, Plan
+
+_NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")
+_OTHERS = (".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".csv")
+_SOME_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX/~-]\][ \t]+\S", re.MULTILINE)
+_LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of tasks.jsonl
+
+
+class Markdown:
+    """Checklists in markdown."""
+
+    name = "markdown"
+
+    def fits(self, name: str, text: str) -> bool:
+        """By a box, in a file whose name does not say that it is something else."""
+        lower = name.casefold()
+        if lower.endswith(_OTHERS) or "\0" in text:
+            return False
+        data = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not lower.endswith(_NAMES)
+        return not data and _SOME_BOX.search(text) is not None
+
+    def read(self, text: str, name: str) -> Reading:
+        """Every box and every section of a plan, in their order."""
+        if "\0" in text:
+            raise ValueError("it is not text: there is a NUL in it")
+        found = entries_of(text)
+        checks = _completion(found.outline)
+        items = tuple(_item(entry, checks) for entry in found.all)
+        lost = [_without_box(plan, name) for plan in found.bare]
+        if len(text) > _LARGEST_ROOT:
+            words = "what stands between the tasks is not kept for an export: the list is too long"
+            return Reading(items, {}, (*lost, words))
+        return Reading(items, {"text": text} if items else {}, tuple(lost))
+
+    def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
+        """The text the tasks came from, as they are now; others in sections by priority."""
+        from ralph.adapters.formats.markdown_write import written
+
+        return written(tasks, root)
+
+    def marked(self, text: str, key: str, done: bool) -> str | None:
+        """The box, or a section's boxes, ticked or open; each is one character."""
+        found = entries_of(text)
+        entry = next((entry for entry in found.all if entry.key == key), None)
+        return None if entry is None else _edited(text, ticks(found, entry, done))
+
+
+def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
+    """Which boxes must be changed: where their characters are."""
+    place, boxes = entry.place, found.outline.boxes
+    if isinstance(place, Box):
+        return [place.at] if (MARKS[place.mark] == "done") is not done else []
+    wrong = ("pending", "in_progress") if done else ("done",)  # a step that was dropped stays so
+    return [boxes[n].at for n in place.boxes if MARKS[boxes[n].mark] in wrong]
+
+
+def _item(entry: Entry, checks: Mapping[str, str] | None) -> Item:
+    tags = [OPTIONAL_TAG] if any(map(is_optional, entry.place.path)) else []
+    tags += [tag for tag in listed(entry.labels.get("Tags", "")) if tag not in tags]
+    fields = {
+        "title": entry.title,
+        "description": described(entry),
+        "status": entry.status,
+        "priority": priority(entry),
+        "type": entry.labels.get("Type"),
+        "tags": tags,
+        "parent": entry.parent,
+        "blockedBy": blockers(entry),
+        "completion": checks if isinstance(entry.place, Plan) else None,
+    }
+    kept = {"section": list(entry.place.path)} if entry.place.path else {}
+    return Item(
+        entry.key, {name: it for name, it in fields.items() if it not in (None, "", [])}, kept
+    )
+
+
+def described(entry: Entry) -> str:
+    """What an agent is told beside the title: the lines below it, and what it is a part of."""
+    return "\n\n".join(part for part in (entry.body, part_of(entry)) if part)
+
+
+def _completion(found: Outline) -> dict[str, str] | None:
+    """What a plan's validation commands prove: all of them pass."""
+    if not found.commands:
+        return None
+    several = len(found.commands) > 1
+    parts = [f"({one}\n)" if several and set(one) & set(";|&#") else one for one in found.commands]
+    return {"type": "test_passing", "command": " && ".join(parts)}
+
+
+def _without_box(plan: Plan, name: str) -> str:
+    return f"{name}: line {plan.line + 1}: {plan.text[:60]!r} has no box, so it is no task"
+
+
+def _edited(text: str, places: Sequence[int]) -> str:
+    characters = list(text)
+    for at in places:
+        characters[at] = " " if MARKS[characters[at]] == "done" else "x"
+    return "".join(characters)
+
+
+FORMAT = Markdown()

@@ -1,0 +1,258 @@
+"""The tasks of a markdown text: which box or section of a plan is which task, and by which key it
+is found again when others come, go, move or are ticked."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from ralph.adapters.formats.leading_id import leading_id
+from ralph.adapters.formats.markdown_lines import (
+    Line,
+    closes,
+    dedented,
+    fence_of,
+    without_comments,
+)
+from ralph.adapters.formats.markdown_outline import Box, Outline, Plan, outline
+from ralph.adapters.formats.records import Names
+from ralph.adapters.formats.urgency import OPTIONAL, urgency
+from ralph.core.value import replace, value
+
+MARKS = {" ": "pending", "x": "done", "X": "done", "/": "in_progress", "~": "in_progress"}
+MARKS |= {"-": "cancelled"}
+OPTIONAL_TAG = "optional"
+NUMBER = "(higher first)"  # so that nobody's "Priority: 1" is taken for a low one
+_NUMBERED_TASK = re.compile(
+    r"(?:Task|Iteration)[ \t]+[0-9]+(?:\.[0-9]+)*[a-z]?[ \t]*[:.)–—-][ \t]*(?=\S)"
+)
+_LABEL = re.compile(r"(After|Depends on|Blocked by|Dependencies|Tags|Type|Priority|Id): +(\S.*)")
+_WAITS = ("After", "Depends on", "Blocked by", "Dependencies")
+_PRIORITY = re.compile(rf"(-?[0-9]{{1,15}}) {re.escape(NUMBER)}")
+_ESCAPED = re.compile(r"([ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)\\\[")
+_LATER = re.compile(
+    r"(?:optional|future|nice[ -]to[ -]haves?|someday|later|stretch)"
+    r"(?: (?:enhancements|work|ideas|goals|improvements|tasks|items|features))?"
+)
+_STATE = re.compile(  # headings between which tasks move
+    r"(?:completed|done|finished|tasks|to[ -]?do|open|pending|remaining|backlog|in progress|current"
+    r"|next|validation commands|implementation)(?: (?:tasks|items|work|steps|plan))?"
+)
+_LONGEST_PART, _DEEPEST = 60, 6
+
+
+@value
+class Entry:
+    """A task of the text: a box, or a plan's section with boxes."""
+
+    key: str
+    title: str
+    status: str
+    start: int  # where its title begins in the text
+    body: str  # what is written below it, without the labels at its end
+    place: Box | Plan
+    context: tuple[str, ...]  # the headings and items above it that say what it is about
+    parent: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@value
+class Entries:
+    """All of them, in the order of the text, and the plan's sections that have no box."""
+
+    outline: Outline
+    all: list[Entry]
+    bare: list[Plan]
+
+
+@value
+class _Draft:
+    """An entry before its key is known."""
+
+    place: Box | Plan
+    text: str
+    start: int
+    lead: int  # characters of the id in front of its title
+    id: str
+    whole: str  # the body with its labels
+    body: str
+    labels: Mapping[str, str]
+
+
+def entries_of(text: str) -> Entries:
+    """The tasks of a text, each with a key of its own."""
+    found = outline(text)
+    drafts = [_draft(found, place) for place in _places(found)]
+    keys = _Keys(drafts)
+    entries = [keys.entry(found, draft) for draft in drafts]
+    known = {entry.key for entry in entries}
+    checked = [_checked(e, draft, known) for e, draft in zip(entries, drafts, strict=True)]
+    return Entries(found, checked, [plan for plan in found.plans if not plan.boxes])
+
+
+def _places(found: Outline) -> list[Box | Plan]:
+    boxes: list[Box | Plan] = [box for box in found.boxes if box.plan is None]
+    plans = [plan for plan in found.plans if plan.boxes]
+    return sorted([*boxes, *plans], key=lambda place: place.line)
+
+
+# ------------------------------------------------------------------ the text of one
+
+
+def _draft(found: Outline, place: Box | Plan) -> _Draft:
+    text, start = place.text, place.start
+    if isinstance(place, Plan):
+        whole = _clean(_section_lines(found, place))
+        if number := _NUMBERED_TASK.match(text):
+            text, start = text[number.end() :], start + number.end()
+    else:
+        whole = _clean([dedented(found.lines[n], place.content) for n in place.lines])
+    body, labels = split_labels(whole)
+    name, lead = leading_id(text)
+    if name:
+        return _Draft(place, text, start, lead, name, whole, body, labels)
+    return _Draft(place, text, start, 0, labels.get("Id", ""), whole, body, labels)
+
+
+def _section_lines(found: Outline, plan: Plan) -> list[str]:
+    """A section of a plan without its boxes, so that ticking one changes no word of it."""
+    boxes = {found.boxes[n].line: found.boxes[n] for n in plan.boxes}
+    return [_without_box(found.lines[n], boxes.get(n)) for n in plan.lines]
+
+
+def _without_box(line: Line, box: Box | None) -> str:
+    if box is None:
+        return dedented(line, 0)
+    return " " * line.indent + line.text[line.skip : box.at - 1 - line.start] + box.text
+
+
+def _clean(lines: Sequence[str]) -> str:
+    """The lines as one text, with boxes that were escaped for the list as they were."""
+    fence = ""
+    clean: list[str] = []
+    for line in lines:
+        bare = line.strip(" \t")
+        if fence:
+            fence = "" if closes(bare, fence) else fence
+        else:
+            fence = fence_of(bare)
+            line = _ESCAPED.sub(r"\1[", line, count=1) if "\\[" in line else line  # noqa: PLW2901
+        clean.append(line)
+    return "\n".join(clean).strip("\n")
+
+
+def split_labels(text: str) -> tuple[str, dict[str, str]]:
+    """A text without the paragraph of labels at its end (`Tags: a, b`), and these."""
+    body, _, last = text.rpartition("\n\n")
+    found = [_LABEL.fullmatch(line) for line in last.split("\n")]
+    labels = {label[1]: label[2].rstrip() for label in found if label}
+    return (body.rstrip("\n"), labels) if len(labels) == len(found) else (text, {})
+
+
+def listed(label: str) -> list[str]:
+    """The values of a label."""
+    return [part for one in label.split(",") if (part := one.strip())]
+
+
+# ------------------------------------------------------------------ which one it is
+
+
+class _Keys:
+    """Gives each entry its key: its id, or its place and text. An id that two have is nobody's."""
+
+    def __init__(self, drafts: Iterable[_Draft]) -> None:
+        ids = Counter(draft.id for draft in drafts if draft.id)
+        self.ids = {name for name, count in ids.items() if count == 1}
+        self.names = Names(self.ids)
+        self.by_line: dict[int | None, tuple[str, str]] = {}  # key and title
+
+    def entry(self, found: Outline, draft: _Draft) -> Entry:
+        lead = draft.lead if draft.id in self.ids else 0
+        title, place = draft.text[lead:], draft.place
+        title = without_comments(title) or title
+        context, names = self._context(place)
+        key = draft.id if draft.id in self.ids else self.names.free("/".join(("", *names, title)))
+        self.by_line[place.line] = key, title
+        parent = self.by_line.get(place.parent) if isinstance(place, Box) else None
+        above = parent[0] if parent else None
+        status, start = _status(found, place), draft.start + lead
+        return Entry(key, title, status, start, draft.body, place, context, above, draft.labels)
+
+    def _context(self, place: Box | Plan) -> tuple[tuple[str, ...], list[str]]:
+        """What it is a part of, for people; and the same for its key, where an id stands for the
+        title that may change."""
+        headings = [heading for heading in place.path if not _is_state(heading)]
+        shown, names = list(headings), list(headings)
+        for line, text in place.below if isinstance(place, Box) else ():
+            key, title = self.by_line.get(line) or ("/", without_comments(text))
+            shown.append(title)
+            names.append(title if key.startswith("/") else key)
+        return tuple(one[:_LONGEST_PART] for one in shown), [one[:_LONGEST_PART] for one in names]
+
+
+def _status(found: Outline, place: Box | Plan) -> str:
+    if isinstance(place, Box):
+        return MARKS[place.mark]
+    marks = {MARKS[found.boxes[n].mark] for n in place.boxes}
+    if marks <= {"done", "cancelled"}:
+        return "done"
+    return "pending" if marks == {"pending"} else "in_progress"
+
+
+def _checked(entry: Entry, draft: _Draft, known: set[str]) -> Entry:
+    """What looks like labels is text unless all of it means something here."""
+    labels = entry.labels
+    waits = [one for name in _WAITS for one in listed(labels.get(name, ""))]
+    number = labels.get("Priority")
+    right = known.issuperset(waits) and labels.get("Id", entry.key) == entry.key
+    if right and (number is None or _PRIORITY.fullmatch(number)):
+        return entry
+    return replace(entry, body=draft.whole, labels={})
+
+
+# ------------------------------------------------------------------ what is said about it
+
+
+def blockers(entry: Entry) -> list[str]:
+    """The keys of those it waits for."""
+    return [one for name in _WAITS for one in listed(entry.labels.get(name, ""))]
+
+
+def priority(entry: Entry) -> int | None:
+    """By its label, else by the headings above it."""
+    found = _PRIORITY.fullmatch(entry.labels.get("Priority", ""))
+    return int(found[1]) if found else implied(entry.place.path)
+
+
+def implied(path: Sequence[str]) -> int | None:
+    """The priority that the nearest heading gives; the lowest for what is optional."""
+    for heading in reversed(path):
+        if is_optional(heading):
+            return OPTIONAL
+        if (found := urgency(heading)) is not None:
+            return found
+    return None
+
+
+def is_optional(heading: str) -> bool:
+    """Whether what stands under this heading need not be done."""
+    return _LATER.fullmatch(_bare(heading)) is not None
+
+
+def _is_state(heading: str) -> bool:
+    """Whether a heading says when something is done, and not what."""
+    if is_optional(heading) or _STATE.fullmatch(_bare(heading)):
+        return True
+    return urgency(heading) is not None
+
+
+def _bare(heading: str) -> str:
+    """A short heading without pictures and punctuation around it."""
+    if len(heading) > _LONGEST_PART:
+        return ""
+    return re.sub(r"^[\W_]+|[\W_]+$", "", heading.casefold())
+
+
+def part_of(entry: Entry) -> str:
+    """What it belongs to, in one line, for somebody who sees nothing but this task."""
+    return f"Part of: {' / '.join(entry.context[-_DEEPEST:])}" if entry.context else ""

@@ -1,0 +1,279 @@
+"""What a markdown text holds: boxes with the lines that belong to them, and the sections of a plan.
+
+Blocks are as CommonMark has them: what stands in a code fence, in indented code, in a comment or in
+the front matter is nobody's box. Where people are less strict than that, so are we: two columns are
+enough to stand below an item.
+"""
+
+import re
+from dataclasses import field
+
+from ralph.adapters.formats.markdown_lines import (
+    Bullet,
+    Line,
+    bullet_of,
+    closes,
+    fence_of,
+    heading_of,
+    is_break,
+    leaves_comment_open,
+    lines_of,
+)
+from ralph.core.value import value
+
+_TASK = re.compile(r"(?:Task|Iteration)[ \t]+[0-9]+(?:\.[0-9]+)*[a-z]?(?:[ \t]*[:.)–—-]|$)")
+_COMMAND = re.compile(r"`([^`]+)`")
+_COMMANDS = "validation commands"
+_CODE = 4  # columns
+
+
+@value
+class Box:
+    """A line with a box."""
+
+    line: int
+    at: int  # where the character between the brackets is
+    start: int  # where its text begins
+    text: str
+    mark: str
+    indent: int
+    content: int  # the column at which what belongs to it begins
+    parent: int | None  # the line of the box it stands below
+    path: tuple[str, ...]  # headings, without the title of the page
+    below: tuple[tuple[int, str], ...]  # line and text of the items above it, boxes or not
+    lines: list[int] = field(default_factory=list)  # what belongs to it, and to no box below it
+    plan: int | None = None  # the task of a plan of which it is a step
+
+
+@value
+class Plan:
+    """A section `### Task 1: title`, which is one task."""
+
+    line: int
+    level: int
+    start: int  # where its text begins
+    text: str
+    path: tuple[str, ...]
+    lines: list[int] = field(default_factory=list)
+    boxes: list[int] = field(default_factory=list)
+
+
+@value
+class Outline:
+    """All of it, in the order of the text."""
+
+    lines: list[Line]
+    boxes: list[Box]
+    plans: list[Plan]
+    commands: list[str]  # what a plan says must pass
+
+
+@value
+class _Frame:
+    """A list item that is open."""
+
+    line: int
+    indent: int
+    content: int
+    box: int | None  # the box, its own or the one it stands below
+    text: str
+
+
+def outline(text: str) -> Outline:
+    """What the text holds."""
+    return _Scanner(text).scan()
+
+
+def left_open(text: str) -> str:
+    """The fence or "-->" that more text would need, to be outside of code and comments."""
+    scanner = _Scanner(text)
+    scanner.last_close = len(text) + 1  # there may be one in what follows
+    scanner.scan()
+    return scanner.until
+
+
+class _Scanner:
+    """Goes through the lines once."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = lines_of(text)
+        self.last_close = text.rfind("-->")
+        self.found = Outline(self.lines, [], [], [])
+        self.stack: list[_Frame] = []
+        self.headings: list[tuple[int, str]] = []
+        self.titled = False  # whether a heading was seen
+        self.plan: int | None = None
+        self.until = ""  # the fence, or "-->", that ends what is no markdown
+        self.base = 0  # columns; what stands before them is outside of it in any case
+        self.paragraph = False  # whether the next line may go on with this one
+        self.single = ""  # a paragraph of one line, outside of lists
+
+    def scan(self) -> Outline:
+        for number in range(self._front(), len(self.lines)):
+            line = self.lines[number]
+            if line.skip == len(line.text):
+                self.paragraph, self.single = False, ""
+                self._own(number)
+            elif not self._inside(number, line):
+                self._block(number, line)
+        return self.found
+
+    def _front(self) -> int:
+        """How many lines the front matter has."""
+        if not self.lines or self.lines[0].text.rstrip() != "---":
+            return 0
+        ends = (n for n, line in enumerate(self.lines) if n and line.text.rstrip() == "---")
+        return next(ends, -1) + 1
+
+    def _inside(self, number: int, line: Line) -> bool:
+        """Whether the line is in a fence, a comment or indented code."""
+        if self.until and line.indent < self.base:
+            self.until = ""  # the item is over, and all that was open in it
+        if self.until:
+            comment = self.until == "-->"
+            if (self.until in line.text) if comment else closes(line.rest, self.until):
+                self.until = ""
+        elif self.paragraph or line.indent < self._content(line.indent) + _CODE:
+            return False
+        else:
+            self._leave(line.indent)
+        self._own(number)
+        return True
+
+    def _content(self, indent: int) -> int:
+        """The column at which the text of the innermost item begins that holds this column."""
+        return next((f.content for f in reversed(self.stack) if f.content <= indent), 0)
+
+    def _block(self, number: int, line: Line) -> None:
+        rest = line.rest
+        if self._is_underline(rest):
+            level, text = (1 if rest[0] == "=" else 2), self.single
+            self._heading(number, level, text)
+        elif bullet := bullet_of(line):
+            self._bullet(number, line, bullet)
+        elif fence := fence_of(rest):
+            self._leave(line.indent)
+            self._own(number)
+            self._open(fence)
+        elif rest.startswith("<!--"):
+            self._leave(line.indent)
+            self._own(number)
+            self._plain()
+            if "-->" not in rest:
+                self._open("-->")
+        else:
+            self._text(number, line, rest)
+
+    def _is_underline(self, rest: str) -> bool:
+        if not self.single:
+            return False
+        return not rest.strip("=") or (len(rest) > 1 and not rest.strip("-"))
+
+    def _text(self, number: int, line: Line, rest: str) -> None:
+        """A heading, a line across the page, or text."""
+        heading = heading_of(rest) if line.indent < _CODE else None
+        if not self.paragraph or heading or is_break(rest):
+            self._leave(line.indent)
+        if heading and not self.stack:
+            self._heading(number, *heading)
+            return
+        self._own(number)
+        if heading or is_break(rest):
+            self._plain()
+            return
+        self.single = rest if not self.paragraph and not self.stack else ""
+        self.paragraph = True
+        self._comment(line)
+
+    def _heading(self, number: int, level: int, text: str) -> None:
+        self._plain()
+        self.stack.clear()
+        while self.headings and self.headings[-1][0] >= level:
+            self.headings.pop()
+        if self.plan is not None and level <= self.found.plans[self.plan].level:
+            self.plan = None
+        is_title = level == 1 and not self.titled
+        self.titled = True
+        if self.plan is not None:
+            self._own(number)
+        elif level > 1 and _TASK.match(text) and text in self.lines[number].text:
+            self.plan = len(self.found.plans)
+            start = self.lines[number].start + self.lines[number].text.index(text)
+            self.found.plans.append(Plan(number, level, start, text, self._path()))
+        elif not is_title:
+            self.headings.append((level, text))
+
+    def _bullet(self, number: int, line: Line, bullet: Bullet) -> None:
+        while self.stack and line.indent < self.stack[-1].indent + 2:
+            self.stack.pop()
+        owner = self.stack[-1].box if self.stack else None
+        content = line.indent + bullet.width
+        if bullet.box is not None:
+            owner = len(self.found.boxes)
+            self.found.boxes.append(self._box(number, line, bullet))
+            if self.plan is not None:
+                self.found.plans[self.plan].boxes.append(owner)
+                self.found.plans[self.plan].lines.append(number)
+        else:
+            self._own(number)
+            self._command(bullet.text)
+        self.stack.append(_Frame(number, line.indent, content, owner, bullet.text))
+        self.paragraph, self.single = True, ""
+        fence = fence_of(bullet.text) if bullet.box is None else ""
+        if fence:
+            self._open(fence)
+        else:
+            self._comment(line)
+
+    def _box(self, number: int, line: Line, bullet: Bullet) -> Box:
+        assert bullet.box is not None
+        at = line.start + bullet.box
+        above = self.stack[-1].box if self.stack else None
+        return Box(
+            number,
+            at,
+            line.start + bullet.offset,
+            bullet.text,
+            line.text[bullet.box],
+            line.indent,
+            line.indent + bullet.width,
+            None if above is None else self.found.boxes[above].line,
+            self._path(),
+            tuple((frame.line, frame.text) for frame in self.stack),
+            plan=self.plan,
+        )
+
+    def _path(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self.headings)
+
+    def _command(self, text: str) -> None:
+        at_end = self.headings[-1][1] if self.headings else ""
+        command = _COMMAND.match(text)
+        if command and at_end.casefold().rstrip(":") == _COMMANDS:
+            self.found.commands.append(command[1].strip())
+
+    # ---------------------------------------------------------------- where a line belongs
+
+    def _own(self, number: int) -> None:
+        """The line belongs to the innermost box, and to the task of a plan."""
+        if self.plan is not None:
+            self.found.plans[self.plan].lines.append(number)
+        elif self.stack and (box := self.stack[-1].box) is not None:
+            self.found.boxes[box].lines.append(number)
+
+    def _leave(self, indent: int) -> None:
+        """Close the items that a line at this column cannot belong to."""
+        while self.stack and indent <= self.stack[-1].indent:
+            self.stack.pop()
+
+    def _plain(self) -> None:
+        self.paragraph, self.single = False, ""
+
+    def _open(self, until: str) -> None:
+        self._plain()
+        self.until = until
+        self.base = self.stack[-1].indent + 1 if self.stack else 0
+
+    def _comment(self, line: Line) -> None:
+        if line.next <= self.last_close and leaves_comment_open(line.text):
+            self._open("-->")

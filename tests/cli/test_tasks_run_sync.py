@@ -1,0 +1,132 @@
+"""A task that came from a list: when it is done, the list says so (B §The Loop: "Sync")."""
+
+import json
+import os
+
+import pytest
+from backlog_support import COMPLETE, Json, Project, project
+from run_support import program, ralph
+
+__all__ = ["project"]
+
+LIST = "# Plan\n\n- [ ] Write the one\n- [ ] Write the other\n"
+GH = r"""
+echo "$@" >> "$NOTES/gh"
+case "$1 $2" in
+"issue list") cat "$NOTES/issues.json" ;;
+"issue view") cat "$NOTES/issue.json" ;;
+"issue close") [ ! -e "$NOTES/offline" ] || { echo "no network" >&2; exit 1; } ;;
+esac
+"""
+
+
+def begin(project: Project, **files: str) -> None:
+    for name, text in files.items():
+        (project.path / name.replace("_", ".")).write_text(text)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "lists")
+    for name in files:
+        assert ralph("tasks", "import", name.replace("_", ".")).code == 0
+
+
+def prd(*stories: Json) -> str:
+    return json.dumps({"project": "p", "userStories": list(stories)}, indent=2) + "\n"
+
+
+def story(number: int, **more: object) -> Json:
+    return {
+        "id": f"US-{number}",
+        "title": f"It is {number}",
+        "priority": number,
+        "passes": False,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("flags", [(), ("--parallel", "2")])
+def test_boxes_are_ticked_in_the_tasks_own_commits(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    """ "sync changes only the one checkbox"; nothing is left uncommitted, no commit is extra."""
+    begin(project, plan_md=LIST)
+    done = project.run(f'echo "$id" > "$id"; {COMPLETE}', *flags)
+    assert done.code == 0, done.err
+    assert (project.path / "plan.md").read_text() == LIST.replace("[ ]", "[x]")
+    assert not project.dirt()
+    assert len(project.subjects()) == 4
+    changed = project.git("show", "--format=", "--unified=0", "HEAD", "--", "plan.md").splitlines()
+    assert (
+        len([line for line in changed if line[:1] in "+-" and line[:3] not in ("+++", "---")]) == 2
+    )
+    assert ralph("tasks", "import", "plan.md").out.startswith(
+        "plan.md (markdown): 0 added, 0 updated"
+    )
+
+
+def test_passes_is_set_in_a_prd(project: Project) -> None:
+    """Only `passes` of the one story."""
+    before = prd(story(1), story(2, passes=True))
+    begin(project, prd_json=before)
+    assert project.run(f"echo x > x; {COMPLETE}").code == 0
+    after = (project.path / "prd.json").read_text()
+    assert after == before.replace('"passes": false', '"passes": true')
+    assert not project.dirt()
+
+
+def test_a_parked_task_is_not_ticked_off(project: Project) -> None:
+    """Nor one whose commit a hook refuses."""
+    begin(project, plan_md=LIST)
+    hook = project.path / ".git/hooks/pre-commit"
+    program(hook, "grep -q '\\[x\\] Write the one' plan.md && { echo no; exit 1; }; true")
+    done = project.run(f'echo "$id" > "$id"; {COMPLETE}', "--max-tasks", "1")
+    assert done.code == 3, done.err
+    assert (project.path / "plan.md").read_text() == LIST
+    assert not project.dirt()
+
+
+def test_somebody_else_changed_the_wish(project: Project) -> None:
+    """ "a two-way conflict is reported, never overwritten"."""
+    begin(project, prd_json=prd(story(1)))
+    script = f"""sed -i 's/It is 1/It is another/' prd.json; echo x > x; {COMPLETE}"""
+    done = project.run(script)
+    assert done.code == 0, done.err
+    assert "US-1 was changed in prd.json since it was imported (title)" in done.err
+    assert '"passes": false' in (project.path / "prd.json").read_text()
+
+
+def github(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    issue = {"number": 7, "title": "Fix it", "body": "It is broken", "state": "OPEN", "labels": []}
+    issue["url"] = "https://github.example/o/r/issues/7"
+    (project.notes / "issues.json").write_text(json.dumps([issue]))
+    (project.notes / "issue.json").write_text(json.dumps(issue))
+    place = project.path.parent / "gh-bin"
+    place.mkdir()
+    program(place / "gh", GH)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    assert ralph("tasks", "import", "github:o/r").code == 0
+
+
+def test_an_issue_is_closed_with_the_evidence(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "`gh issue close` with the evidence as a comment"."""
+    github(project, monkeypatch)
+    done = project.run(f"echo x > x; {COMPLETE}")
+    assert done.code == 0, done.err
+    said = (project.notes / "gh").read_text()
+    assert "issue close 7 --repo=o/r --comment=Done by ralph" in said
+    assert "github:o/r#7 is closed" in done.err
+
+
+def test_an_issue_that_cannot_be_closed_now_is_closed_later(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task is done all the same; `ralph tasks sync` tells it."""
+    github(project, monkeypatch)
+    (project.notes / "offline").touch()
+    done = project.run(f"echo x > x; {COMPLETE}")
+    assert done.code == 0, done.err
+    assert "no network" in done.err
+    assert "ralph tasks sync" in done.err
+    (project.notes / "offline").unlink()
+    assert "is closed" in ralph("tasks", "sync").out
