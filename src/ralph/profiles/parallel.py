@@ -191,7 +191,7 @@ def worker(
     limit = SharedLimit(place.purse)
     return replace(
         policy,
-        opening=(*policy.opening[:-1], limit, Leased(place), carry_on),
+        opening=(unreadable, all_worked, *policy.opening[:-1], limit, Leased(place), carry_on),
         retaking=(*policy.retaking, limit),
         watching=(*policy.watching, ShareLeft(place)),
         closing=_closing(policy.closing, limit),
