@@ -41,14 +41,14 @@ class Chronicle:
             _line_up(queue, journal, rest)
 
     def _of_the_lead(self, fact: Fact, queue: "list[_Place]") -> Iterator[Told]:
-        if isinstance(fact, Returned) and (back := self._workers.pop(fact.run, None)):
+        if isinstance(fact, Returned) and (back := self._workers.pop(fact.worker, None)):
             yield from _grown(back, queue)
         yield Told(self._lead.run, fact)
-        if isinstance(fact, Assigned) and is_name(fact.run):
+        if isinstance(fact, Assigned) and is_name(fact.worker):
             lead = self._lead.run
-            worker = Run(fact.run, lead.directory, lead.owner, lead)
+            worker = Run(fact.worker, lead.directory, lead.owner, lead)
             self._sent += 1
-            journal = self._workers[fact.run] = _Journal(worker, fact, self._sent)
+            journal = self._workers[fact.worker] = _Journal(worker, fact, self._sent)
             _line_up(queue, journal, journal.facts.new())
 
 

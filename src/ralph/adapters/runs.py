@@ -100,9 +100,9 @@ def look_again(run: Run) -> Run:
 def workers_at(run: Run, state: RunState) -> list[tuple[Run, Assigned]]:
     """Those who are at work for a run in that state, or were when it ended."""
     return [
-        (Run(sent.run, run.directory, run.owner, run), sent)
+        (Run(sent.worker, run.directory, run.owner, run), sent)
         for sent in state.crew
-        if is_name(sent.run)
+        if is_name(sent.worker)
     ]
 
 

@@ -115,7 +115,7 @@ class Foreman:
         keep = self._kept(task, run_dir, state)
         self._trees.closed(tree, keep=keep)
         branch = tree.branch.removeprefix("refs/heads/") if keep else ""
-        return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent, branch)
+        return Returned(time.time(), task, sent.worker, _outcome(facts, state), state.spent, branch)
 
     # -------------------------------------------------------------- parts
 
@@ -140,7 +140,7 @@ class Foreman:
             raise unwritable_state(run_dir, error) from error
 
     def _run_dir_of(self, sent: Assigned) -> str:
-        return os.path.join(self._run_dir, "runs", sent.run)
+        return os.path.join(self._run_dir, "runs", sent.worker)
 
     def _spent(self, sent: Assigned) -> float:
         """What a worker has spent that was cut off."""
@@ -152,7 +152,7 @@ class Foreman:
 
     def _plan_of(self, sent: Assigned, tree: Worktree, run_dir: str, before: RunState) -> Plan:
         plan, task, bounds = self._plan, sent.assignment.task, self._tasks.bounds
-        place = Place(sent.run, self.purse, self._turnstile)
+        place = Place(sent.worker, self.purse, self._turnstile)
         seat = Seat(
             home=plan.workspace,
             project=plan.project,

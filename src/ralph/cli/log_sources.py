@@ -55,8 +55,8 @@ class Told:
     def _own(self, fact: Fact) -> Iterator[Piece]:
         """Of the run itself, not of a worker."""
         self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
-        if isinstance(fact, Returned) and fact.run in self._players:
-            yield from self._players.pop(fact.run).end()
+        if isinstance(fact, Returned) and fact.worker in self._players:
+            yield from self._players.pop(fact.worker).end()
 
     def _told(self, told: chronicle.Told) -> Iterator[Piece]:
         run = told.run

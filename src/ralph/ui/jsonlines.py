@@ -103,6 +103,4 @@ class JsonLines:
 
     def _line(self, fields: dict[str, Any]) -> str:
         first = {"type": fields["type"], "time": fields["time"], **self._of_whom}
-        named = fields.get("run", self._run)  # a fact about a worker names the worker's run
-        worker = {"worker": named} if named != self._run else {}
-        return redacted_json({**first, **fields, **self._of_whom, **worker})
+        return redacted_json({**first, **fields, **self._of_whom})

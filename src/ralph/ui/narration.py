@@ -292,6 +292,8 @@ def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
+    elif briefing.tasks and fact.key == "sync" and fact.detail:
+        yield from _sync_step(fact)
     elif briefing.tasks and fact.key == "merge":
         return  # it is told with what follows from it
     elif not fact.ok:
@@ -325,6 +327,15 @@ def _task_step(fact: Step) -> Iterator[Line]:
         yield Line(words, Tone.GOOD)
     elif fact.detail:
         yield Line(f"{done}; what there was is kept in {fact.detail}", Tone.NOTICE)
+
+
+def _sync_step(fact: Step) -> Iterator[Line]:
+    """What the list or the issue was told that a task came from."""
+    if fact.ok:
+        yield Line(first_line(fact.detail), Tone.GOOD)
+    else:
+        yield Line(f"Not told: {first_line(fact.detail)}", Tone.NOTICE)
+        yield Line("The task is done all the same. Try again: ralph tasks sync", Tone.NOTICE)
 
 
 def _failed_step(name: str, detail: str) -> Iterator[Line]:
