@@ -36,6 +36,7 @@ NOW = 1_700_000_000.0
 WORKER = Briefing(iterations=10, guardrails=frozenset({"make test"}), tasks=True, worker=True)
 STARTED = Started(NOW, "r1", "tasks", "/w", 7, "1.0", workers=2)
 LAUNCHED = Launching(NOW, Role.WORK, "claude", "/s")
+FLOOD = 2000
 BASH = ToolStart("1", "Bash", "make all")
 MOVED = Moved(NOW, "{}")
 REFUSED = Step(NOW, "merge", ok=False)
@@ -180,6 +181,15 @@ def test_it_has_paused_when_all_have(shown: Shown) -> None:
     assert lines[-1] == "T-1 · paused: ralph resume goes on"
 
 
+def test_they_stand_in_the_order_in_which_they_were_sent(shown: Shown) -> None:
+    """Whichever thread began first."""
+    for task in ("T-1", "T-2"):
+        shown.console.on_fact(assigned(task))
+    for task in ("T-2", "T-1"):
+        shown.board.follow(task, WORKER, NEW)
+    assert shown.beat()[-2:] == ["T-1 · starting 0s", "T-2 · starting 0s"]
+
+
 def test_what_workers_write_lands_above(shown: Shown) -> None:
     """No remnant is left, whoever writes to which stream."""
     for task in ("T-1", "T-2"):
@@ -192,6 +202,37 @@ def test_what_workers_write_lands_above(shown: Shown) -> None:
     assert len(lines) == 34
     shown.console.on_fact(Settled(NOW, Stop(Reason.COMPLETED)))
     assert all(line.startswith(("T-1 |", "[ralph]")) for line in shown.lines() if line)
+
+
+def test_it_stays_while_workers_say_much(shown: Shown) -> None:
+    """It must "never flicker": what cannot be drawn below yet is held back for a moment."""
+    shown.send("T-1", began("T-1"), LAUNCHED)
+    shown.beat()
+    there = 0
+    for n in range(FLOOD):
+        shown.console.relay(f"T-1 | line {n}\n", out=True)
+        shown.time += 1 / FLOOD
+        there += shown.lines()[-1].endswith("T-1 1/10 · thinking 0s")
+    assert there > FLOOD - 10
+    assert len(shown.err.writes) < 150
+    shown.beat(1)
+    assert shown.lines()[:FLOOD] == [f"T-1 | line {n}" for n in range(FLOOD)]
+
+
+def test_what_is_held_back_is_told_before_anything_else(shown: Shown) -> None:
+    """Also when the run ends, and when it is much."""
+    shown.send("T-1", began("T-1"), LAUNCHED)
+    for n in range(99):
+        shown.console.relay(f"T-1 | line {n}\n", out=n % 2 == 0)
+    shown.console.note("mine")
+    for _ in range(99):
+        shown.console.relay("T-1 | last\n", out=True)
+    with shown.console.live():
+        pass
+    lines = [line for line in shown.lines() if line]
+    assert lines == [*(f"T-1 | line {n}" for n in range(99)), "[ralph] mine", *["T-1 | last"] * 99]
+    shown.console.relay("afterwards\n", out=False)
+    assert shown.lines()[-1] == "afterwards"
 
 
 def test_a_resized_window_is_followed(shown: Shown) -> None:

@@ -110,8 +110,9 @@ class Foreman:
         state = replay(facts)
         if not _is_over(state):
             return None
-        tree, keep = self._trees.of(task), self._kept(task, run_dir, state)
+        tree = self._trees.of(task)
         self._keep_papers(tree, run_dir)
+        keep = self._kept(task, run_dir, state)
         self._trees.closed(tree, keep=keep)
         branch = tree.branch.removeprefix("refs/heads/") if keep else ""
         return Returned(time.time(), task, sent.worker, _outcome(facts, state), state.spent, branch)

@@ -53,7 +53,7 @@ class Follower:
 
 
 class Board:
-    """Those who are at work, in the order in which they were sent."""
+    """Those who are at work."""
 
     def __init__(self, clock: Callable[[], float], redact: Redact) -> None:
         self._clock = clock
@@ -91,18 +91,22 @@ class Board:
 
     def used(self) -> list[Spent]:
         """What those have used up who are not back."""
-        return [follower.spent for follower in self._at_work()]
+        with self._lock:
+            followers = list(self._followers.values())
+        return [follower.spent for follower in followers]
 
     def moments(self, state: RunState, own: Signals, asked: Signals) -> tuple[Moment, ...]:
         """How far the run is, then what each worker does; nothing when all is over."""
         if state.stop is not None:
             return ()
-        each = [moment for follower in self._at_work() if (moment := follower.moment())]
+        each = [moment for one in self._in_order(state) if (moment := one.moment())]
         return (self._summary(state, own, asked, idle=all(m.still for m in each)), *each)
 
-    def _at_work(self) -> list[Follower]:
+    def _in_order(self, state: RunState) -> list[Follower]:
+        """As they were sent, so that none changes its line with another."""
+        tasks = [sent.assignment.task for sent in state.crew]
         with self._lock:
-            return list(self._followers.values())
+            return [self._followers[task] for task in tasks if task in self._followers]
 
     def _summary(self, state: RunState, own: Signals, asked: Signals, *, idle: bool) -> Moment:
         words = Tally.of(state, self._ahead).words

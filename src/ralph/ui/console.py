@@ -1,7 +1,9 @@
 """The display of a run: the agent's lines on stdout, Ralph's own on stderr."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import groupby
+from operator import itemgetter
 from typing import TextIO
 
 from ralph.core.events import AgentEvent
@@ -21,6 +23,7 @@ from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time
 
 _PROMPT_SHOWN = 200  # H §Verbose Output
+_MOST_HELD = 1000  # pieces
 _HEIGHT = 24  # where the terminal does not know its own
 _PACE_OF_A_BOARD = 1 / 30  # seconds
 
@@ -72,6 +75,7 @@ class Console:
         self._one_screen = width is not None and out is not None and out.isatty()
         follow = (lambda: width() or style.width) if width and self._one_screen else None
         self._formatter = Formatter(style, clock, redact, width=follow)
+        self._held: list[tuple[Channel, str]] = []  # of workers, for a moment
         self._spoke: Channel | None = None
         self._apart = False  # a new part begins
 
@@ -107,11 +111,21 @@ class Console:
         if self._live:
             with self._lock:
                 self._live.advance()
+                self._put_held(self._live)
                 self._draw(self._live)
 
     def live(self) -> AbstractContextManager[None]:
         """As long as a run may be shown at the bottom of the terminal; at its end all is tidy."""
-        return self._live.lasting() if self._live else nullcontext()
+        return self._lasting(self._live) if self._live else nullcontext()
+
+    @contextmanager
+    def _lasting(self, live: LiveLine) -> Iterator[None]:
+        try:
+            with live.lasting():
+                yield
+        finally:
+            with self._lock:
+                self._put_held(live)
 
     def note(self, text: str) -> None:
         """Say this, to everybody."""
@@ -140,6 +154,7 @@ class Console:
             if self._live is None or not (self._one_screen or channel is self._err):
                 channel.write(lines)
                 return
+            self._put_held(self._live)
             self._live.erase()
             channel.write([*self._gap(channel), *lines])
             self._draw(self._live)
@@ -151,9 +166,20 @@ class Console:
             if self._live is None or (out and not self._one_screen):
                 channel.put(text)
                 return
-            self._live.erase()
-            channel.put(text)
-            self._draw(self._live)
+            # As long as it must not be drawn, it must not be erased either: it would flicker.
+            self._held.append((channel, text))
+            waits = self._live.lasts and not self._live.ready
+            if not waits or len(self._held) > _MOST_HELD:
+                self._put_held(self._live)
+                self._draw(self._live)
+
+    def _put_held(self, live: LiveLine) -> None:
+        """What was held back, before anything else is written."""
+        if self._held:
+            live.erase()
+            for channel, pieces in groupby(self._held, key=itemgetter(0)):
+                channel.put("".join(text for _, text in pieces))
+            self._held.clear()
 
     def tag(self, task: str, *, out: bool) -> str:
         """What stands before the lines of the worker at this task."""

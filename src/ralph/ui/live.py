@@ -59,7 +59,7 @@ class LiveLine:
         self._pace = pace
         self._shown = ""
         self._due = 0.0
-        self._lasts = False
+        self.lasts = False  # whether it may be there at all
         self._frame = 0
 
     def advance(self) -> None:
@@ -86,7 +86,7 @@ class LiveLine:
     def ready(self) -> bool:
         """Whether it may be drawn: only as long as it lasts, and not while an agent floods us."""
         ahead = self._due - self._clock()
-        return self._lasts and (ahead <= _BURST or ahead > 2 * _BURST)  # a clock may be set back
+        return self.lasts and (ahead <= _BURST or ahead > 2 * _BURST)  # a clock may be set back
 
     def erase(self) -> None:
         """Take it away, if it is there."""
@@ -100,7 +100,7 @@ class LiveLine:
 
         Ctrl+Z erases it before it stops us: the shell will write in its place.
         """
-        self._lasts = True
+        self.lasts = True
         before = signal.getsignal(signal.SIGTSTP)
         if before is signal.SIG_DFL:
             signal.signal(signal.SIGTSTP, self._suspend)
@@ -109,7 +109,7 @@ class LiveLine:
         finally:
             if before is signal.SIG_DFL:
                 signal.signal(signal.SIGTSTP, before)
-            self._lasts = False
+            self.lasts = False
             self.erase()
 
     def _suspend(self, _number: int, _frame: FrameType | None) -> None:
