@@ -12,11 +12,12 @@ from functools import cached_property
 
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Done, call, clean_environ
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.errors import ConfigError, StateError
 
 NOT_MERGED = "Not merged."  # says the commit that shows what could not be
 _LONGEST = 60
+_MOST_NAMES = 100
 _LEAST_GIT = (2, 38)  # `merge-tree --write-tree`
 _OPTIONS = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false")
 
@@ -62,6 +63,11 @@ class Worktrees:
                 "several tasks at once need a commit to start from",
                 'Try: git add -A && git commit -m "Begin"',
             )
+        if self._git("config", "--type=bool", "core.sparseCheckout").output.strip() == b"true":
+            raise ConfigError(
+                "several tasks at once are not for a sparse checkout",
+                "One after the other: --parallel 1. Or have all of it: git sparse-checkout disable",
+            )
         if self._git("rev-parse", "--verify", "--quiet", "refs/heads/ralph").code == 0:
             raise ConfigError(
                 "a branch called ralph leaves no room for branches ralph/<task>",
@@ -70,13 +76,13 @@ class Worktrees:
 
     def opened(self, task: str) -> Worktree:
         """The task's work tree: the one that is there, or a new one at HEAD."""
-        tree = self.of(task)
         with self._lock:
+            tree = self.of(task)
             if self._is_whole(tree):
                 return tree
             self._clear(tree)
+            tree = replace(tree, branch=self._free_branch(tree.branch))
             self._note(tree)
-            self._keep_branch(tree)
             self._add(tree)
         return tree
 
@@ -84,10 +90,11 @@ class Worktrees:
         """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
         with self._lock:
             self._clear(tree)
-            if keep:
-                self._git("update-ref", tree.branch, keep)
-            else:
-                self._git("update-ref", "-d", tree.branch)
+            if os.path.exists(self._card(tree)) and tree.branch not in self._checked_out():
+                if keep:
+                    self._git("update-ref", tree.branch, keep)
+                else:
+                    self._git("update-ref", "-d", tree.branch)
             with suppress(FileNotFoundError):
                 os.unlink(self._card(tree))
 
@@ -100,7 +107,7 @@ class Worktrees:
         for path in (os.path.join(self._above, name) for name in names):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 if path.endswith(".json"):
-                    yield self.of(_task_on(path))
+                    yield self.of(_card(path)["task"])
                 elif path.endswith(".tmp"):  # of a run that was killed in the middle of writing
                     os.unlink(path)
 
@@ -109,7 +116,10 @@ class Worktrees:
         name = slug(task)
         top = os.path.join(self._above, name)
         workspace = os.path.normpath(os.path.join(top, self._inner))
-        return Worktree(task, top, f"refs/heads/ralph/{name}", workspace)
+        branch = f"refs/heads/ralph/{name}"
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            branch = _card(f"{top}.json")["branch"]
+        return Worktree(task, top, branch, workspace)
 
     # -------------------------------------------------------------- parts
 
@@ -125,7 +135,8 @@ class Worktrees:
         """Whose it is, for whoever finds it after a crash."""
         try:
             os.makedirs(self._above, mode=0o700, exist_ok=True)
-            write_atomically(self._card(tree), json.dumps({"task": tree.task}), 0o600)
+            said = {"task": tree.task, "branch": tree.branch}
+            write_atomically(self._card(tree), json.dumps(said), 0o600)
         except OSError as error:
             raise unwritable_state(self._above, error) from error
 
@@ -139,28 +150,36 @@ class Worktrees:
         said = call(("rev-parse", "--absolute-git-dir"), tree.top, self._environ)
         return os.fsdecode(said.output).strip("\n")
 
-    def _keep_branch(self, tree: Worktree) -> None:
-        """What a branch of that name holds, and nothing else does, is somebody's work; unless it is
-        a commit of ours, which only shows what a ref of the run keeps."""
-        tip = self._git("rev-parse", "--verify", "--quiet", tree.branch).output.decode().strip()
-        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", tip or "HEAD")
-        if not tip or said.output.decode("utf-8", "replace").split() == [
-            "ralph",
-            *NOT_MERGED.split(),
-        ]:
-            return
-        kept = self._git("for-each-ref", "--contains", tip, "--format=%(refname)")
-        others = {*os.fsdecode(kept.output).split("\n")} - {"", tree.branch}
-        if not others:
-            self._git("update-ref", f"refs/ralph/branches/{slug(tree.task)}-{tip[:12]}", tip)
+    def _free_branch(self, wanted: str) -> str:
+        """The branch, or where that is somebody's, the next that is nobody's."""
+        taken = self._checked_out()
+        names = (wanted, *(f"{wanted}-{number}" for number in range(2, _MOST_NAMES)))
+        return next((n for n in names if n not in taken and self._is_ours(n)), wanted)
+
+    def _checked_out(self) -> set[str]:
+        said = os.fsdecode(self._git("worktree", "list", "--porcelain").output).split("\n")
+        return {line.removeprefix("branch ") for line in said if line.startswith("branch ")}
+
+    def _is_ours(self, branch: str) -> bool:
+        """Whether nothing is lost with it: it is not there, or has nothing of its own, or only what
+        could not be merged and a ref of its run keeps."""
+        inner = self._git("for-each-ref", "--count=1", f"{branch}/").output
+        tip = self._git("rev-parse", "--verify", "--quiet", branch).output.decode().strip()
+        if not tip:
+            return not inner
+        if self._git("merge-base", "--is-ancestor", tip, "HEAD").code == 0:
+            return True
+        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", tip).output
+        return said.decode("utf-8", "replace").split() == ["ralph", *NOT_MERGED.split()]
 
     def _add(self, tree: Worktree) -> None:
         branch = tree.branch.removeprefix("refs/heads/")
         done = self._git("worktree", "add", "--force", "--quiet", "-B", branch, tree.top, "HEAD")
         if done.code != 0:
             self._clear(tree)
-            remedy = f"Is it checked out elsewhere? git worktree list; git branch -D {branch}"
-            raise StateError(f"no work tree for {tree.task}: {done.said}", remedy)
+            os.unlink(self._card(tree))
+            message = f"no work tree for {tree.task}: {done.said}"
+            raise StateError(message, "Look: git worktree list. Then go on: ralph resume")
         os.makedirs(tree.workspace, exist_ok=True)
 
     def _clear(self, tree: Worktree) -> None:
@@ -173,6 +192,7 @@ class Worktrees:
         return call((*_OPTIONS, *words), self._workspace, self._environ)
 
 
-def _task_on(card: str) -> str:
-    with open(card, encoding="utf-8") as file:
-        return str(json.load(file)["task"])
+def _card(path: str) -> dict[str, str]:
+    with open(path, encoding="utf-8") as file:
+        said = json.load(file)
+    return {name: str(said[name]) for name in ("task", "branch")}
