@@ -38,10 +38,10 @@ class Joining:
         """What the project has by now."""
         return self.project.resolve("HEAD")
 
-    def merge(self, base: Checkpoint, iteration: int) -> Merged:
-        """Put the work on top of what the project has now, as files that are not committed. Who is
-        killed in it, or before its end is told, calls it again: the work itself is kept first."""
-        head, work = self.head(), self.keep(base, iteration)
+    def merge(self, work: str) -> Merged:
+        """Put work that is kept on top of what the project has now, as files that are not
+        committed. Who is killed in it, or before its end is told, calls it again."""
+        head = self.head()
         git_state.forget(self.work.repository)
         self._ask("symbolic-ref", "HEAD", self.branch)
         if head == self.work.repository.resolve(f"{work}^"):
@@ -58,7 +58,8 @@ class Joining:
     def land(self, commit: str) -> str:
         """Let the project go on to this commit; why it cannot, "" if it has."""
         head = self.head()
-        if self._follows(commit, head):
+        above = self.work.repository.resolve(f"{commit}^")
+        if head != above and self._follows(commit, head):
             return ""  # it has already
         self._stage_records(head, commit)
         # By git itself: it looks first whether somebody's changes are in the way.
@@ -71,6 +72,8 @@ class Joining:
 
     def changed_links(self, commit: str) -> tuple[str, ...]:
         """Submodules that the work takes to another commit."""
+        if not os.path.lexists(self.work.repository.place.path(".gitmodules")):
+            return ()
         said = self.work.repository.ask("diff-tree", "-r", "-z", "--raw", f"{commit}^", commit)
         parts = os.fsdecode(said).split("\0")[:-1]
         pairs = zip(parts[::2], parts[1::2], strict=True)

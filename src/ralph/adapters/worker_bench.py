@@ -73,7 +73,7 @@ class WorkerBench:
         if links:
             self.joining.keep_links(links)
             return Merge(refusal=_LINKS.format(_shown(links)), hopeless=True)
-        merged = self.joining.merge(base, number)
+        merged = self.joining.merge(work)
         if merged.conflicts:
             conflicts.remember(number, merged.tree, merged.conflicts)
             return Merge(merged.checkpoint, self._told(merged, number), fresh=True)

@@ -16,6 +16,7 @@ from ralph.core.value import replace, value
 from ralph.errors import ConfigError, StateError
 
 NOT_MERGED = "Not merged."  # says the commit that shows what could not be
+_BRANCHES = "refs/heads/ralph/"
 _LONGEST = 60
 _MOST_NAMES = 100
 _LEAST_GIT = (2, 38)  # `merge-tree --write-tree`
@@ -90,7 +91,7 @@ class Worktrees:
         """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
         with self._lock:
             self._clear(tree)
-            if os.path.exists(self._card(tree)) and tree.branch not in self._checked_out():
+            if os.path.exists(self._card(tree)) and not self._branches().get(tree.branch):
                 if keep:
                     self._git("update-ref", tree.branch, keep)
                 else:
@@ -116,7 +117,7 @@ class Worktrees:
         name = slug(task)
         top = os.path.join(self._above, name)
         workspace = os.path.normpath(os.path.join(top, self._inner))
-        branch = f"refs/heads/ralph/{name}"
+        branch = f"{_BRANCHES}{name}"
         with suppress(OSError, ValueError, KeyError, TypeError):
             branch = _card(f"{top}.json")["branch"]
         return Worktree(task, top, branch, workspace)
@@ -152,24 +153,26 @@ class Worktrees:
 
     def _free_branch(self, wanted: str) -> str:
         """The branch, or where that is somebody's, the next that is nobody's."""
-        taken = self._checked_out()
+        there = self._branches()
         names = (wanted, *(f"{wanted}-{number}" for number in range(2, _MOST_NAMES)))
-        return next((n for n in names if n not in taken and self._is_ours(n)), wanted)
+        return next((name for name in names if self._is_free(name, there)), wanted)
 
-    def _checked_out(self) -> set[str]:
-        said = os.fsdecode(self._git("worktree", "list", "--porcelain").output).split("\n")
-        return {line.removeprefix("branch ") for line in said if line.startswith("branch ")}
+    def _branches(self) -> dict[str, str]:
+        """All of `ralph/`, and where each is checked out."""
+        form = "--format=%(refname)%00%(worktreepath)"
+        said = os.fsdecode(self._git("for-each-ref", form, _BRANCHES).output).splitlines()
+        return dict(line.split("\0", 1) for line in said)
 
-    def _is_ours(self, branch: str) -> bool:
+    def _is_free(self, branch: str, there: Mapping[str, str]) -> bool:
         """Whether nothing is lost with it: it is not there, or has nothing of its own, or only what
         could not be merged and a ref of its run keeps."""
-        inner = self._git("for-each-ref", "--count=1", f"{branch}/").output
-        tip = self._git("rev-parse", "--verify", "--quiet", branch).output.decode().strip()
-        if not tip:
-            return not inner
-        if self._git("merge-base", "--is-ancestor", tip, "HEAD").code == 0:
+        if branch not in there:
+            return not any(name.startswith(f"{branch}/") for name in there)
+        if there[branch]:
+            return False
+        if self._git("merge-base", "--is-ancestor", branch, "HEAD").code == 0:
             return True
-        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", tip).output
+        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", branch).output
         return said.decode("utf-8", "replace").split() == ["ralph", *NOT_MERGED.split()]
 
     def _add(self, tree: Worktree) -> None:
@@ -183,10 +186,11 @@ class Worktrees:
         os.makedirs(tree.workspace, exist_ok=True)
 
     def _clear(self, tree: Worktree) -> None:
-        if os.path.lexists(tree.top):
-            self._git("worktree", "remove", "--force", "--force", tree.top)
+        if not os.path.lexists(tree.top):
+            return
+        if self._git("worktree", "remove", "--force", "--force", tree.top).code != 0:
             shutil.rmtree(tree.top, ignore_errors=True)
-        self._git("worktree", "prune")
+            self._git("worktree", "prune")
 
     def _git(self, *words: str) -> Done:
         return call((*_OPTIONS, *words), self._workspace, self._environ)
