@@ -41,6 +41,7 @@ Carry = Callable[[Invocation, Plan, str, History], object]
 class Seat:
     """A worker's place: whose project it works for, and what it shares with the others."""
 
+    lead: str  # the foreman's run
     home: str  # the project
     project: str  # its place in the state directory
     state: str  # where this worker's own layers are
@@ -154,6 +155,7 @@ class Foreman:
         plan, task, bounds = self._plan, sent.assignment.task, self._tasks.bounds
         place = Place(sent.worker, self.purse, self._turnstile)
         seat = Seat(
+            lead=os.path.basename(self._run_dir),
             home=plan.workspace,
             project=plan.project,
             state=run_dir,
