@@ -179,7 +179,8 @@ def test_an_interrupted_run_goes_on_with_what_it_had(project: Project) -> None:
     assert_tidy(project)
 
 
-def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project, workers: str) -> None:
     """The next run finds its worktrees, keeps what is in them, and goes on with it."""
     tasks(project, "a", "b")
     script = f"""{MEET}
@@ -191,7 +192,7 @@ def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project) -> Non
     running.process.kill()
     running.process.wait()
     (project.notes / "go").touch()
-    done = ralph(*words)
+    done = ralph(*words[:-1], workers)
     assert done.code == 0, done.err
     assert "a was left in the middle by an earlier run" in done.err
     assert (project.path / "a.txt").read_text() == "1\n2\n"

@@ -15,19 +15,18 @@ from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
 from ralph.adapters.ledger import read_ledger
+from ralph.adapters.leftovers import Leftovers, unmerged
 from ralph.adapters.purse import Purse
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
-from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
-from ralph.adapters.worktrees import NOT_MERGED, Worktree, Worktrees
+from ralph.adapters.worktrees import Worktree, Worktrees
 from ralph.cli.backlog import MONEY
 from ralph.cli.planning import Invocation, Plan
 from ralph.core.facts import Assigned, Fact, Returned, Settled
 from ralph.core.limits import left
 from ralph.core.state import RunState, is_interrupted, replay
-from ralph.core.task import Status
 from ralph.core.value import replace, value
 from ralph.core.verdict import Accept, Cause, Park, Verdict
 from ralph.core.world import Signals, together
@@ -92,9 +91,8 @@ class Foreman:
 
     def prepare(self) -> list[str]:
         """Put away what runs have left that nobody goes on with; what was done, in words."""
-        going = self._before.at_work
-        left_behind = [tree for tree in self._trees.left() if tree.task not in going]
-        return [words for tree in left_behind if (words := self._put_away(tree))]
+        left_behind = Leftovers(self._trees, self._file, self._plan.environ, self._run_dir)
+        return list(left_behind.put_away(but=self._before.at_work))
 
     def work(self, sent: Assigned) -> Returned | None:
         """Have a task worked on to its end; None where someone asked for a stop."""
@@ -190,11 +188,8 @@ class Foreman:
         saved, base = str(record.get("saved") or ""), Checkpoint.of(state.task_checkpoint)
         if base is None or not saved.startswith(f"refs/ralph/{os.path.basename(run_dir)}/"):
             return ""
-        return self._on_branch(task, str(record.get("title") or ""), saved, base.head, run_dir)
-
-    def _on_branch(self, task: str, title: str, saved: str, base: str, run_dir: str) -> str:
-        message = f"{in_one_line(f'{task}: {title}')}\n\n{NOT_MERGED}\n"
-        return on_branch(self._repository, run_dir, saved, base, message)
+        message = unmerged(task, str(record.get("title") or ""))
+        return on_branch(self._repository, run_dir, saved, base.head, message)
 
     def _keep_papers(self, tree: Worktree, run_dir: str) -> None:
         """Logs of gates, and what was reverted, go with the work tree: people may want them."""
@@ -202,37 +197,6 @@ class Foreman:
         with suppress(OSError):
             ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
             shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
-
-    def _put_away(self, tree: Worktree) -> str:
-        """Keep what a worker of a run that is no more had done, and remove its work tree."""
-        branch = tree.branch.removeprefix("refs/heads/")
-        if not os.path.isdir(tree.workspace):
-            self._trees.closed(tree)
-            return ""
-        work = WorkTree(tree.workspace, self._plan.environ, self._run_dir, shared=True)
-        head, kept = work.head(), work.tree()
-        if not work.dirty() and self._has(head):
-            self._trees.closed(tree)
-            return ""
-        ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
-        saved = work.save(kept, [head], f"what was done for {tree.task}")
-        self._repository.ask("update-ref", ref, saved)
-        self._hand_over(tree.task, ref)
-        commit = self._on_branch(tree.task, "", ref, head, self._run_dir)
-        self._trees.closed(tree, keep=commit)
-        return f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
-
-    def _has(self, commit: str) -> bool:
-        words = ("merge-base", "--is-ancestor", commit, "HEAD")
-        return self._repository.run(*words).code == 0
-
-    def _hand_over(self, task: str, ref: str) -> None:
-        """Whoever takes the task up again goes on with what was done. One that was called done, and
-        was not merged, is not done."""
-        record = self._file.record(task)
-        if record is not None and record.get("status") in (Status.IN_PROGRESS, Status.DONE):
-            again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
-            self._file.update(task, lambda _: {**again, "saved": ref})
 
 
 def _is_over(state: RunState) -> bool:
