@@ -2,7 +2,8 @@
 
 import pytest
 from backlog_support import COMPLETE, Project, project
-from parallel_support import assert_tidy, run, tasks
+from parallel_support import MEET, assert_tidy, run, tasks
+from run_support import Running, ralph
 
 __all__ = ["project"]
 
@@ -161,6 +162,71 @@ def test_a_conflict_without_markers_that_nobody_looks_at_is_parked(project: Proj
     assert "conflicts are left in x" in project.task("b")["reason"]
     assert "/work-1:PATH" in project.prompt("b", 2)
     assert (project.path / "x").read_bytes() == b"\0a"
+
+
+def test_what_a_person_drops_meanwhile_does_not_come_back(project: Project) -> None:
+    """Only what the task has changed is merged, whatever became of what it began with."""
+    (project.path / "secret").write_text("oops\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "oops")
+    tasks(project, "a", "b")
+    script = f"""echo "$id" > "$id"; meet 2
+    if [ $id = a ]; then git -C "$PROJECT" reset -q --hard HEAD~1; else committed a; fi
+    {COMPLETE}"""
+    done = run(project, script)
+    assert done.code == 0, done.err
+    assert project.subjects() == ["b: It is b", "a: It is a", "begin"]
+    assert not (project.path / "secret").exists()
+    assert_tidy(project)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ('git -C "$PROJECT" switch -q -c release', "on release now, and was on main"),
+        ('touch "$PROJECT/.git/MERGE_HEAD"', "in the middle of a merge"),
+    ],
+)
+def test_work_goes_to_no_other_branch(project: Project, script: str, words: str) -> None:
+    """Who switches, or merges himself, has the tasks on their branches."""
+    tasks(project, "a", "b")
+    done = run(project, f'echo "$id" > "$id"; meet 2; {script}; {COMPLETE}')
+    assert done.code == 3, done.err
+    assert words in project.task("b")["reason"]
+    assert project.subjects() == ["begin"]
+    assert project.git("show", "ralph/b:b") == "b\n"
+
+
+def test_conflicts_that_come_back_are_still_conflicts(project: Project) -> None:
+    """A run is killed while its agent resolves them, and a new one goes on with the work."""
+    tasks(project, "a", "b")
+    script = f"""{MEET}
+    if [ $n = 1 ]; then echo "$id" > shared; meet 2; [ $id = a ] || committed a; {COMPLETE}
+    elif [ $n = 2 ]; then touch "$NOTES/resolving"; sleep 60
+    else {COMPLETE}; fi"""
+    agent = project.agent(script)
+    words = ("tasks", "run", "--agent", agent, "--no-sandbox", "--max-iterations", "3")
+    running = Running(project.path, *words, "--parallel", "2")
+    running.await_that((project.notes / "resolving").exists)
+    running.process.kill()
+    running.process.wait()
+    done = ralph(*words)
+    assert done.code == 3, done.err
+    assert "conflicts are left in shared" in done.err
+    assert (project.path / "shared").read_text() == "a\n"
+    refs = project.git("for-each-ref", "--format=%(refname)", "refs/ralph").split()
+    assert not [ref for ref in refs if "/work-" in ref or "/checkpoint-" in ref], refs
+
+
+def test_two_projects_of_one_repository_do_not_fight(project: Project) -> None:
+    """Each has a task of that id: the second takes another name for its branch."""
+    project.git("worktree", "add", "-q", "-b", "ralph/a", "../other")
+    tasks(project, "a", "b")
+    done = run(project, f'git symbolic-ref HEAD > "$NOTES/branch-$id"; echo > $id; {COMPLETE}')
+    assert done.code == 0, done.err
+    assert (project.notes / "branch-a").read_text() == "refs/heads/ralph/a-2\n"
+    branches = project.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+    assert branches == ["main", "ralph/a"]
 
 
 def test_a_sparse_checkout_is_refused(project: Project) -> None:

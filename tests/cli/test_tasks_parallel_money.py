@@ -41,6 +41,7 @@ def test_four_workers_spend_no_more_than_one(project: Project, limit: str, most:
     assert f"${limit} used up" in done.err
     assert cost(project) <= most
     assert set(project.statuses().values()) <= {"in_progress", "pending"}
+    assert "left to you" not in done.err
     assert len(project.git("worktree", "list").splitlines()) == 1
 
 

@@ -6,10 +6,10 @@ import os
 import shutil
 from contextlib import suppress
 
-from ralph.adapters import git_look, git_state, git_work
+from ralph.adapters import git_look, git_state
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.checkpoint_files import when_unlocked
-from ralph.adapters.git_work import Done, Repository, call
+from ralph.adapters.git_work import Done, Repository, call, with_records
 from ralph.core.value import value
 from ralph.errors import StateError
 
@@ -33,6 +33,7 @@ class Joining:
     work: WorkTree
     project: Repository
     branch: str  # of the work tree
+    onto: str = ""  # the project's, which gets the work
 
     def head(self) -> str:
         """What the project has by now."""
@@ -90,6 +91,17 @@ class Joining:
                 with suppress(OSError):
                     shutil.copytree(inner, os.path.join(self.work.run_dir, "links", path))
 
+    def elsewhere(self) -> str:
+        """Why the project cannot take any work now; "" if it can."""
+        doing = git_state.under_way(self.project.place.git_dir)
+        if doing:
+            return f"git is in the middle of {doing[0].name} in the project"
+        here = self.project.symbolic("HEAD")
+        if here == self.onto:
+            return ""
+        now, then = (name.removeprefix("refs/heads/") or "no branch" for name in (here, self.onto))
+        return f"the project is on {now} now, and was on {then} when the run began"
+
     def in_the_way(self) -> tuple[str, ...]:
         """What somebody has changed in the project, and the work changes too."""
         theirs = git_look.look(self.project).changed
@@ -113,8 +125,13 @@ class Joining:
 
     def _joined(self, head: str, work: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The tree of both, the paths in which they conflict, and what git says of those."""
+        begun = self.work.repository.resolve(f"{work}^")
+        if not self._follows(begun, head):
+            head, work = self._apart(begun, head, work)
         done = self._merge_tree(head, work)
-        if done.code == 1:  # again by names, which stand beside the conflicts for the agent to read
+        if (
+            done.code == 1 and self.project.resolve(head) == self.head()
+        ):  # again by names, which stand beside the conflicts for the agent to read
             self._ask("update-ref", self.branch, work)
             done = self._merge_tree(self._name_of(head), self.branch.removeprefix("refs/heads/"))
         if done.code not in (0, 1):
@@ -129,6 +146,14 @@ class Joining:
     def _merge_tree(self, *both: str) -> Done:
         words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
         return self.work.repository.run(*words, *both)
+
+    def _apart(self, begun: str, *both: str) -> list[str]:
+        """Somebody has rewritten what the task began with: git would take what is gone for the
+        task's own work. So commits that have nothing but that beginning in common."""
+        repository = self.work.repository
+        trees = [repository.identifier("rev-parse", f"{each}^{{tree}}") for each in (begun, *both)]
+        first = self.work.save(trees[0], [], "what a task began with")
+        return [self.work.save(tree, [first], "what came of it") for tree in trees[1:]]
 
     def _name_of(self, head: str) -> str:
         """The project's branch, if it is there."""
@@ -169,15 +194,3 @@ def on_branch(repository: Repository, run_dir: str, saved: str, base: str, messa
     whole = with_records(repository, run_dir, tree, base)
     text = message.encode("utf-8", "replace")
     return repository.identifier("commit-tree", whole, "-p", base, stdin=text)
-
-
-def with_records(repository: Repository, run_dir: str, tree: str, base: str) -> str:
-    """A tree with `.ralph` as it was: that is the host's, and others have written to theirs."""
-    records = repository.place.records
-    if not repository.resolve(f"{base}:{records}"):
-        return tree
-    with git_work.scratch(run_dir) as directory:
-        index = os.path.join(directory, "index")
-        repository.ask("read-tree", tree, index=index)
-        repository.ask("read-tree", f"--prefix={records}/", f"{base}:{records}", index=index)
-        return repository.identifier("write-tree", index=index)

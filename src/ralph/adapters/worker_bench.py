@@ -64,6 +64,9 @@ class WorkerBench:
 
     def merge(self, state: RunState) -> Merge:
         """Put the task's work on top of what others have merged."""
+        elsewhere = self.joining.elsewhere()
+        if elsewhere:
+            return Merge(refusal=elsewhere, hopeless=True)
         base, number, conflicts = _base(state), state.iteration, Conflicts(self.joining.work)
         work = self.joining.keep(base, number)
         left = conflicts.unresolved(number, work)

@@ -10,7 +10,8 @@ from contextlib import suppress
 from functools import cached_property
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.files import unwritable_state
+from ralph.adapters.checkpoint_end import sweep
+from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
@@ -28,7 +29,7 @@ from ralph.core.facts import Assigned, Fact, Returned, Settled
 from ralph.core.limits import left
 from ralph.core.state import RunState, is_interrupted, replay
 from ralph.core.value import replace, value
-from ralph.core.verdict import Accept, Cause, Park, Verdict
+from ralph.core.verdict import Accept, Cause, Park, Reason, Verdict
 from ralph.core.world import Signals, together
 from ralph.profiles.parallel import Place
 
@@ -46,6 +47,7 @@ class Seat:
     state: str  # where this worker's own layers are
     tree: Worktree
     repository: Repository  # of the project
+    onto: str  # its branch when the run began, which gets the work; "" for none
     purse: Purse
     place: Place
     told: set[str]  # what one of them has told for all
@@ -74,7 +76,7 @@ class Foreman:
         self._invocation, self._plan, self._run_dir = invocation, plan, run_dir
         self._tasks, self._before = plan.tasks, before
         self._signals, self._carry_out = signals, carry_out
-        self._recalled, self._told = False, set[str]()
+        self._recalled, self._told, self._onto = False, set[str](), ""
         self._began = time.time() - before.spent.seconds
         self._trees, self._turnstile = worktrees_of(plan), Turnstile()
         self._file = TaskFile(plan.workspace)
@@ -90,7 +92,10 @@ class Foreman:
         self._recalled = True
 
     def prepare(self) -> list[str]:
-        """Put away what runs have left that nobody goes on with; what was done, in words."""
+        """Know where the work goes to, and put away what runs have left that nobody goes on with;
+        what was done, in words."""
+        self._onto = self._first_branch()
+        sweep(self._repository, self._run_dir)
         left_behind = Leftovers(self._trees, self._file, self._plan.environ, self._run_dir)
         return list(left_behind.put_away(but=self._before.at_work))
 
@@ -132,6 +137,17 @@ class Foreman:
     def _repository(self) -> Repository:
         return WorkTree(self._plan.workspace, self._plan.environ, self._run_dir).repository
 
+    def _first_branch(self) -> str:
+        """The branch that the project was on when the run began."""
+        path = os.path.join(self._run_dir, "branch")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            branch = self._repository.symbolic("HEAD")
+            write_atomically(path, branch, 0o600)
+            return branch
+
     def _make(self, run_dir: str) -> None:
         try:
             os.makedirs(os.path.join(run_dir, "signals"), mode=0o700, exist_ok=True)
@@ -159,6 +175,7 @@ class Foreman:
             state=run_dir,
             tree=tree,
             repository=self._repository,
+            onto=self._onto,
             purse=self.purse,
             place=place,
             told=self._told,
@@ -214,4 +231,7 @@ def _outcome(facts: Sequence[Fact], state: RunState) -> Verdict:
     ]
     if state.task_iteration:
         return state.stop
-    return ends[-1] if ends else Park("it is no longer open", Cause.PERSON)
+    if ends:
+        return ends[-1]
+    settled = state.stop.reason in (Reason.COMPLETED, Reason.BLOCKED)
+    return Park("it is no longer open", Cause.PERSON) if settled else state.stop
