@@ -9,6 +9,7 @@ from statistics import median
 from typing import TypeVar
 
 from bench.contenders import Contender, filled
+from bench.crew import Sleepers
 from bench.hooks import LOOP, LOOP_SIZES, SIZES, Hooked, ways
 from bench.place import BenchError, Place
 from bench.processes import Weight, weigh
@@ -37,9 +38,10 @@ class Sizes:
     files: tuple[int, int] = (200, 100_000)  # in a project that a sandbox is opened over
     cycles: int = 60
     tasks: int = 100_000  # in a backlog
+    nap: float = 4.0  # seconds of an agent that is one of several
 
 
-QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000)
+QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000, 0.5)
 
 
 @dataclass(frozen=True)
@@ -293,6 +295,18 @@ def tasks(bench: Bench) -> Iterator[Row]:
     yield _row("  written to the file", "bytes", grown, Aim(most=1000))
 
 
+def parallel(bench: Bench) -> Iterator[Row]:
+    """Twelve tasks by four workers, beside one after the other; the agents only sleep."""
+    place, seconds = bench.place, bench.sizes.nap
+    place.renew()
+    sleepers = Sleepers(os.getcwd(), place.environment(), 12, seconds)
+    (words,) = (c.next_task[:-3] for c in bench.contenders if c.name == "ralph")
+    alone, crew = sleepers.run(words, 1), sleepers.run(words, 4)
+    yield Row(f"12 tasks of {seconds:g} s, one at a time", "s", {"ralph": alone})
+    yield Row("  by 4 workers", "s", {"ralph": crew})
+    yield Row("  speed-up", "x", {"ralph": alone / crew}, Aim(least=3.6))
+
+
 MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "turnaround": turnaround,
     "cpu": cpu,
@@ -303,6 +317,7 @@ MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "stream": stream,
     "sandbox": sandbox,
     "tasks": tasks,
+    "parallel": parallel,
 }
 
 

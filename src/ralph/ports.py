@@ -106,6 +106,7 @@ class Merge:
     checkpoint: str = ""  # to which it can be undone now; "" where nobody merged anything
     refusal: str = ""  # why it cannot be merged as it is
     hopeless: bool = False  # and the agent can do nothing about that
+    fresh: bool = False  # and the agent was not told of that before
 
 
 @value

@@ -11,7 +11,8 @@ import pytest
 from run_support import Here, Running, assert_clear, facts, in_shell, journals, prepare, ralph
 
 from ralph.cli import logs as logs_module
-from ralph.cli.logs import Piece, Sink
+from ralph.cli.log_sources import Piece
+from ralph.cli.logs import Sink
 from ralph.core.facts import Started
 from ralph.testing.install import calls
 

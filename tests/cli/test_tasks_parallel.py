@@ -3,64 +3,26 @@
 import json
 import os
 import signal
-from pathlib import Path
+import sys
 
 import pytest
-from backlog_support import COMPLETE, Json, Project, project  # noqa: F401  a fixture
-from run_support import Done, Running, ralph
+from backlog_support import COMPLETE, Project, project
+from parallel_support import MEET, assert_tidy, run, tasks
+from run_support import Running, ralph
 
-MEET = r"""
-meet() {  # wait until so many tasks have had a turn
-    touch "$NOTES/here-$id"
-    while [ "$(ls "$NOTES" | grep -c '^here-')" -lt "$1" ]; do sleep 0.02; done
-}
-merged() {  # wait until a file is in the project
-    while ! git -C "$PROJECT" cat-file -e HEAD:"$1" 2>/dev/null; do sleep 0.02; done
-}
-"""
+__all__ = ["project"]
+
 RESOLVE = "grep -v '^[<=>]\\{7\\}' shared > both; mv both shared"
 
 
 @pytest.fixture(autouse=True)
-def _where(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def _where(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROJECT", str(project.path))
-
-
-def run(
-    project: Project,  # noqa: F811
-    script: str,
-    *flags: str,
-    workers: int = 4,
-    sandbox: bool = False,
-) -> Done:
-    words = ("--parallel", str(workers), *flags)
-    return project.run(f"{MEET}\n{script}", *words, sandbox=sandbox)
-
-
-def tasks(project: Project, *names: str, **fields: Json) -> None:  # noqa: F811
-    project.tasks(
-        *({"id": name, "title": f"It is {name}", **fields.get(name, {})} for name in names)
-    )
-
-
-def assert_tidy(project: Project, *branches: str) -> None:  # noqa: F811
-    """No worktree is left, and no branch but these; the tree is clean."""
-    assert len(project.git("worktree", "list").splitlines()) == 1
-    said = project.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
-    assert said == ["main", *branches]
-    assert not project.dirt()
-    assert not [
-        name
-        for place in Path(os.environ["RALPH_STATE_DIR"]).glob("*/worktrees")
-        for name in os.listdir(place)
-    ]
-    kept = project.git("for-each-ref", "--format=%(refname)", "refs/ralph").split()
-    assert all("/cut-" in ref for ref in kept), kept
 
 
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_independent_tasks_are_worked_on_at_the_same_time(
-    project: Project,  # noqa: F811
+    project: Project,
     sandbox: bool,
 ) -> None:
     """Four turns that wait for each other end; each task is one commit on the branch."""
@@ -80,7 +42,7 @@ def test_independent_tasks_are_worked_on_at_the_same_time(
     assert_tidy(project)
 
 
-def test_commits_of_an_agents_own_become_part_of_its_task(project: Project) -> None:  # noqa: F811
+def test_commits_of_an_agents_own_become_part_of_its_task(project: Project) -> None:
     """B: "once per task, subject `<id>: <title>`", also when it had to be put on newer work."""
     tasks(project, "a", "b")
     script = f"""meet 2; echo 1 > "$id"; git add -A; git commit -qm mine; echo 2 >> "$id"
@@ -91,7 +53,7 @@ def test_commits_of_an_agents_own_become_part_of_its_task(project: Project) -> N
     assert_tidy(project)
 
 
-def test_dependents_start_from_what_their_blockers_merged(project: Project) -> None:  # noqa: F811
+def test_dependents_start_from_what_their_blockers_merged(project: Project) -> None:
     """ "A later task starts from what earlier ones merged." """
     tasks(project, "a", "b", "c", c={"blockedBy": ["a"]}, b={"blockedBy": ["c"]})
     done = run(project, f'cat a c > "$id.seen" 2>/dev/null; echo "$id" > "$id"; {COMPLETE}')
@@ -102,7 +64,7 @@ def test_dependents_start_from_what_their_blockers_merged(project: Project) -> N
     assert_tidy(project)
 
 
-def test_a_conflict_goes_back_to_the_agent_once(project: Project) -> None:  # noqa: F811
+def test_a_conflict_goes_back_to_the_agent_once(project: Project) -> None:
     """It finds both versions in the file, resolves them, and the task is merged."""
     tasks(project, "a", "b")
     script = f"""if [ $n = 1 ]; then echo "$id" > shared; meet 2; [ $id = a ] || merged shared
@@ -118,7 +80,7 @@ def test_a_conflict_goes_back_to_the_agent_once(project: Project) -> None:  # no
     assert_tidy(project)
 
 
-def test_an_unresolved_conflict_is_parked_and_its_branch_is_kept(project: Project) -> None:  # noqa: F811
+def test_an_unresolved_conflict_is_parked_and_its_branch_is_kept(project: Project) -> None:
     """Markers that an agent leaves are never committed; what it did is on `ralph/<task>`."""
     tasks(project, "a", "b", "c", c={"blockedBy": ["b"]})
     script = f"""if [ $n = 1 ]; then echo "$id" > shared; meet 2; [ $id = a ] || merged shared; fi
@@ -126,7 +88,7 @@ def test_an_unresolved_conflict_is_parked_and_its_branch_is_kept(project: Projec
     done = run(project, script)
     assert done.code == 3, done.err
     assert project.statuses() == {"a": "done", "b": "blocked", "c": "pending"}
-    assert "conflict markers are left in shared" in project.task("b")["reason"]
+    assert "conflicts are left in shared" in project.task("b")["reason"]
     assert (project.path / "shared").read_text() == "a\n"
     assert not (project.path / "b.txt").exists()
     assert project.git("show", "ralph/b:b.txt") == "b 2\n"
@@ -136,7 +98,7 @@ def test_an_unresolved_conflict_is_parked_and_its_branch_is_kept(project: Projec
     assert_tidy(project, "ralph/b")
 
 
-def test_gates_run_on_the_merged_tree(project: Project) -> None:  # noqa: F811
+def test_gates_run_on_the_merged_tree(project: Project) -> None:
     """Each task passes alone; together they do not: back to the agent once, then parked."""
     project.settings(guardrails=[{"command": "! { test -e a && test -e b; }"}])
     project.git("add", "-A")
@@ -152,7 +114,7 @@ def test_gates_run_on_the_merged_tree(project: Project) -> None:  # noqa: F811
     assert_tidy(project, "ralph/b")
 
 
-def test_a_persons_commit_meanwhile_is_no_trouble(project: Project) -> None:  # noqa: F811
+def test_a_persons_commit_meanwhile_is_no_trouble(project: Project) -> None:
     """The work is put on top of it."""
     tasks(project, "a", "b")
     script = f"""echo "$id" > "$id"; if [ $id = a ]; then cd "$PROJECT"; echo mine > mine
@@ -165,7 +127,7 @@ def test_a_persons_commit_meanwhile_is_no_trouble(project: Project) -> None:  # 
     assert_tidy(project)
 
 
-def test_what_a_person_has_not_committed_is_not_overwritten(project: Project) -> None:  # noqa: F811
+def test_what_a_person_has_not_committed_is_not_overwritten(project: Project) -> None:
     """Such a task is parked; others are merged beside the changes."""
     (project.path / "README").write_text("mine\n")
     tasks(project, "a", "b")
@@ -181,15 +143,13 @@ def test_what_a_person_has_not_committed_is_not_overwritten(project: Project) ->
     assert project.dirt() == [" M README"]
 
 
-def test_tasks_that_two_agents_add_have_two_ids(project: Project) -> None:  # noqa: F811
+def test_tasks_that_two_agents_add_have_two_ids(project: Project) -> None:
     """Each adds to the list that it sees; the project has both."""
     tasks(project, "T-1", "T-2")
     project.git("add", "-fA")
     project.git("commit", "-q", "-m", "list")
     script = f"""case $id in T-1|T-2) "$PYTHON" -m ralph tasks add "by $id" >/dev/null;; esac
     meet 2; {COMPLETE}"""
-    import sys
-
     os.environ["PYTHON"] = sys.executable
     done = run(project, script)
     assert done.code == 0, done.err
@@ -198,7 +158,7 @@ def test_tasks_that_two_agents_add_have_two_ids(project: Project) -> None:  # no
     assert set(project.statuses().values()) == {"done"}
 
 
-def test_an_interrupted_run_goes_on_with_what_it_had(project: Project) -> None:  # noqa: F811
+def test_an_interrupted_run_goes_on_with_what_it_had(project: Project) -> None:
     """Ctrl+C, then `ralph resume`: nothing is lost, and nothing is left behind."""
     tasks(project, "a", "b", "c", "d")
     script = f"""{MEET}
@@ -219,7 +179,8 @@ def test_an_interrupted_run_goes_on_with_what_it_had(project: Project) -> None: 
     assert_tidy(project)
 
 
-def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project) -> None:  # noqa: F811
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project, workers: str) -> None:
     """The next run finds its worktrees, keeps what is in them, and goes on with it."""
     tasks(project, "a", "b")
     script = f"""{MEET}
@@ -231,7 +192,7 @@ def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project) -> Non
     running.process.kill()
     running.process.wait()
     (project.notes / "go").touch()
-    done = ralph(*words)
+    done = ralph(*words[:-1], workers)
     assert done.code == 0, done.err
     assert "a was left in the middle by an earlier run" in done.err
     assert (project.path / "a.txt").read_text() == "1\n2\n"
@@ -239,7 +200,7 @@ def test_a_killed_run_that_is_not_resumed_loses_no_work(project: Project) -> Non
     assert len(project.git("worktree", "list").splitlines()) == 1
 
 
-def test_programs_get_objects_of_every_worker(project: Project) -> None:  # noqa: F811
+def test_programs_get_objects_of_every_worker(project: Project) -> None:
     """`--json`: each line is whole, and the last one tells how all of it ended."""
     tasks(project, "a", "b", "c")
     done = run(project, f'echo "$id" > "$id"; {COMPLETE}', "--json")
@@ -247,7 +208,7 @@ def test_programs_get_objects_of_every_worker(project: Project) -> None:  # noqa
     runs = {line["run"] for line in done.objects if line["type"] == "began"}
     sent = [line for line in done.objects if line["type"] == "assigned"]
     assert {line["assignment"]["task"] for line in sent} == {*"abc"}
-    assert runs == {line["run"] for line in done.objects if line["type"] == "returned"} | runs
+    assert runs == {line["worker"] for line in done.objects if line["type"] == "returned"}
     assert [line["type"] for line in done.objects].count("stop") == 1
     assert done.objects[-1]["type"] == "stop"
     assert done.objects[-1]["iterations"] == 3
@@ -261,7 +222,7 @@ def test_programs_get_objects_of_every_worker(project: Project) -> None:  # noqa
     ],
 )
 def test_a_number_of_workers_that_cannot_be(
-    project: Project,  # noqa: F811
+    project: Project,
     flags: tuple[str, ...],
     words: str,
 ) -> None:
@@ -272,7 +233,7 @@ def test_a_number_of_workers_that_cannot_be(
     assert words in done.err
 
 
-def test_a_branch_that_is_in_the_way_is_named(project: Project) -> None:  # noqa: F811
+def test_a_branch_that_is_in_the_way_is_named(project: Project) -> None:
     """Before anything begins."""
     tasks(project, "a", "b")
     project.git("branch", "ralph")
@@ -284,7 +245,7 @@ def test_a_branch_that_is_in_the_way_is_named(project: Project) -> None:  # noqa
     )
 
 
-def test_a_new_worktree_is_set_up_first(project: Project) -> None:  # noqa: F811
+def test_a_new_worktree_is_set_up_first(project: Project) -> None:
     """`loop.setup`: what git ignores is not in a worktree, and a task may need it."""
     (project.path / ".gitignore").write_text("tools\n")
     project.settings(loop={"setup": "mkdir tools && echo hammer > tools/one"})

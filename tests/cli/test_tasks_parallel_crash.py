@@ -156,3 +156,28 @@ def test_killed_at_every_record_a_crew_ends_as_if_nothing_had_happened(
     assert end(stage, code) == expected, (dealt, stage.said())
     assert_tidy(stage)
     assert turns(stage) >= before
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        ("after", "003", 1, "Moved"),
+        ("after", "003", 1, "Step record"),  # called done, and not merged
+        ("before", "003", 1, "Step commit"),  # merged, and nobody has written that down
+        ("after", "002", 1, "Step merge"),
+        ("after", "002", 2, "Step commit"),
+    ],
+)
+def test_whoever_begins_anew_instead_finds_all_of_it(tmp_path: Path, point: CrewPoint) -> None:
+    """No task is called done that is not merged, and none is lost."""
+    stage = staged(tmp_path / "stage").prepare()
+    assert killed(stage, point, *stage.begin), stage.said()
+    call(stage, *PYTHON, *stage.begin)
+    statuses = {task["id"]: task["status"] for task in stage.tasks()}
+    assert [statuses[name] for name in "abcd"] == ["done"] * 4, stage.said()
+    there = {line.split("\t")[1] for line in stage.files("HEAD")}
+    assert there >= {"a", "b", "c", "d"}
+    assert len(stage.git("worktree", "list")) == 1
+    subjects = stage.git("log", "--format=%s")
+    ended = sorted(s for s in subjects if s[0] in "abcd")
+    assert ended == [f"{n}: It is {n}" for n in "abcd"], "each is merged once"

@@ -1,5 +1,7 @@
 """N workers cannot overspend: each turn's allowance is leased from the run's limits (ADR 31)."""
 
+import json
+
 import pytest
 from backlog_support import Project, project
 from run_support import Done, journals, ralph
@@ -39,4 +41,15 @@ def test_four_workers_spend_no_more_than_one(project: Project, limit: str, most:
     assert f"${limit} used up" in done.err
     assert cost(project) <= most
     assert set(project.statuses().values()) <= {"in_progress", "pending"}
+    assert "left to you" not in done.err
     assert len(project.git("worktree", "list").splitlines()) == 1
+
+
+def test_what_workers_spend_is_their_runs(project: Project) -> None:
+    """`ralph status --spending`: one run, whoever took the turns."""
+    project.tasks(*({"id": name, "title": name} for name in "ab"))
+    paid(project, "--max-iterations", "1", "--max-cost", "5")
+    said = json.loads(ralph("status", "--spending", "--json").out)
+    (run,) = said["runs"]
+    (journal,) = journals()
+    assert (run["run"], run["cost_usd"]) == (journal.parent.name, 0.8)

@@ -40,13 +40,17 @@ def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
 def sweep(repository: Repository, run_dir: str) -> None:
     """Forget the runs of this workspace that were killed after their last word. Of a run that is
     not in this workspace's directory nobody can say here whether it is over."""
-    patterns = ("refs/ralph/*/start", "refs/ralph/*/checkpoint-*")
+    patterns = (f"refs/ralph/*/{name}" for name in ("start", "checkpoint-*", "work-*"))
     said = repository.ask("for-each-ref", "--format=%(refname)", *patterns)
     runs = {name.split("/")[2] for name in os.fsdecode(said).split("\n") if name}
-    for run in sorted(runs - {os.path.basename(run_dir)}):
-        directory = os.path.join(os.path.dirname(run_dir), run)
+    above, own = os.path.split(run_dir)
+    for run in sorted(runs - {own}):
+        directory, lead = os.path.join(above, run), run.rpartition("-")[0]
+        worker = os.path.join(above, lead, "runs", run) if lead != own else ""
         if os.path.isdir(directory) and _is_over(directory):
             forget_run(repository, directory)
+        elif os.path.isdir(worker):  # nobody goes on with it, since we have begun
+            forget_run(repository, worker)
 
 
 def _is_over(run_dir: str) -> bool:

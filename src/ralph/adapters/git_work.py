@@ -200,6 +200,10 @@ class Repository:
         """The object of that name; "" if there is none."""
         return self.run("rev-parse", "--verify", "--quiet", name).output.decode().strip()
 
+    def symbolic(self, name: str) -> str:
+        """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
+        return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")
+
     def inside(self, path: str, *words: str) -> Done:
         """Run a command in a submodule, whose settings an agent may have changed as well."""
         options = (word for setting in _DEAF for word in ("-c", setting))
@@ -238,3 +242,15 @@ def copy_index(source: str, target: str) -> None:
         shutil.copy2(source, target)
     except FileNotFoundError:
         pass
+
+
+def with_records(repository: Repository, run_dir: str, tree: str, base: str) -> str:
+    """A tree with `.ralph` as it was: that is the host's, and others have written to theirs."""
+    records = repository.place.records
+    if not repository.resolve(f"{base}:{records}"):
+        return tree
+    with scratch(run_dir) as directory:
+        index = os.path.join(directory, "index")
+        repository.ask("read-tree", tree, index=index)
+        repository.ask("read-tree", f"--prefix={records}/", f"{base}:{records}", index=index)
+        return repository.identifier("write-tree", index=index)

@@ -1,11 +1,18 @@
 """What was committed before a task stays committed, and nothing is left half merged."""
 
+import re
 from collections.abc import Iterator
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.git_look import look
+from ralph.adapters.safe_open import open_regular
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.value import value
+from ralph.core.words import listed
+
+_MARKER = re.compile(rb"^>{7} (?:ralph/|[0-9a-f]{40})", re.MULTILINE)  # as Ralph writes them
+_LARGEST = 4 << 20  # bytes of a file
 
 
 @value
@@ -21,8 +28,26 @@ class HistoryGate:
         """Nothing as long as HEAD goes on from where the task began, and no merge is under way."""
         if case.state.task_checkpoint and (doing := self.work.under_way()):
             yield Finding(self.name, f"Git is in the middle of {doing}. End it, or abort it.")
+        left = self._with_markers() if case.state.task_checkpoint else []
+        if left:
+            yield Finding(self.name, f"conflicts are left in {listed(left)}: resolve them.")
         before = Checkpoint.of(case.state.task_checkpoint)
         if before is not None and before.head and not self.work.holds(before.head):
             back = f"git reset --soft {before.head}"
             text = f"Commits of before the task are gone from the branch. Go back: {back}"
             yield Finding(self.name, text)
+
+    def _with_markers(self) -> list[str]:
+        """What is changed and still holds both sides of a merge that Ralph made for the agent; it
+        may have come back from a run that was killed."""
+        place = self.work.repository.place
+        changed = look(self.work.repository).there
+        return [path for path in changed if _has_markers(place.path(path))]
+
+
+def _has_markers(path: str) -> bool:
+    try:
+        with open_regular(path) as file:
+            return _MARKER.search(file.read(_LARGEST)) is not None
+    except OSError:
+        return False

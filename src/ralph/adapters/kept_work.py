@@ -1,6 +1,7 @@
 """What a run that ended in the middle of a task had done, taken up again by the next one."""
 
 from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.git_work import with_records
 
 
 def bring_back(work: WorkTree, ref: str) -> bool:
@@ -10,6 +11,7 @@ def bring_back(work: WorkTree, ref: str) -> bool:
     begun = repository.resolve(f"{ref}^1")
     if not begun or begun != work.head() or work.dirty():
         return False
-    if repository.run("read-tree", "-m", "-u", "HEAD", ref).code != 0:
+    tree = with_records(repository, work.run_dir, f"{ref}^{{tree}}", begun)
+    if repository.run("read-tree", "-m", "-u", "HEAD", tree).code != 0:
         return False
     return repository.run("read-tree", "HEAD").code == 0  # changed, and not staged

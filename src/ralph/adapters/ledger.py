@@ -23,7 +23,7 @@ class Ledger:
     """A reader of facts that keeps what turns cost. It never disturbs the run.
 
     It hears each fact once, as it is recorded. `past` are the facts of a run that is resumed, which
-    were written down by then.
+    were written down by then. What a worker spends is its foreman's `run`'s.
     """
 
     def __init__(
@@ -31,10 +31,12 @@ class Ledger:
         project: str,
         on_loss: Callable[[str], None],
         past: Sequence[Fact] = (),
+        run: str = "",
     ) -> None:
         self._path = os.path.join(project, FILE)
         self._on_loss = on_loss
         self._lost = False
+        self._run = run
         self._started: Started | None = None
         self._iteration = 0
         self._launching: Launching | None = None
@@ -86,7 +88,7 @@ class Ledger:
         started, launching = self._started, self._launching
         entry = Entry(
             time=time,
-            run=started.run if started else "",
+            run=self._run or (started.run if started else ""),
             profile=started.profile if started else "",
             iteration=self._iteration,
             role=launching.role if launching else role,

@@ -12,12 +12,12 @@ from ralph.adapters.journal import JOURNAL, Chain
 from ralph.adapters.lock import NAME, Owner, read_owner
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.signals import SignalFiles
-from ralph.core.facts import Checking, Fact, Launching, Started
+from ralph.core.facts import Assigned, Checking, Fact, Launching, Started
 from ralph.core.life import Account
-from ralph.core.state import NEW, fold
+from ralph.core.state import NEW, RunState, fold
 from ralph.core.turn import Role
 from ralph.core.value import value
-from ralph.core.world import Signals
+from ralph.core.world import Signals, together
 from ralph.errors import ConfigError, StateError
 
 _BLOCK = 1024 * 1024
@@ -27,11 +27,13 @@ NONSENSE = (AssertionError, AttributeError, TypeError, ValueError, OverflowError
 
 @value
 class Run:
-    """A run on disk; `owner` is its process, if that lives."""
+    """A run on disk; `owner` is its process, if that lives. A worker's is that of its `lead`, as
+    long as it is at work."""
 
     id: str
     project: str
     owner: Owner | None = None
+    lead: "Run | None" = None  # the run that it works for, where several tasks are worked on
 
     @property
     def directory(self) -> str:
@@ -50,7 +52,8 @@ class Run:
 
     def asked(self) -> Signals:
         """What other terminals ask of it, now."""
-        return SignalFiles(self.directory).signals()
+        own = SignalFiles(self.directory).signals()
+        return own if self.lead is None else together(own, self.lead.asked())
 
 
 # ------------------------------------------------------------------ finding runs
@@ -78,18 +81,36 @@ def _run_at(path: str, owner: Owner | None) -> Run:
 def live_owner(project: str) -> Owner | None:
     """The process that works in a workspace now."""
     owner = read_owner(os.path.join(project, NAME))
-    return owner if owner is not None and _is_name(owner.run) and owner.is_alive() else None
+    return owner if owner is not None and is_name(owner.run) and owner.is_alive() else None
 
 
-def _is_name(name: str) -> bool:
-    """Whether it can be the name of a directory, and can be shown."""
+def is_name(name: str) -> bool:
+    """Whether it can be the name of a run: of a directory, and fit to be shown."""
     return name.isprintable() and name not in ("", ".", "..") and "/" not in name
 
 
 def look_again(run: Run) -> Run:
     """The run as it is now: its process may have ended."""
+    if run.lead is not None:
+        return worker_of(look_again(run.lead), run.id)
     owner = live_owner(run.project)
     return Run(run.id, run.project, owner if owner is not None and owner.run == run.id else None)
+
+
+def workers_at(run: Run, state: RunState) -> list[tuple[Run, Assigned]]:
+    """Those who are at work for a run in that state, or were when it ended."""
+    return [
+        (Run(sent.worker, run.directory, run.owner, run), sent)
+        for sent in state.crew
+        if is_name(sent.worker)
+    ]
+
+
+def worker_of(lead: Run, name: str) -> Run:
+    """The run of that worker, as it is now."""
+    at_work = workers_at(lead, account_of(lead).state) if lead.live else []
+    gone = Run(name, lead.directory, lead=lead)
+    return next((run for run, _ in at_work if run.id == name), gone)
 
 
 def projects(root: str) -> list[str]:
@@ -103,9 +124,12 @@ def all_runs(root: str) -> list[Run]:
     return sorted(found.values(), key=lambda run: run.id, reverse=True)
 
 
-def find_run(root: str, workspace: str, part: str | None, command: str) -> Run:
+def find_run(
+    root: str, workspace: str, part: str | None, command: str, *, workers: bool = False
+) -> Run:
     """The run that is meant: by any part of its id, here first; without one the live run of this
-    workspace, else its last. `command` is what was typed, for the remedy."""
+    workspace, else its last. A worker's own is found only where `workers` may be meant. `command`
+    is what was typed, for the remedy."""
     here = runs_of(project_dir(root, workspace))
     if part is None:
         if not here:
@@ -115,7 +139,11 @@ def find_run(root: str, workspace: str, part: str | None, command: str) -> Run:
         return next((run for run in here if run.live), here[0])
     if not part.strip():
         raise ConfigError("the run's name is empty", "Leave it out, or see: ralph status --all")
-    return _named(part, here) or _named(part, all_runs(root)) or _no_such_run(part)
+    for runs in (here, all_runs(root)):
+        found = _named(part, runs) or _worker_named(part, runs)
+        if found is not None:
+            return found if workers else _no_worker(found, command)
+    raise ConfigError(f"there is no run {part!r}", "All runs there are: ralph status --all")
 
 
 def _named(part: str, runs: list[Run]) -> Run | None:
@@ -136,8 +164,22 @@ def _named(part: str, runs: list[Run]) -> Run | None:
     return None
 
 
-def _no_such_run(part: str) -> Run:
-    raise ConfigError(f"there is no run {part!r}", "All runs there are: ralph status --all")
+def _worker_named(part: str, runs: list[Run]) -> Run | None:
+    """The only worker of that name, of any of these runs."""
+    workers = [
+        Run(name, run.directory, lead=run)
+        for run in runs
+        for name in sorted(directories(os.path.join(run.directory, "runs")))
+    ]
+    found = _named(part, workers)
+    return found and look_again(found)
+
+
+def _no_worker(run: Run, command: str) -> Run:
+    if run.lead is None:
+        return run
+    remedy = f"All of them: ralph {command} {run.lead.id}"
+    raise ConfigError(f"{run.id} is one worker of the run {run.lead.id}", remedy)
 
 
 def _elsewhere(root: str, workspace: str, command: str) -> str:

@@ -6,6 +6,7 @@ import shutil
 from contextlib import suppress
 
 from ralph.adapters.checkpoint import Checkpoint
+from ralph.adapters.conflicts import Conflicts
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.joining import Joining, Merged
 from ralph.adapters.task_commit import RECORDS
@@ -19,12 +20,17 @@ from ralph.core.words import listed
 from ralph.errors import StateError
 from ralph.ports import Merge
 
+# The first line of a refusal is for people, who read no more of it.
 _CONFLICT = (
-    "Other tasks were merged while you worked, and your changes conflict with theirs in {}. Your"
-    " work stands on top of theirs now, with both versions between conflict markers (<<<<<<<,"
-    " =======, >>>>>>>). Resolve them so that both tasks hold, and complete the task again."
+    "conflicts in {0}\n"
+    "Other tasks were merged while you worked, and your changes conflict with theirs in {0}. Your"
+    " work stands on top of theirs now. Where a file can hold both versions it does, between"
+    " conflict markers (<<<<<<<, =======, >>>>>>>); your own of any is in: git show {1}:PATH."
+    " Resolve all of them so that both tasks hold, and complete the task again. A file that is left"
+    " as it is now counts as not resolved."
 )
-_UNRESOLVED = "conflict markers are left in {}"
+_UNRESOLVED = "conflicts are left in {}"
+_LINKS = "it changes the submodule {}, which only works with --parallel 1"
 _IN_THE_WAY = "uncommitted changes in the project are in the way: {}"
 _MOST_MOVES = 5
 
@@ -52,19 +58,37 @@ class WorkerBench:
         """Write status, progress and learning, where the project has them."""
         self.bench.record(state, verdict, saved)
 
+    def keep(self, state: RunState) -> None:
+        """Save the work as it is, before anything is merged."""
+        self.joining.keep(_base(state), state.iteration)
+
     def merge(self, state: RunState) -> Merge:
         """Put the task's work on top of what others have merged."""
-        base = _base(state)
-        merged = self.joining.merge(base, state.iteration)
+        elsewhere = self.joining.elsewhere()
+        if elsewhere:
+            return Merge(refusal=elsewhere, hopeless=True)
+        base, number, conflicts = _base(state), state.iteration, Conflicts(self.joining.work)
+        work = self.joining.keep(base, number)
+        left = conflicts.unresolved(number, work)
+        if left:
+            return Merge(refusal=_UNRESOLVED.format(_shown(left)))
+        links = self.joining.changed_links(work)
+        if links:
+            self.joining.keep_links(links)
+            return Merge(refusal=_LINKS.format(_shown(links)), hopeless=True)
+        merged = self.joining.merge(work)
         if merged.conflicts:
-            return Merge(merged.checkpoint, _refusal(merged))
-        markers = self.joining.left_markers() if state.sent_back else ()
-        if markers:
-            return Merge(merged.checkpoint, _UNRESOLVED.format(listed(markers)))
+            conflicts.remember(number, merged.tree, merged.conflicts)
+            return Merge(merged.checkpoint, self._told(merged, number), fresh=True)
         theirs = self.joining.in_the_way()
         if theirs:
-            return Merge(merged.checkpoint, _IN_THE_WAY.format(listed(theirs)), hopeless=True)
+            return Merge(merged.checkpoint, _IN_THE_WAY.format(_shown(theirs)), hopeless=True)
         return Merge(merged.checkpoint)
+
+    def _told(self, merged: Merged, iteration: int) -> str:
+        own = f"{self.joining.work.refs}/work-{iteration}"
+        words = _CONFLICT.format(_shown(merged.conflicts), own)
+        return "\n".join((words, *merged.words))
 
     def is_current(self, state: RunState) -> bool:
         """Whether nobody has merged or committed anything since."""
@@ -124,6 +148,5 @@ def _base(state: RunState) -> Checkpoint:
     return base
 
 
-def _refusal(merged: Merged) -> str:
-    said = "\n".join(merged.words)
-    return f"{_CONFLICT.format(listed(merged.conflicts))}\n{said}".strip()
+def _shown(paths: tuple[str, ...]) -> str:
+    return listed([path if path.isprintable() else repr(path) for path in paths])

@@ -12,11 +12,13 @@ from functools import cached_property
 
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Done, call, clean_environ
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.errors import ConfigError, StateError
 
 NOT_MERGED = "Not merged."  # says the commit that shows what could not be
+_BRANCHES = "refs/heads/ralph/"
 _LONGEST = 60
+_MOST_NAMES = 100
 _LEAST_GIT = (2, 38)  # `merge-tree --write-tree`
 _OPTIONS = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=false")
 
@@ -62,6 +64,11 @@ class Worktrees:
                 "several tasks at once need a commit to start from",
                 'Try: git add -A && git commit -m "Begin"',
             )
+        if self._git("config", "--type=bool", "core.sparseCheckout").output.strip() == b"true":
+            raise ConfigError(
+                "several tasks at once are not for a sparse checkout",
+                "One after the other: --parallel 1. Or have all of it: git sparse-checkout disable",
+            )
         if self._git("rev-parse", "--verify", "--quiet", "refs/heads/ralph").code == 0:
             raise ConfigError(
                 "a branch called ralph leaves no room for branches ralph/<task>",
@@ -70,13 +77,13 @@ class Worktrees:
 
     def opened(self, task: str) -> Worktree:
         """The task's work tree: the one that is there, or a new one at HEAD."""
-        tree = self.of(task)
         with self._lock:
+            tree = self.of(task)
             if self._is_whole(tree):
                 return tree
             self._clear(tree)
+            tree = replace(tree, branch=self._free_branch(tree.branch))
             self._note(tree)
-            self._keep_branch(tree)
             self._add(tree)
         return tree
 
@@ -84,10 +91,11 @@ class Worktrees:
         """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
         with self._lock:
             self._clear(tree)
-            if keep:
-                self._git("update-ref", tree.branch, keep)
-            else:
-                self._git("update-ref", "-d", tree.branch)
+            if os.path.exists(self._card(tree)) and not self._branches().get(tree.branch):
+                if keep:
+                    self._git("update-ref", tree.branch, keep)
+                else:
+                    self._git("update-ref", "-d", tree.branch)
             with suppress(FileNotFoundError):
                 os.unlink(self._card(tree))
 
@@ -100,7 +108,7 @@ class Worktrees:
         for path in (os.path.join(self._above, name) for name in names):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 if path.endswith(".json"):
-                    yield self.of(_task_on(path))
+                    yield self.of(_card(path)["task"])
                 elif path.endswith(".tmp"):  # of a run that was killed in the middle of writing
                     os.unlink(path)
 
@@ -109,7 +117,10 @@ class Worktrees:
         name = slug(task)
         top = os.path.join(self._above, name)
         workspace = os.path.normpath(os.path.join(top, self._inner))
-        return Worktree(task, top, f"refs/heads/ralph/{name}", workspace)
+        branch = f"{_BRANCHES}{name}"
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            branch = _card(f"{top}.json")["branch"]
+        return Worktree(task, top, branch, workspace)
 
     # -------------------------------------------------------------- parts
 
@@ -125,7 +136,8 @@ class Worktrees:
         """Whose it is, for whoever finds it after a crash."""
         try:
             os.makedirs(self._above, mode=0o700, exist_ok=True)
-            write_atomically(self._card(tree), json.dumps({"task": tree.task}), 0o600)
+            said = {"task": tree.task, "branch": tree.branch}
+            write_atomically(self._card(tree), json.dumps(said), 0o600)
         except OSError as error:
             raise unwritable_state(self._above, error) from error
 
@@ -139,40 +151,52 @@ class Worktrees:
         said = call(("rev-parse", "--absolute-git-dir"), tree.top, self._environ)
         return os.fsdecode(said.output).strip("\n")
 
-    def _keep_branch(self, tree: Worktree) -> None:
-        """What a branch of that name holds, and nothing else does, is somebody's work; unless it is
-        a commit of ours, which only shows what a ref of the run keeps."""
-        tip = self._git("rev-parse", "--verify", "--quiet", tree.branch).output.decode().strip()
-        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", tip or "HEAD")
-        if not tip or said.output.decode("utf-8", "replace").split() == [
-            "ralph",
-            *NOT_MERGED.split(),
-        ]:
-            return
-        kept = self._git("for-each-ref", "--contains", tip, "--format=%(refname)")
-        others = {*os.fsdecode(kept.output).split("\n")} - {"", tree.branch}
-        if not others:
-            self._git("update-ref", f"refs/ralph/branches/{slug(tree.task)}-{tip[:12]}", tip)
+    def _free_branch(self, wanted: str) -> str:
+        """The branch, or where that is somebody's, the next that is nobody's."""
+        there = self._branches()
+        names = (wanted, *(f"{wanted}-{number}" for number in range(2, _MOST_NAMES)))
+        return next((name for name in names if self._is_free(name, there)), wanted)
+
+    def _branches(self) -> dict[str, str]:
+        """All of `ralph/`, and where each is checked out."""
+        form = "--format=%(refname)%00%(worktreepath)"
+        said = os.fsdecode(self._git("for-each-ref", form, _BRANCHES).output).splitlines()
+        return dict(line.split("\0", 1) for line in said)
+
+    def _is_free(self, branch: str, there: Mapping[str, str]) -> bool:
+        """Whether nothing is lost with it: it is not there, or has nothing of its own, or only what
+        could not be merged and a ref of its run keeps."""
+        if branch not in there:
+            return not any(name.startswith(f"{branch}/") for name in there)
+        if there[branch]:
+            return False
+        if self._git("merge-base", "--is-ancestor", branch, "HEAD").code == 0:
+            return True
+        said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", branch).output
+        return said.decode("utf-8", "replace").split() == ["ralph", *NOT_MERGED.split()]
 
     def _add(self, tree: Worktree) -> None:
         branch = tree.branch.removeprefix("refs/heads/")
         done = self._git("worktree", "add", "--force", "--quiet", "-B", branch, tree.top, "HEAD")
         if done.code != 0:
             self._clear(tree)
-            remedy = f"Is it checked out elsewhere? git worktree list; git branch -D {branch}"
-            raise StateError(f"no work tree for {tree.task}: {done.said}", remedy)
+            os.unlink(self._card(tree))
+            message = f"no work tree for {tree.task}: {done.said}"
+            raise StateError(message, "Look: git worktree list. Then go on: ralph resume")
         os.makedirs(tree.workspace, exist_ok=True)
 
     def _clear(self, tree: Worktree) -> None:
-        if os.path.lexists(tree.top):
-            self._git("worktree", "remove", "--force", "--force", tree.top)
+        if not os.path.lexists(tree.top):
+            return
+        if self._git("worktree", "remove", "--force", "--force", tree.top).code != 0:
             shutil.rmtree(tree.top, ignore_errors=True)
-        self._git("worktree", "prune")
+            self._git("worktree", "prune")
 
     def _git(self, *words: str) -> Done:
         return call((*_OPTIONS, *words), self._workspace, self._environ)
 
 
-def _task_on(card: str) -> str:
-    with open(card, encoding="utf-8") as file:
-        return str(json.load(file)["task"])
+def _card(path: str) -> dict[str, str]:
+    with open(path, encoding="utf-8") as file:
+        said = json.load(file)
+    return {name: str(said[name]) for name in ("task", "branch")}

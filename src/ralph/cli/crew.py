@@ -10,26 +10,26 @@ from contextlib import suppress
 from functools import cached_property
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.files import unwritable_state
+from ralph.adapters.checkpoint_end import sweep
+from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
 from ralph.adapters.ledger import read_ledger
+from ralph.adapters.leftovers import Leftovers, unmerged
 from ralph.adapters.purse import Purse
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
-from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
-from ralph.adapters.worktrees import NOT_MERGED, Worktree, Worktrees
+from ralph.adapters.worktrees import Worktree, Worktrees
 from ralph.cli.backlog import MONEY
 from ralph.cli.planning import Invocation, Plan
 from ralph.core.facts import Assigned, Fact, Returned, Settled
 from ralph.core.limits import left
 from ralph.core.state import RunState, is_interrupted, replay
-from ralph.core.task import Status
 from ralph.core.value import replace, value
-from ralph.core.verdict import Accept, Cause, Park, Verdict
+from ralph.core.verdict import Accept, Cause, Park, Reason, Verdict
 from ralph.core.world import Signals, together
 from ralph.profiles.parallel import Place
 
@@ -41,11 +41,13 @@ Carry = Callable[[Invocation, Plan, str, History], object]
 class Seat:
     """A worker's place: whose project it works for, and what it shares with the others."""
 
+    lead: str  # the foreman's run
     home: str  # the project
     project: str  # its place in the state directory
     state: str  # where this worker's own layers are
     tree: Worktree
     repository: Repository  # of the project
+    onto: str  # its branch when the run began, which gets the work; "" for none
     purse: Purse
     place: Place
     told: set[str]  # what one of them has told for all
@@ -74,7 +76,7 @@ class Foreman:
         self._invocation, self._plan, self._run_dir = invocation, plan, run_dir
         self._tasks, self._before = plan.tasks, before
         self._signals, self._carry_out = signals, carry_out
-        self._recalled, self._told = False, set[str]()
+        self._recalled, self._told, self._onto = False, set[str](), ""
         self._began = time.time() - before.spent.seconds
         self._trees, self._turnstile = worktrees_of(plan), Turnstile()
         self._file = TaskFile(plan.workspace)
@@ -90,10 +92,12 @@ class Foreman:
         self._recalled = True
 
     def prepare(self) -> list[str]:
-        """Put away what runs have left that nobody goes on with; what was done, in words."""
-        going = self._before.at_work
-        left_behind = [tree for tree in self._trees.left() if tree.task not in going]
-        return [words for tree in left_behind if (words := self._put_away(tree))]
+        """Know where the work goes to, and put away what runs have left that nobody goes on with;
+        what was done, in words."""
+        self._onto = self._first_branch()
+        sweep(self._repository, self._run_dir)
+        left_behind = Leftovers(self._trees, self._file, self._plan.environ, self._run_dir)
+        return list(left_behind.put_away(but=self._before.at_work))
 
     def work(self, sent: Assigned) -> Returned | None:
         """Have a task worked on to its end; None where someone asked for a stop."""
@@ -112,8 +116,10 @@ class Foreman:
             return None
         tree = self._trees.of(task)
         self._keep_papers(tree, run_dir)
-        self._trees.closed(tree, keep=self._kept(task, run_dir, state))
-        return Returned(time.time(), task, sent.run, _outcome(facts, state), state.spent)
+        keep = self._kept(task, run_dir, state)
+        self._trees.closed(tree, keep=keep)
+        branch = tree.branch.removeprefix("refs/heads/") if keep else ""
+        return Returned(time.time(), task, sent.worker, _outcome(facts, state), state.spent, branch)
 
     # -------------------------------------------------------------- parts
 
@@ -131,6 +137,17 @@ class Foreman:
     def _repository(self) -> Repository:
         return WorkTree(self._plan.workspace, self._plan.environ, self._run_dir).repository
 
+    def _first_branch(self) -> str:
+        """The branch that the project was on when the run began."""
+        path = os.path.join(self._run_dir, "branch")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            branch = self._repository.symbolic("HEAD")
+            write_atomically(path, branch, 0o600)
+            return branch
+
     def _make(self, run_dir: str) -> None:
         try:
             os.makedirs(os.path.join(run_dir, "signals"), mode=0o700, exist_ok=True)
@@ -138,7 +155,7 @@ class Foreman:
             raise unwritable_state(run_dir, error) from error
 
     def _run_dir_of(self, sent: Assigned) -> str:
-        return os.path.join(self._run_dir, "runs", sent.run)
+        return os.path.join(self._run_dir, "runs", sent.worker)
 
     def _spent(self, sent: Assigned) -> float:
         """What a worker has spent that was cut off."""
@@ -150,13 +167,15 @@ class Foreman:
 
     def _plan_of(self, sent: Assigned, tree: Worktree, run_dir: str, before: RunState) -> Plan:
         plan, task, bounds = self._plan, sent.assignment.task, self._tasks.bounds
-        place = Place(sent.run, self.purse, self._turnstile)
+        place = Place(sent.worker, self.purse, self._turnstile)
         seat = Seat(
+            lead=os.path.basename(self._run_dir),
             home=plan.workspace,
             project=plan.project,
             state=run_dir,
             tree=tree,
             repository=self._repository,
+            onto=self._onto,
             purse=self.purse,
             place=place,
             told=self._told,
@@ -186,11 +205,8 @@ class Foreman:
         saved, base = str(record.get("saved") or ""), Checkpoint.of(state.task_checkpoint)
         if base is None or not saved.startswith(f"refs/ralph/{os.path.basename(run_dir)}/"):
             return ""
-        return self._on_branch(task, str(record.get("title") or ""), saved, base.head, run_dir)
-
-    def _on_branch(self, task: str, title: str, saved: str, base: str, run_dir: str) -> str:
-        message = f"{in_one_line(f'{task}: {title}')}\n\n{NOT_MERGED}\n"
-        return on_branch(self._repository, run_dir, saved, base, message)
+        message = unmerged(task, str(record.get("title") or ""))
+        return on_branch(self._repository, run_dir, saved, base.head, message)
 
     def _keep_papers(self, tree: Worktree, run_dir: str) -> None:
         """Logs of gates, and what was reverted, go with the work tree: people may want them."""
@@ -198,37 +214,6 @@ class Foreman:
         with suppress(OSError):
             ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
             shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
-
-    def _put_away(self, tree: Worktree) -> str:
-        """Keep what a worker of a run that is no more had done, and remove its work tree."""
-        branch = tree.branch.removeprefix("refs/heads/")
-        if not os.path.isdir(tree.workspace):
-            self._trees.closed(tree)
-            return ""
-        work = WorkTree(tree.workspace, self._plan.environ, self._run_dir, shared=True)
-        head, kept = work.head(), work.tree()
-        if not work.dirty() and self._has(head):
-            self._trees.closed(tree)
-            return ""
-        ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
-        saved = work.save(kept, [head], f"what was done for {tree.task}")
-        self._repository.ask("update-ref", ref, saved)
-        self._hand_over(tree.task, ref)
-        commit = self._on_branch(tree.task, "", ref, head, self._run_dir)
-        self._trees.closed(tree, keep=commit)
-        return f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
-
-    def _has(self, commit: str) -> bool:
-        words = ("merge-base", "--is-ancestor", commit, "HEAD")
-        return self._repository.run(*words).code == 0
-
-    def _hand_over(self, task: str, ref: str) -> None:
-        """Whoever takes the task up again goes on with what was done. One that was called done, and
-        was not merged, is not done."""
-        record = self._file.record(task)
-        if record is not None and record.get("status") in (Status.IN_PROGRESS, Status.DONE):
-            again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
-            self._file.update(task, lambda _: {**again, "saved": ref})
 
 
 def _is_over(state: RunState) -> bool:
@@ -246,4 +231,7 @@ def _outcome(facts: Sequence[Fact], state: RunState) -> Verdict:
     ]
     if state.task_iteration:
         return state.stop
-    return ends[-1] if ends else Park("it is no longer open", Cause.PERSON)
+    if ends:
+        return ends[-1]
+    settled = state.stop.reason in (Reason.COMPLETED, Reason.BLOCKED)
+    return Park("it is no longer open", Cause.PERSON) if settled else state.stop

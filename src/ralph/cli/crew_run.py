@@ -2,8 +2,10 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TextIO, cast
 
 from ralph.adapters.clock import SystemClock
@@ -15,6 +17,7 @@ from ralph.cli.display import Attention, Display, Recorder
 from ralph.cli.loop import carry_out, first_state, hearing, keeping
 from ralph.cli.planning import Invocation, Plan
 from ralph.cli.tasks_wiring import backlog_notes
+from ralph.core.redact import redact
 from ralph.core.state import RunState, replay
 from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
@@ -22,6 +25,7 @@ from ralph.crew import Surroundings, coordinate
 from ralph.errors import RalphError
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman as foremans_policy
+from ralph.ui.board import Board
 from ralph.ui.console import Console
 from ralph.ui.tagged import Tagged
 
@@ -29,7 +33,8 @@ from ralph.ui.tagged import Tagged
 def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
     """Work on several tasks at once, until nothing is left."""
     before = replay(history.facts)
-    display = Display.of(invocation, plan, run_dir, before, lock=threading.RLock())
+    board = Board(time.time, redact)
+    display = Display.of(invocation, plan, run_dir, before, lock=threading.RLock(), board=board)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     try:
         with (
@@ -39,7 +44,7 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
         ):
             attention = Attention(heard, SignalFiles(run_dir), display.console)
             foreman = Foreman(
-                _invocations(invocation, display.console),
+                _invocations(invocation, display.console, board),
                 plan,
                 run_dir,
                 before,
@@ -49,7 +54,10 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
             display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
             recorder = Recorder(journal, display.readers)
             state = first_state(plan, run_dir, "tasks", recorder, history)
-            stop = _coordinated(plan, foreman, attention, recorder, state)
+            around = Surroundings(
+                attention, lambda: board.look(plan.backlog()), recorder, SystemClock()
+            )
+            stop = _coordinated(plan, foreman, around, state)
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
@@ -60,12 +68,9 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
     return stop.reason
 
 
-def _coordinated(
-    plan: Plan, foreman: Foreman, attention: Attention, recorder: Recorder, state: RunState
-) -> Stop:
+def _coordinated(plan: Plan, foreman: Foreman, around: Surroundings, state: RunState) -> Stop:
     assert plan.tasks is not None
     workers = plan.tasks.workers
-    around = Surroundings(attention, plan.backlog, recorder, SystemClock())
     with ThreadPoolExecutor(workers, thread_name_prefix="ralph") as executor:
         crew = Crew(workers, executor, foreman.work, foreman.recall, foreman.name)
         policy = foremans_policy(plan.tasks.bounds, foreman.purse)
@@ -76,19 +81,22 @@ def _coordinated(
             raise
 
 
-def _invocations(invocation: Invocation, console: Console) -> Callable[[str], Invocation]:
+def _invocations(
+    invocation: Invocation, console: Console, board: Board
+) -> Callable[[str], Invocation]:
     """For each task, with its name before every line; programs find it in the objects."""
 
     def hand_on(stream: TextIO, text: str) -> None:
         console.relay(text, out=stream is invocation.out)
 
     def of(task: str) -> Invocation:
-        tag = "" if invocation.flags["in_json"] else f"{task} | "
+        tag = "" if invocation.flags["in_json"] else console.tag(task, out=True)
 
         def tagged(stream: TextIO | None, tag: str) -> TextIO | None:
             return stream and cast("TextIO", Tagged(stream, tag, hand_on))
 
-        out, err = tagged(invocation.out, tag), tagged(invocation.err, f"{task} | ")
-        return replace(invocation, out=out, err=err)
+        out = tagged(invocation.out, tag)
+        err = tagged(invocation.err, console.tag(task, out=False))
+        return replace(invocation, out=out, err=err, follow=partial(board.follow, task))
 
     return of

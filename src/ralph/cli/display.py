@@ -13,7 +13,7 @@ from ralph.adapters.files import is_inside
 from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.planning import Invocation, Plan
-from ralph.cli.terminal import style_of
+from ralph.cli.terminal import size_of, style_of
 from ralph.cli.wiring import wording_of
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Fact
@@ -25,11 +25,16 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Stop
 from ralph.core.world import Signals, together
 from ralph.ui import Reader
+from ralph.ui.board import Board
+from ralph.ui.clean import columns
 from ralph.ui.console import Console
+from ralph.ui.crew import tag_of
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Briefing
 from ralph.ui.live import live_width
 from ralph.ui.style import Style, Wishes
+
+_NARROWEST = 20  # columns beside a tag
 
 
 @value
@@ -80,6 +85,7 @@ class Display:
     console: Console
     json: JsonLines | None
     readers: tuple[Reader, ...]
+    board: Board | None = None
 
     @classmethod
     def of(
@@ -88,45 +94,53 @@ class Display:
         plan: Plan,
         run_dir: str,
         state: RunState = NEW,
+        *,
         lock: AbstractContextManager[object] = nullcontext(),
+        board: Board | None = None,
     ) -> "Display":
         """The readers that the flags ask for; `state` is where a run goes on. With a `lock`, others
-        may write between its lines."""
+        may write between its lines, and a `board` shows what they do."""
         settings, flags = plan.settings, invocation.flags
         in_json = bool(flags["in_json"])
         err_style = _style(invocation, plan, "err")
         width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
-        worker = plan.seat is not None
+        briefing, task = _briefing(plan, run_dir), plan.seat.tree.task if plan.seat else ""
         console = Console(
             invocation.out,
             invocation.err,
             _style(invocation, plan, "out"),
             stream=settings.stream_agent_output and not in_json and not _is_nowhere(invocation.out),
             verbose=bool(flags["verbose"]),
-            briefing=_briefing(plan, run_dir),
+            briefing=briefing,
             clock=time.time,
             redact=redact,
             err_style=err_style,
-            width=None if in_json or worker else width,
+            width=None if in_json else width and _beside_tag(width, task),
+            height=lambda: size_of(invocation.err)[1],
+            live=not task,
             state=state,
             lock=lock,
+            board=board,
         )
+        also = (invocation.follow(briefing, state),) if invocation.follow else ()
         if not in_json:
-            return cls(console, None, (console,))
+            return cls(console, None, (console, *also), board)
         lines = JsonLines(
             invocation.out,
             os.path.basename(run_dir),
             clock=time.time,
             state=state,
+            task=task,
             on_loss=lambda why: console.note(f"stdout {why}; the run goes on without it."),
         )
         # A run has one last line, which is not a worker's.
-        return cls(console, None if worker else lines, (lines, console))
+        return cls(console, None if task else lines, (lines, console, *also), board)
 
     def end(self, stop: Stop, journal: str) -> None:
         """The last line for programs; people have read how it ended already."""
         if self.json is not None:
-            self.json.stop(stop, log=journal)
+            used = self.board.used() if self.board else ()
+            self.json.stop(stop, log=journal, used=used)
 
     def introduce(self, plan: Plan, notes: Sequence[str]) -> None:
         """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
@@ -213,9 +227,19 @@ def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
     )
     return replace(
         style,
+        width=style.width and _room(style.width, plan.seat.tree.task if plan.seat else ""),
         max_output_lines=display.max_output_lines,
         max_output_chars=display.max_output_chars,
     )
+
+
+def _beside_tag(width: Callable[[], int], task: str) -> Callable[[], int]:
+    """How wide it is beside what stands before a worker's lines."""
+    return lambda: (whole := width()) and _room(whole, task)
+
+
+def _room(width: int, task: str) -> int:
+    return max(_NARROWEST, width - columns(tag_of(task))) if task else width
 
 
 def _is_nowhere(file: TextIO | None) -> bool:

@@ -2,25 +2,16 @@
 
 import os
 import sys
-import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import click
 
 from ralph.adapters.files import state_root
-from ralph.adapters.runs import (
-    NONSENSE,
-    Facts,
-    Growing,
-    GrowingLines,
-    Run,
-    find_run,
-    look_again,
-    prompt_of,
-)
+from ralph.adapters.runs import Run, find_run, look_again
+from ralph.cli.log_sources import Piece, RawJournal, RawStreams, Source, Told
 from ralph.cli.params import (
     completed_by,
     current_directory,
@@ -29,12 +20,11 @@ from ralph.cli.params import (
     whole_number,
 )
 from ralph.cli.terminal import Audience, encoding_of, style_of
-from ralph.core.facts import Launching, Settled
-from ralph.core.turn import Role
-from ralph.core.verdict import Reason, Stop
+from ralph.core.verdict import Reason
 from ralph.errors import StateError
-from ralph.ui.replay import JsonTeller, PeopleTeller, Player, Stream, Teller
-from ralph.ui.style import Wishes
+from ralph.ui.crew import tag_of
+from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Teller
+from ralph.ui.style import Style, Wishes
 
 _LOOK_EVERY = 0.25
 _LONGEST_HELD = 16 * 1024 * 1024  # bytes of one line, with `-n`
@@ -43,6 +33,7 @@ Examples:
   ralph logs                      what the run in this directory did
   ralph logs -f --events          follow it, with everything the agent says
   ralph logs 3f2a -n 20           the last lines of another run
+  ralph logs 3f2a-003             one worker of a run on several tasks
   ralph logs --raw --events       the bytes that the agent printed
   ralph logs --json | jq -c 'select(.type == "decided")'
 \b
@@ -83,17 +74,16 @@ def logs(
     """
     if raw and in_json:
         raise click.UsageError("--raw and --json exclude each other.")
-    found = find_run(state_root(os.environ), current_directory(), run, "logs")
+    found = find_run(state_root(os.environ), current_directory(), run, "logs", workers=True)
     _refuse_without_journal(found)
     source: Source
     if raw:
         source = RawStreams(found) if events else RawJournal(found)
     elif in_json:
-        source = Told(found, JsonTeller(found.id, found.journal), events=True)
+        source = Told(found, _for_programs, events=True)
     else:
         style = style_of(sys.stdout, os.environ, flags=Wishes(emoji, color))
-        teller = PeopleTeller(style, found.journal, verbose=verbose)
-        source = Told(found, teller, events=events)
+        source = Told(found, _for_people(style, verbose=verbose), events=events)
     try:
         with _standard_output() as out:
             sink = Sink(out, encoding_of(sys.stdout) or "utf-8", lines)
@@ -102,6 +92,20 @@ def logs(
         return Reason.INTERRUPTED.exit_code
     _say_if_crashed(found, source)
     return 0
+
+
+def _for_programs(run: Run, task: str) -> Teller:
+    return JsonTeller(run.id, run.journal, task=task)
+
+
+def _for_people(style: Style, *, verbose: bool) -> Callable[[Run, str], Teller]:
+    days = Days()
+
+    def teller(run: Run, task: str) -> Teller:
+        tag = tag_of(task) if task else ""
+        return PeopleTeller(style, run.journal, verbose=verbose, tag=tag, days=days)
+
+    return teller
 
 
 def _refuse_without_journal(run: Run) -> None:
@@ -115,7 +119,7 @@ def _refuse_without_journal(run: Run) -> None:
         pass  # whoever reads it will say why that cannot be
 
 
-def _say_if_crashed(run: Run, source: "Source") -> None:
+def _say_if_crashed(run: Run, source: Source) -> None:
     if isinstance(source, Told) and not source.stopped and not look_again(run).live:
         click.echo("[ralph] Here it breaks off: the run's process is gone.", err=True)
 
@@ -131,7 +135,7 @@ def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
         yield
 
 
-def _copy(source: "Source", sink: "Sink", polls: Iterator[None]) -> None:
+def _copy(source: Source, sink: "Sink", polls: Iterator[None]) -> None:
     try:
         for _ in polls:
             for piece in source.new():
@@ -141,86 +145,6 @@ def _copy(source: "Source", sink: "Sink", polls: Iterator[None]) -> None:
             sink.write(piece)
     finally:
         sink.flush()  # also what came before a line that was changed
-
-
-# ------------------------------------------------------------------ sources
-
-
-Piece = bytes | list[str]
-
-
-class Source(Protocol):
-    """Something to be copied to stdout, piece by piece."""
-
-    def new(self) -> Iterator[Piece]:
-        """What came since the last call."""
-
-    def end(self) -> Iterator[Piece]:
-        """What is left when nothing more will come."""
-
-
-class Told:
-    """Facts and events in the words of a teller."""
-
-    def __init__(self, run: Run, teller: Teller, *, events: bool) -> None:
-        self._path = run.journal
-        self._facts = Facts(run.journal)
-        self._player = Player(teller, time.time, _open_stream if events else None)
-        self.stopped = False
-
-    def new(self) -> Iterator[Piece]:
-        """The facts since the last call, and what the agent says now."""
-        for fact in self._facts.new():
-            self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
-            try:
-                yield from self._player.fact(fact)
-            except NONSENSE as error:
-                raise StateError(f"{self._path}: its facts make no sense ({error!r})") from error
-        yield from self._player.idle()
-
-    def end(self) -> Iterator[Piece]:
-        """The last words of a stream that was cut off."""
-        yield from self._player.end()
-
-
-class RawJournal:
-    """The journal's lines as they are, also those that were changed or torn."""
-
-    def __init__(self, run: Run) -> None:
-        self._lines = GrowingLines(run.journal)
-
-    def new(self) -> Iterator[Piece]:
-        """The lines since the last call."""
-        yield from self._lines.lines()
-
-    def end(self) -> Iterator[Piece]:
-        """A torn last line."""
-        yield self._lines.rest
-
-
-class RawStreams:
-    """What the agent printed, turn after turn, byte by byte."""
-
-    def __init__(self, run: Run) -> None:
-        self._facts = Facts(run.journal)
-        self._stream: Growing | None = None
-
-    def new(self) -> Iterator[Piece]:
-        """The bytes since the last call."""
-        for fact in self._facts.new():
-            if isinstance(fact, Launching) and fact.role is not Role.MESSAGE:
-                yield from self.end()
-                self._stream = Growing(fact.stream)
-        yield from self.end()
-
-    def end(self) -> Iterator[Piece]:
-        """The bytes of the last stream."""
-        if self._stream is not None:
-            yield from self._stream.blocks()
-
-
-def _open_stream(launch: Launching) -> Stream:
-    return Stream(launch.dialect, prompt_of(launch), Growing(launch.stream).blocks)
 
 
 # ------------------------------------------------------------------ the sink

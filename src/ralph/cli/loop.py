@@ -130,7 +130,8 @@ def carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History
         ):
             attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
             policy = wiring.policy(attention, start, display.console.note)
-            ledger = Ledger(plan.project, display.console.note, history.facts)
+            lead = plan.seat.lead if plan.seat else ""
+            ledger = Ledger(plan.project, display.console.note, history.facts, lead)
             recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
             display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
             ports = Ports(

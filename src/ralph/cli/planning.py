@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from ralph.cli.sandboxing import Sandboxing
     from ralph.cli.stories import StoryWork
     from ralph.cli.supervised import Supervision
+    from ralph.core.state import RunState
+    from ralph.ui import Reader
+    from ralph.ui.lines import Briefing
 
 PLAN = "plan.json"  # in a run's directory
 AGENT_FLAGS = {  # flag -> the setting it overrides, of every run
@@ -79,6 +82,7 @@ class Invocation:
     keeper: "Launched | None" = None  # one that was launched before
     hooks: "tuple[Hooks, ...]" = ()  # of a program that uses the library
     asked: Callable[[], Signals] | None = None  # what that program asks for; None: signals do
+    follow: "Callable[[Briefing, RunState], Reader] | None" = None  # who reads along, from a state
 
 
 @value

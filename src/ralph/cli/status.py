@@ -16,12 +16,16 @@ from ralph.adapters.runs import (
     projects,
     prompt_of,
     read_tail,
+    workers_at,
 )
+from ralph.adapters.safe_open import open_regular
 from ralph.adapters.tree import Tree, measure
 from ralph.cli.params import completed_by, current_directory, in_directory
 from ralph.cli.terminal import style_of
 from ralph.core.facts import Launching
-from ralph.core.life import Account, life_of
+from ralph.core.life import Account, Life, life_of
+from ralph.core.task import Assignment
+from ralph.core.value import replace
 from ralph.ui.replay import last_actions
 from ralph.ui.report import Report, report_dict
 from ralph.ui.report_lines import report_lines, table_lines
@@ -31,6 +35,7 @@ _EPILOG = """\b
 Examples:
   ralph status                    this directory's run, or its last one
   ralph status 3f2a               a run by the last letters of its id
+  ralph status 3f2a-003           one worker of a run on several tasks
   ralph status --all              every run of every directory
   ralph status --spending         what the runs here cost, by day and by run
   ralph status --json | jq .state
@@ -63,7 +68,8 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
     if everything:
         _show_all(all_runs(root), now, in_json=in_json)
         return
-    (report,) = reports_of([find_run(root, current_directory(), run, "status")], now)
+    found = find_run(root, current_directory(), run, "status", workers=True)
+    (report,) = reports_of([found], now)
     if in_json:
         click.echo(json.dumps(report_dict(report), indent=2))
     else:
@@ -97,14 +103,38 @@ def _show_spending(directories: list[str], now: float, *, in_json: bool) -> None
 
 def reports_of(runs: list[Run], now: float) -> list[Report]:
     """Everything about these runs; what their processes use is measured for all at once."""
-    trees = measure([run.owner.pid for run in runs if run.owner is not None], time.sleep)
-    return [report_of(run, now, trees.get(run.owner.pid) if run.owner else None) for run in runs]
+    # What a worker's processes use is not known: they belong to the run that it works for.
+    pids = [run.owner.pid if run.owner and run.lead is None else None for run in runs]
+    trees = measure([pid for pid in pids if pid is not None], time.sleep)
+    pairs = zip(runs, pids, strict=True)
+    return [
+        report_of(run, now, trees.get(pid) if pid else None, sent=_sent(run)) for run, pid in pairs
+    ]
 
 
-def report_of(run: Run, now: float, tree: Tree | None = None, *, actions: bool = True) -> Report:
+def _sent(worker: Run) -> Assignment | None:
+    """What a worker was sent to do, as long as it is at it."""
+    if worker.lead is None:
+        return None
+    at_work = workers_at(worker.lead, account_of(worker.lead).state)
+    return next((sent.assignment for run, sent in at_work if run.id == worker.id), None)
+
+
+def report_of(
+    run: Run,
+    now: float,
+    tree: Tree | None = None,
+    *,
+    actions: bool = True,
+    sent: Assignment | None = None,
+) -> Report:
     """What is known about a run. Whatever is wrong with it is part of the report."""
     account, asked = account_of(run), run.asked()
-    return Report(
+    workers = tuple(
+        report_of(worker, now, actions=actions, sent=assigned.assignment)
+        for worker, assigned in workers_at(run, account.state)
+    )
+    report = Report(
         run=run.id,
         life=life_of(account, asked, now, live=run.live),
         directory=run.directory,
@@ -119,7 +149,34 @@ def report_of(run: Run, now: float, tree: Tree | None = None, *, actions: bool =
         last_actions=_last_actions(account) if actions else (),
         tree=tree.as_dict() if tree else None,
         problem=account.problem,
+        sent=sent,
+        workers=workers,
     )
+    return _as_a_crew(run, report) if report.is_crew and report.live else report
+
+
+def _as_a_crew(run: Run, report: Report) -> Report:
+    """It pauses by its workers, and how much is ahead of it stands in the list."""
+    lives = {worker.life for worker in report.workers}
+    paused = report.asked.paused and not lives & {Life.RUNNING, Life.WAITING}
+    life = Life.PAUSED if paused else report.life
+    return replace(report, life=life, ahead=_ahead(run, report))
+
+
+def _ahead(run: Run, report: Report) -> frozenset[str] | None:
+    """The tasks that the run is for and that are not done; None where nobody can tell."""
+    from ralph.adapters.task_backlog import TaskBacklog
+    from ralph.adapters.task_file import TaskFile
+
+    assert report.started is not None
+    try:
+        with open_regular(os.path.join(run.directory, "plan.json")) as file:
+            kept = json.load(file)["tasks"]
+        file_here = TaskFile(report.started.workspace)
+        backlog = TaskBacklog(file_here, kept["task"], tuple(kept["tags"]))()
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None if backlog.problem else frozenset(task.id for task in backlog.tasks if task.open)
 
 
 def _last_actions(account: Account) -> tuple[str, ...]:

@@ -81,9 +81,21 @@ class TasksWiring(HarnessWiring):
 
     def prepare(self) -> list[str]:
         """Know what a person has not committed, before anything changes."""
-        notes = super().prepare()
+        notes = [*super().prepare(), *self._leftovers()]
         self._work.begin()
         return notes
+
+    def _leftovers(self) -> list[str]:
+        """What workers of a killed run had not merged is put away; a worker leaves that alone."""
+        plan = self._plan
+        above = os.path.join(plan.project, "worktrees")
+        if plan.seat is not None or not os.path.isdir(above) or not os.listdir(above):
+            return []
+        from ralph.adapters.leftovers import Leftovers
+        from ralph.adapters.worktrees import Worktrees
+
+        trees = Worktrees(plan.workspace, plan.environ, above)
+        return list(Leftovers(trees, self._backlog.file, plan.environ, self._run_dir).put_away())
 
     def notes(self) -> list[str]:
         """What is to be done, where, and what is wrong with the list."""

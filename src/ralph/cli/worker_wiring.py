@@ -91,7 +91,7 @@ class WorkerWiring(TasksWiring):
 
     def _joiner(self, bench: Bench) -> WorkerBench:
         seat, plan = self._seat, self._plan
-        joining = Joining(self._work, seat.repository, seat.tree.branch)
+        joining = Joining(self._work, seat.repository, seat.tree.branch, seat.onto)
         taking = TaskWatch(self._backlog.file, self._run_dir, plan.project)
         return WorkerBench(bench, joining, taking)
 

@@ -133,7 +133,7 @@ class Assigned:
 
     time: float
     assignment: Assignment
-    run: str  # the worker's, beside it in `runs`
+    worker: str  # the name of its run, in `runs` of the foreman's
 
 
 @value
@@ -142,9 +142,10 @@ class Returned:
 
     time: float
     task: str
-    run: str
+    worker: str
     verdict: Verdict
     spent: Spent = Spent()
+    branch: str = ""  # where people find what it did and nobody merged
 
 
 @value

@@ -375,7 +375,7 @@ def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunStat
 
 def _returned(state: RunState, fact: Returned) -> RunState:
     """What a worker has spent is the run's; its time is not: others worked in it as well."""
-    crew = tuple(sent for sent in state.crew if sent.run != fact.run)
+    crew = tuple(sent for sent in state.crew if sent.worker != fact.worker)
     spent, used = state.spent, fact.spent
     total = replace(
         spent,

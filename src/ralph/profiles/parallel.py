@@ -29,14 +29,20 @@ from ralph.core.verdict import (
     Verdict,
     Wait,
 )
+from ralph.core.words import listed
 from ralph.errors import AbortedError
 from ralph.ports import Gate, Merge, Policy, Ports, survey
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import Bounds, Settle, Workbench, tasks
 
 _PATIENCE = 2.0  # seconds between two looks at the purse
+_MOST_CONFLICTS = 3  # of one task, each with other work
 _MOST_MERGES = 5  # of one task, while somebody else commits all the time
-_AFTER_MERGE = "Other tasks were merged while you worked. With their work and yours together:\n{}"
+# The first line is for people, who read no more of it.
+_AFTER_MERGE = (
+    "with what others have merged, {} does not pass\n"
+    "Other tasks were merged while you worked. With their work and yours together:\n{}"
+)
 
 
 class Purse(Protocol):
@@ -72,6 +78,9 @@ class Turnstile(Protocol):
 
 class Joiner(Workbench, Protocol):
     """A bench whose work is merged into a project that others change too."""
+
+    def keep(self, state: RunState) -> None:
+        """Save the task's work as it is; nobody has to wait for that."""
 
     def merge(self, state: RunState) -> Merge:
         """Put the task's work on top of what others have merged. Asked again, it does the same."""
@@ -186,7 +195,7 @@ def worker(
     limit = SharedLimit(place.purse)
     return replace(
         policy,
-        opening=(*policy.opening[:-1], limit, Leased(place), carry_on),
+        opening=(unreadable, all_worked, *policy.opening[:-1], limit, Leased(place), carry_on),
         retaking=(*policy.retaking, limit),
         watching=(*policy.watching, ShareLeft(place)),
         closing=_closing(policy.closing, limit),
@@ -234,6 +243,8 @@ class Join(Settle):
     gates: tuple[Gate, ...]
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
+        if not state.step("record"):
+            self.joiner.keep(state)
         self.place.turnstile.enter(self.place.worker)
         try:
             merged = state if state.step("record") else (yield from self._merged(ports, state))
@@ -262,10 +273,10 @@ class Join(Settle):
                 refused = Step(ports.clock.now(), "merge", ok=False, detail=why)
                 yield refused
                 state = fold(state, refused)
-                yield from self._sent_back(ports, state, why, hopeless=merge.hopeless)
+                yield from self._sent_back(ports, state, replace(merge, refusal=why))
                 return None
         why = refused.detail if refused else "others commit here all the time"
-        yield from self._sent_back(ports, state, why, hopeless=refused is None)
+        yield from self._sent_back(ports, state, Merge(refusal=why, hopeless=refused is None))
         return None
 
     def _checked(self, ports: Ports, state: RunState) -> Generator[Fact, None, str]:
@@ -281,22 +292,23 @@ class Join(Settle):
             yield Checked(ended, gate.name, ended - began, said)
         if found and ports.world.signals().cancels:
             raise AbortedError("interrupted in the middle of a merge", "Go on: ralph resume")
+        gates = listed(tuple(dict.fromkeys(finding.gate for finding in found)))
         texts = "\n".join(finding.text for finding in found)
-        return _AFTER_MERGE.format(texts) if found else ""
+        return _AFTER_MERGE.format(gates, texts) if found else ""
 
-    def _sent_back(
-        self, ports: Ports, state: RunState, why: str, *, hopeless: bool
-    ) -> Iterator[Fact]:
-        verdict = self._after_merge(ports, state, why, hopeless=hopeless)
+    def _sent_back(self, ports: Ports, state: RunState, merge: Merge) -> Iterator[Fact]:
+        verdict = self._after_merge(ports, state, merge)
         saved = ""
         if isinstance(verdict, Park):
             saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "reopen", verdict, saved)
         yield Settled(ports.clock.now(), verdict)
 
-    def _after_merge(self, ports: Ports, state: RunState, why: str, *, hopeless: bool) -> Verdict:
-        first = why.split("\n", 1)[0]
-        if hopeless or state.sent_back > 1:
+    def _after_merge(self, ports: Ports, state: RunState, merge: Merge) -> Verdict:
+        """Once for each conflict: one with work that was merged since is another."""
+        why, first = merge.refusal, merge.refusal.split("\n", 1)[0]
+        most = _MOST_CONFLICTS if merge.fresh else 1
+        if merge.hopeless or state.sent_back > most:
             return Park(f"it cannot be merged: {first}")
         parked = self.limit(survey(ports, state, Boundary.CLOSING))
         if parked is not None:

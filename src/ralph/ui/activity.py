@@ -3,10 +3,22 @@
 from collections.abc import Callable
 
 from ralph.core.events import AgentEvent, RateLimited, Result, Retry, ToolEnd, ToolStart, Used
-from ralph.core.facts import Began, Checking, Ended, Fact, Launching, Resumed
+from ralph.core.facts import (
+    Began,
+    Checking,
+    Decided,
+    Ended,
+    Fact,
+    Launching,
+    Moved,
+    Resumed,
+    Started,
+    Step,
+)
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Role
 from ralph.core.value import replace, value
+from ralph.core.verdict import Accept, Boundary, Continue
 from ralph.core.world import Signals
 from ralph.ui.clean import Redact, clean, shorten
 from ralph.ui.lines import Briefing
@@ -79,6 +91,12 @@ class Activity:
             case Checking(gate=gate):
                 noun = "guardrail" if self._briefing.announces(gate) else "check"
                 self._do(f"{noun}: {gate}", noun)
+            case Started() | Decided(boundary=Boundary.OPENING, verdict=Continue()):
+                self._do("starting", "step")
+            case Decided(boundary=Boundary.CLOSING, verdict=Accept()) if self._briefing.worker:
+                self._do("waiting for its turn to merge", "step")  # one at a time can
+            case Moved() | Step() if self._briefing.worker:
+                self._do("merging", "step")
             case _:
                 self._do("finishing the iteration", "step")
 
@@ -104,6 +122,11 @@ class Activity:
                 self._do("ending the turn", "turn")
             case _:
                 pass
+
+    @property
+    def cost(self) -> float:
+        """What the turn that is under way has cost, as far as its agent tells."""
+        return self._cost
 
     def moment(self, state: RunState, own: Signals, asked: Signals) -> Moment | None:
         """What goes on, given the folded state and who asks to stop; None when all is over."""

@@ -1,7 +1,9 @@
 """The display of a run: the agent's lines on stdout, Ralph's own on stderr."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import groupby
+from operator import itemgetter
 from typing import TextIO
 
 from ralph.core.events import AgentEvent
@@ -9,8 +11,10 @@ from ralph.core.facts import Began, Fact, Resumed
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.world import Signals
 from ralph.ui.activity import Activity
+from ralph.ui.board import Board
 from ralph.ui.channel import Channel
 from ralph.ui.clean import Redact, clean
+from ralph.ui.crew import tag_of
 from ralph.ui.format import Formatter
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.live import LiveLine
@@ -19,6 +23,9 @@ from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time
 
 _PROMPT_SHOWN = 200  # H §Verbose Output
+_MOST_HELD = 1000  # pieces
+_HEIGHT = 24  # where the terminal does not know its own
+_PACE_OF_A_BOARD = 1 / 30  # seconds
 
 
 class Console:
@@ -26,8 +33,9 @@ class Console:
 
     `err_style` is for a stderr that differs from stdout, as when only one of them is a terminal;
     `state` is where a resumed run goes on. With `width`, which asks the terminal at stderr for its
-    columns, a line at the bottom tells what goes on. With a `lock`, others may write between our
-    lines, by `relay`.
+    columns, a line at the bottom tells what goes on; without `live` it is only followed. With a
+    `lock`, others may write between our lines, by `relay`; with a `board`, a line for each of them
+    tells what they do, as far as the terminal's `height` allows.
     """
 
     def __init__(
@@ -44,7 +52,10 @@ class Console:
         err_style: Style | None = None,
         state: RunState = NEW,
         width: Callable[[], int] | None = None,
+        height: Callable[[], int | None] = lambda: None,
+        live: bool = True,
         lock: AbstractContextManager[object] = nullcontext(),
+        board: Board | None = None,
     ) -> None:
         self._lock = lock
         self._out = Channel(out, self._out_is_lost)
@@ -58,10 +69,13 @@ class Console:
         self._state = state
         self._asked = self._own = Signals()
         self._activity = Activity(briefing, clock, redact)
-        self._live = LiveLine(self._err, self._style, width, clock) if width else None
+        self._board = board
+        self._out_style = style
+        self._live = self._live_line(width, height) if width and live else None
         self._one_screen = width is not None and out is not None and out.isatty()
         follow = (lambda: width() or style.width) if width and self._one_screen else None
         self._formatter = Formatter(style, clock, redact, width=follow)
+        self._held: list[tuple[Channel, str]] = []  # of workers, for a moment
         self._spoke: Channel | None = None
         self._apart = False  # a new part begins
 
@@ -78,10 +92,13 @@ class Console:
         """Say what happened."""
         before, self._state = self._state, fold(self._state, fact)
         self._activity.on_fact(fact)
+        if self._board is not None:
+            self._board.on_fact(fact)
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
             self._apart = True
-        self._say(narrate(fact, before, self._state, self._briefing))
+        after = self._state if self._board is None else self._board.with_workers(self._state)
+        self._say(narrate(fact, before, after, self._briefing))
 
     def beat(self, asked: Signals, own: Signals = Signals()) -> None:
         """Called while the run waits for something, with what other terminals ask of it.
@@ -94,11 +111,21 @@ class Console:
         if self._live:
             with self._lock:
                 self._live.advance()
+                self._put_held(self._live)
                 self._draw(self._live)
 
     def live(self) -> AbstractContextManager[None]:
         """As long as a run may be shown at the bottom of the terminal; at its end all is tidy."""
-        return self._live.lasting() if self._live else nullcontext()
+        return self._lasting(self._live) if self._live else nullcontext()
+
+    @contextmanager
+    def _lasting(self, live: LiveLine) -> Iterator[None]:
+        try:
+            with live.lasting():
+                yield
+        finally:
+            with self._lock:
+                self._put_held(live)
 
     def note(self, text: str) -> None:
         """Say this, to everybody."""
@@ -127,6 +154,7 @@ class Console:
             if self._live is None or not (self._one_screen or channel is self._err):
                 channel.write(lines)
                 return
+            self._put_held(self._live)
             self._live.erase()
             channel.write([*self._gap(channel), *lines])
             self._draw(self._live)
@@ -134,11 +162,28 @@ class Console:
     def relay(self, text: str, *, out: bool) -> None:
         """Whole lines of a worker's, for stdout or stderr."""
         with self._lock:
-            if self._live:
-                self._live.erase()
-            (self._out if out else self._err).put(text)
-            if self._live:
+            channel = self._out if out else self._err
+            if self._live is None or (out and not self._one_screen):
+                channel.put(text)
+                return
+            # As long as it must not be drawn, it must not be erased either: it would flicker.
+            self._held.append((channel, text))
+            waits = self._live.lasts and not self._live.ready
+            if not waits or len(self._held) > _MOST_HELD:
+                self._put_held(self._live)
                 self._draw(self._live)
+
+    def _put_held(self, live: LiveLine) -> None:
+        """What was held back, before anything else is written."""
+        if self._held:
+            live.erase()
+            for channel, pieces in groupby(self._held, key=itemgetter(0)):
+                channel.put("".join(text for _, text in pieces))
+            self._held.clear()
+
+    def tag(self, task: str, *, out: bool) -> str:
+        """What stands before the lines of the worker at this task."""
+        return (self._out_style if out else self._style).paint(tag_of(task), Tone.FAINT)
 
     def _gap(self, channel: Channel) -> list[str]:
         """An empty line between the agent's words and ours, and before each iteration."""
@@ -147,8 +192,26 @@ class Console:
         return [""] if apart and self._one_screen and before is not None else []
 
     def _draw(self, live: LiveLine) -> None:
-        if live.ready:
-            live.draw(self._activity.moment(self._state, self._own, self._asked))
+        if not live.ready:
+            return
+        if self._board is not None:
+            live.draw(self._board.moments(self._state, self._own, self._asked))
+            return
+        moment = self._activity.moment(self._state, self._own, self._asked)
+        live.draw(() if moment is None else (moment,))
+
+    def _live_line(self, width: Callable[[], int], height: Callable[[], int | None]) -> LiveLine:
+        if self._board is None:
+            return LiveLine(self._err, self._style, width, self._clock)
+        # Several agents say more than one: the lines would be gone most of the time.
+        return LiveLine(
+            self._err,
+            self._style,
+            width,
+            self._clock,
+            height=lambda: height() or _HEIGHT,
+            pace=_PACE_OF_A_BOARD,
+        )
 
     def _dressed(self, line: Line) -> list[str]:
         """Cleaned, since it may quote the agent, and with our name in front."""

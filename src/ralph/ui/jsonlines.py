@@ -12,6 +12,7 @@ from ralph.core.redact import redact, redacted_json
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.verdict import Reason, Stop
 from ralph.ui.channel import Channel
+from ralph.ui.crew import with_workers
 
 
 def stop_line(
@@ -53,7 +54,8 @@ def error_line(reason: Reason, *, error: str, remedy: str) -> str:
 class JsonLines:
     """A reader for programs. Every object has `type`, `time` and `run`; the last is `stop`.
 
-    `on_loss` hears once, in words, when stdout can no longer be written.
+    A worker's have the `task` that it is at, too. `on_loss` hears once, in words, when stdout can
+    no longer be written.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class JsonLines:
         clock: Callable[[], float],
         on_loss: Callable[[str], None] = lambda _: None,
         state: RunState = NEW,
+        task: str = "",
     ) -> None:
         self._out = Channel(out, on_loss)
         self._run = run
         self._clock = clock
         self._state = state
+        self._of_whom = {"run": run, "task": task} if task else {"run": run}
 
     def on_fact(self, fact: Fact) -> None:
         """Write a fact: `{"type": "decided", ...}`."""
@@ -80,13 +84,13 @@ class JsonLines:
         now = self._clock()
         self._out.write([self._event_line(event, now) for event in events])
 
-    def stop(self, stop: Stop, log: str | None = None) -> None:
-        """Write the last line."""
+    def stop(self, stop: Stop, log: str | None = None, used: Sequence[Spent] = ()) -> None:
+        """Write the last line; `used` is what workers have who were left in the middle."""
         line = stop_line(
             stop.reason,
             time=self._clock(),
             run=self._run,
-            spent=self._state.spent,
+            spent=with_workers(self._state.spent, used),
             evidence=tuple(map(redact, stop.evidence)),
             log=log,
         )
@@ -98,5 +102,5 @@ class JsonLines:
         return self._line({"type": "event", "time": now, "event": name, **fields})
 
     def _line(self, fields: dict[str, Any]) -> str:
-        first = {"type": fields["type"], "time": fields["time"], "run": self._run}
-        return redacted_json({**first, **fields, "run": self._run})
+        first = {"type": fields["type"], "time": fields["time"], **self._of_whom}
+        return redacted_json({**first, **fields, **self._of_whom})

@@ -1,4 +1,4 @@
-"""The line at the bottom of a terminal that tells what goes on now.
+"""The line at the bottom of a terminal that tells what goes on now; of several workers, the lines.
 
 It stands *below* the cursor, an empty line between. So whatever else writes to the terminal, such
 as the notice of a signal or the echo of a key, lands above it, and all of it can be erased from
@@ -8,7 +8,7 @@ the cursor on, even where a smaller window has wrapped it.
 import os
 import signal
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
@@ -21,54 +21,72 @@ from ralph.ui.style import Style, Tone
 
 _ERASE = "\r\x1b[J"  # from the beginning of the cursor's line to the end of the screen
 # Without automatic wrapping: the terminal knows best how wide a character is.
-_DRAW = "\r\x1b[K\n\x1b[?7l{}\x1b[J\x1b[?7h\r\x1b[A"
+_DRAW = "\r\x1b[K\n\x1b[?7l{}\x1b[J\x1b[?7h\r{}"
+_NEXT = "\x1b[K\r\n"
+_UP = "\x1b[A"
 _PACE = 1 / 8  # seconds between two drawings in the long run
 _BURST = 1.0  # seconds of drawings that may come at once: a few lines in a row are no flood
 _LEAST = 24  # columns for what goes on, before anything less important gets some
 _NARROWEST = 10
 _WIDTH = 80  # where the terminal does not know its own
+_HEIGHT = 24
 
 
 class LiveLine:
-    """Draws one line, erases it for others, and draws it again. The cursor is never hidden.
+    """Draws a line, or some, erases them for others, and draws them again. The cursor is never
+    hidden.
 
-    `width` is asked at each drawing, so a resized window is followed; 0 is no place to draw.
+    `width` is asked at each drawing, so a resized window is followed; 0 is no place to draw. Of
+    its `height` they take at most one half. `pace` is the seconds between two drawings in the long
+    run.
     """
 
     def __init__(
-        self, channel: Channel, style: Style, width: Callable[[], int], clock: Callable[[], float]
+        self,
+        channel: Channel,
+        style: Style,
+        width: Callable[[], int],
+        clock: Callable[[], float],
+        *,
+        height: Callable[[], int] = lambda: _HEIGHT,
+        pace: float = _PACE,
     ) -> None:
         self._channel = channel
         self._style = style
         self._width = width
         self._clock = clock
+        self._height = height
+        self._pace = pace
         self._shown = ""
         self._due = 0.0
-        self._lasts = False
+        self.lasts = False  # whether it may be there at all
         self._frame = 0
 
     def advance(self) -> None:
         """Let the mark in front move on."""
         self._frame += 1
 
-    def draw(self, moment: Moment | None) -> None:
-        """Show this if it differs from what is there; None is nothing."""
-        width = self._width() if moment is not None else 0
-        if moment is None or width < _NARROWEST:
+    def draw(self, moments: Sequence[Moment]) -> None:
+        """Show these, a line for each, if they differ from what is there."""
+        width = self._width() if moments else 0
+        if width < _NARROWEST:
             self.erase()
             return
-        text = fitted(moment, self._frame, self._style, width - 1)  # the last column may wrap
+        shown = _highest(moments, self._height() // 2)
+        # The last column may wrap.
+        lines = [fitted(moment, self._frame, self._style, width - 1) for moment in shown]
+        text = _DRAW.format(_NEXT.join(lines), _UP * len(lines))
         if text != self._shown:
             now = self._clock()
-            self._due = _PACE + (self._due if now < self._due < now + 2 * _BURST else now)
+            self._due = self._pace + (self._due if now < self._due < now + 2 * _BURST else now)
             self._shown = text
-            self._channel.put(_DRAW.format(text))
+            self._channel.put(text)
 
     @property
     def ready(self) -> bool:
         """Whether it may be drawn: only as long as it lasts, and not while an agent floods us."""
         ahead = self._due - self._clock()
-        return self._lasts and (ahead <= _BURST or ahead > 2 * _BURST)  # a clock may be set back
+        return self.lasts and (ahead <= _BURST or ahead > 2 * _BURST)  # a clock may be set back
 
     def erase(self) -> None:
         """Take it away, if it is there."""
@@ -82,7 +100,7 @@ class LiveLine:
 
         Ctrl+Z erases it before it stops us: the shell will write in its place.
         """
-        self._lasts = True
+        self.lasts = True
         before = signal.getsignal(signal.SIGTSTP)
         if before is signal.SIG_DFL:
             signal.signal(signal.SIGTSTP, self._suspend)
@@ -91,7 +109,7 @@ class LiveLine:
         finally:
             if before is signal.SIG_DFL:
                 signal.signal(signal.SIGTSTP, before)
-            self._lasts = False
+            self.lasts = False
             self.erase()
 
     def _suspend(self, _number: int, _frame: FrameType | None) -> None:
@@ -101,6 +119,16 @@ class LiveLine:
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._suspend)
+
+
+def _highest(moments: Sequence[Moment], most: int) -> Sequence[Moment]:
+    """As many as there is room for; the last line says how many there is none for."""
+    if len(moments) <= max(1, most):
+        return moments
+    if most < 2:
+        return moments[:1]
+    hidden = len(moments) - most + 1
+    return (*moments[: most - 1], Moment(f"and {hidden} more", still=True))
 
 
 def fitted(moment: Moment, frame: int, style: Style, width: int) -> str:

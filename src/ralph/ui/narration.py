@@ -14,6 +14,7 @@ from ralph.core.facts import (
     Landed,
     Launching,
     Resumed,
+    Returned,
     Settled,
     Started,
     Step,
@@ -35,8 +36,9 @@ from ralph.core.verdict import (
 )
 from ralph.core.words import counted, duration, listed
 from ralph.core.world import Signals
-from ralph.ui.clean import first_line, one_line, shorten
+from ralph.ui.clean import clean, first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
+from ralph.ui.crew import Tally
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.stories import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
@@ -84,8 +86,9 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield from decided(fact, before, briefing)
         case Step():
             yield from _step(fact, briefing)
-        case Settled():
-            yield from _settled(fact.verdict, after, briefing)
+        case Settled() | Returned():
+            yield from _over(fact, after, briefing)
+        # Moved, Assigned: the worker tells what it does.
 
 
 def heard(before: Signals, now: Signals) -> Iterator[Line]:
@@ -289,6 +292,10 @@ def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
     elif fact.key == "children":
         if fact.detail:
             yield Line(f"Child runs: {fact.detail}", verbose=fact.detail == NO_CHILDREN)
+    elif briefing.tasks and fact.key == "sync" and fact.detail:
+        yield from _sync_step(fact)
+    elif briefing.tasks and fact.key == "merge":
+        return  # it is told with what follows from it
     elif not fact.ok:
         yield from _failed_step(fact.key, fact.detail)
     elif fact.detail:
@@ -322,10 +329,26 @@ def _task_step(fact: Step) -> Iterator[Line]:
         yield Line(f"{done}; what there was is kept in {fact.detail}", Tone.NOTICE)
 
 
+def _sync_step(fact: Step) -> Iterator[Line]:
+    """What the list or the issue was told that a task came from."""
+    if fact.ok:
+        yield Line(first_line(fact.detail), Tone.GOOD)
+    else:
+        yield Line(f"Not told: {first_line(fact.detail)}", Tone.NOTICE)
+        yield Line("The task is done all the same. Try again: ralph tasks sync", Tone.NOTICE)
+
+
 def _failed_step(name: str, detail: str) -> Iterator[Line]:
     first, *more = _last_lines(detail) or ["no reason given"]
     yield Line(f"{name} failed: {first}", Tone.BAD)
     yield from (Line(f"  {line}", Tone.FAINT) for line in more)
+
+
+def _over(fact: Settled | Returned, after: RunState, briefing: Briefing) -> Iterator[Line]:
+    if isinstance(fact, Returned):
+        yield _returned(fact, after)
+    else:
+        yield from _settled(fact.verdict, after, briefing)
 
 
 def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[Line]:
@@ -335,8 +358,27 @@ def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[
         case Park(why=why, cause=cause):
             task = after.assignment.task if after.assignment else "The task"
             yield Line(f"{task} {_PARKED[cause]}: {one_line(why)}", Tone.NOTICE)
+        case Continue() if (merge := after.step("merge")) is not None and briefing.tasks:
+            words = f"Not merged yet: {first_line(merge.detail)}; the agent is told"
+            yield Line(words, Tone.NOTICE)
         case _:
             return
+
+
+def _returned(fact: Returned, after: RunState) -> Line:
+    """What became of a task, beside what its worker has said."""
+    task = one_line(clean(fact.task))
+    where = f"; its work is on the branch {fact.branch}" if fact.branch else ""
+    match fact.verdict:
+        case Accept():
+            return Line(f"{task} is done. So far: {Tally.of(after).words}", Tone.GOOD)
+        case Park(cause=cause):
+            return Line(f"{task} {_PARKED[cause]}{where}", Tone.NOTICE)
+        case Stop(why=why):
+            words = f"{task} is left in the middle: {one_line(why)}; no other task is begun"
+            return Line(f"{words}{where}", Tone.NOTICE)
+        case _:
+            return Line(f"{task} is back{where}")
 
 
 def _last_lines(text: str) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
-from typing import Protocol
+from typing import Any, Protocol
 
 from ralph.core.events import (
     AgentEvent,
@@ -27,7 +27,7 @@ from ralph.core.value import replace
 from ralph.core.verdict import Stop
 from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
-from ralph.ui.clean import clean, one_line, shorten
+from ralph.ui.clean import clean, columns, one_line, shorten
 from ralph.ui.format import Formatter
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Briefing
@@ -35,6 +35,7 @@ from ralph.ui.narration import narrate
 from ralph.ui.style import Style, Tone
 from ralph.ui.words import clock_time
 
+ITERATIONS_PER_TASK = 10  # as the settings have it, where nobody says another number
 _ACTIONS = 5
 _ACTION_SHOWN = 120
 _MARGIN = " " * 9  # the width of a time and a blank: what the agent says has no time of its own
@@ -123,26 +124,52 @@ class Stream:
 # ------------------------------------------------------------------ tellers
 
 
-class PeopleTeller:
-    """Ralph's lines with the time of each and a line where a day begins; the agent's below."""
+class Days:
+    """Where a day begins, for all who tell of the same days."""
 
-    def __init__(self, style: Style, journal: str, *, verbose: bool = False) -> None:
-        width = None if style.width is None else max(20, style.width - len(_MARGIN))
+    def __init__(self) -> None:
+        self._day = ""
+
+    def new(self, now: float) -> str:
+        """The day, if it is another one than the last time."""
+        before, self._day = self._day, time.strftime("%A %Y-%m-%d", time.localtime(now))
+        return self._day if self._day != before else ""
+
+
+class PeopleTeller:
+    """Ralph's lines with the time of each and a line where a day begins; the agent's below.
+
+    A worker's have its `tag` in front, `T-003 | `, and its `days` are those of all.
+    """
+
+    def __init__(
+        self,
+        style: Style,
+        journal: str,
+        *,
+        verbose: bool = False,
+        tag: str = "",
+        days: Days | None = None,
+    ) -> None:
+        taken = len(_MARGIN) + columns(tag)
+        width = None if style.width is None else max(20, style.width - taken)
         inner = replace(style, timestamps=False, width=width)
         self._style = style
         self._verbose = verbose
+        self._tag = style.paint(tag, Tone.FAINT)
+        self._days = days or Days()
         self._now = 0.0
         self._formatter = Formatter(inner, lambda: self._now, redact)
         self._briefing = Briefing(journal=journal)
         self._state = NEW
-        self._day = ""
 
     def fact(self, fact: Fact) -> list[str]:
         """Each line behind its time."""
         self._now = fact.time
         before, self._state = self._state, fold(self._state, fact)
         if isinstance(fact, Started):
-            self._briefing = briefing_of(fact, self._briefing.journal)
+            briefing = briefing_of(fact, self._briefing.journal)
+            self._briefing = replace(briefing, worker=bool(self._tag))
         if isinstance(fact, Began | Resumed):
             self._formatter.start()
         told = narrate(fact, before, self._state, self._briefing)
@@ -157,34 +184,38 @@ class PeopleTeller:
     def event(self, event: AgentEvent, now: float) -> list[str]:
         """As during the run, in from the margin."""
         self._now = now
-        return [f"{_MARGIN}{line}" if line else "" for line in self._formatter.lines(event)]
+        return [self._beside(line) for line in self._formatter.lines(event)]
+
+    def _beside(self, line: str) -> str:
+        return f"{self._tag}{_MARGIN}{line}" if line else self._tag.rstrip()
 
     def _dressed(self, text: str, tone: Tone) -> Iterator[str]:
         stamp = clock_time(self._now)
         for part in redact(clean(text)).split("\n"):
-            yield f"{stamp} {self._style.paint(part, tone)}"
+            yield f"{self._tag}{stamp} {self._style.paint(part, tone)}"
             stamp = " " * len(stamp)
 
     def _new_day(self) -> list[str]:
-        day = time.strftime("%A %Y-%m-%d", time.localtime(self._now))
-        before, self._day = self._day, day
-        return [self._style.paint(day, Tone.FAINT)] if day != before else []
+        day = self._days.new(self._now)
+        return [self._style.paint(day, Tone.FAINT)] if day else []
 
 
 class JsonTeller:
-    """What `ralph run --json` prints, the last line too."""
+    """What `ralph run --json` prints, the last line too. A worker's is told with its `task`, and
+    has none."""
 
-    def __init__(self, run: str, journal: str) -> None:
+    def __init__(self, run: str, journal: str, *, task: str = "") -> None:
         self._out = StringIO()
         self._now = 0.0
         self._journal = journal
-        self._lines = JsonLines(self._out, run, clock=lambda: self._now)
+        self._is_worker = bool(task)
+        self._lines = JsonLines(self._out, run, clock=lambda: self._now, task=task)
 
     def fact(self, fact: Fact) -> list[str]:
         """One object, and the last line of a run after its last fact."""
         self._now = fact.time
         self._lines.on_fact(fact)
-        if isinstance(fact, Settled) and isinstance(fact.verdict, Stop):
+        if isinstance(fact, Settled) and isinstance(fact.verdict, Stop) and not self._is_worker:
             self._lines.stop(fact.verdict, self._journal)
         return self._taken()
 
@@ -203,22 +234,39 @@ class JsonTeller:
 
 def briefing_of(started: Started, journal: str) -> Briefing:
     """What a reader's sentences need, as far as the journal knows it."""
+    settings = _settings(started)
+    tasks = started.profile == "tasks"
     return Briefing(
-        iterations=started.limits.iterations,
-        guardrails=frozenset(_guardrails(started.settings)),
+        iterations=_per_task(settings) if tasks else started.limits.iterations,
+        guardrails=frozenset(_guardrails(settings)),
         journal=journal,
         attempts=started.profile == "supervise",
-        tasks=started.profile == "tasks",
+        tasks=tasks,
         stories=started.profile == "reviewed",
     )
 
 
-def _guardrails(settings: str) -> Iterator[str]:
+def _settings(started: Started) -> dict[str, Any]:
     try:
-        for guardrail in json.loads(settings).get("guardrails") or []:
+        found = json.loads(started.settings)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _guardrails(settings: dict[str, Any]) -> Iterator[str]:
+    try:
+        for guardrail in settings.get("guardrails") or []:
             yield str(guardrail["command"])
-    except (ValueError, AttributeError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return  # settings of another time: the gates are then told as any other
+
+
+def _per_task(settings: dict[str, Any]) -> int:
+    """How many iterations a task may have; it is told only where somebody has set it."""
+    loop = settings.get("loop")
+    found = loop.get("maxIterationsPerTask") if isinstance(loop, dict) else None
+    return found if isinstance(found, int) else ITERATIONS_PER_TASK
 
 
 # ------------------------------------------------------------------ the end of a stream

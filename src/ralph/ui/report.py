@@ -9,11 +9,14 @@ from ralph.core.life import Life
 from ralph.core.limits import Limits, Spent
 from ralph.core.redact import redact
 from ralph.core.state import NEW, Phase, RunState
+from ralph.core.task import Assignment
 from ralph.core.turn import Role
 from ralph.core.value import value
-from ralph.core.words import duration
+from ralph.core.verdict import Accept
+from ralph.core.words import counted, duration
 from ralph.core.world import Signals
 from ralph.ui.clean import clean
+from ralph.ui.crew import Tally, with_workers
 from ralph.ui.words import coming_time
 
 _DAY = 86_400
@@ -37,6 +40,9 @@ class Report:
     last_actions: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
     problem: str = ""
+    sent: Assignment | None = None  # of a worker: what it was sent to do
+    workers: "tuple[Report, ...]" = ()  # those who are at work for it, or were when it ended
+    ahead: frozenset[str] | None = None  # the tasks of its list that are not done, where known
 
     @property
     def live(self) -> bool:
@@ -50,8 +56,29 @@ class Report:
 
     @property
     def spent(self) -> Spent:
-        """What it has used up to now."""
-        return self.state.spent_at(self.now) if self.live else self.state.spent
+        """What it has used up to now, with what its workers have."""
+        own = self.state.spent_at(self.now) if self.live else self.state.spent
+        return with_workers(own, [worker.spent for worker in self.workers])
+
+    @property
+    def is_crew(self) -> bool:
+        """Whether it works on several tasks at once, by workers."""
+        return self.started is not None and self.started.workers > 1
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The one task that it is at."""
+        return None if self.is_crew else self.state.assignment or self.sent
+
+    @property
+    def iteration(self) -> int:
+        """How many turns have begun."""
+        return self.spent.iterations if self.is_crew else self.state.iteration
+
+    @property
+    def tally(self) -> Tally:
+        """How far it is with its tasks."""
+        return Tally.of(self.state, self.ahead)
 
 
 # ------------------------------------------------------------------ what it is doing
@@ -79,13 +106,17 @@ def doing_words(report: Report) -> str:
         case Life.UNKNOWN:
             return "no process of it is seen and its journal cannot be read"
         case Life.PAUSED:
-            return f"since {duration(report.now - report.state.time)}; ralph resume goes on"
+            return f"since {duration(report.now - _last_time(report))}; ralph resume goes on"
         case Life.WAITING:
             return _waiting_words(report)
         case Life.RUNNING:
             return _working_words(report)
         case _:
             assert_never(report.life)
+
+
+def _last_time(report: Report) -> float:
+    return max((report.state.time, *(worker.state.time for worker in report.workers)))
 
 
 def _ended_words(report: Report) -> str:
@@ -115,10 +146,17 @@ def _working_words(report: Report) -> str:
     state, doing = report.state, report.doing
     if report.started is None:
         return "just starting"
+    if report.is_crew:
+        return f"{counted(len(report.workers), 'worker')} at work"
     if isinstance(doing, Checking):
-        return f"checks `{doing.gate}` since {duration(report.now - doing.time)}"
+        where = " on the merged tree" if report.sent and state.phase is Phase.SETTLING else ""
+        return f"checks `{doing.gate}`{where} since {duration(report.now - doing.time)}"
     if isinstance(doing, Launching):
         return _agent_words(report, doing)
+    if state.phase is Phase.SETTLING and report.sent and isinstance(state.verdict, Accept):
+        # To merge takes no time beside waiting for others who do: one at a time can.
+        words = "merges" if state.steps else "waits for its turn to merge"
+        return f"{words} since {duration(report.now - state.time)}"
     if state.phase is Phase.SETTLING:
         return f"puts the verdict into effect since {duration(report.now - state.time)}"
     return "starts the next turn" if state.phase is Phase.OPENING else "between two steps"
@@ -148,7 +186,7 @@ def age(seconds: float) -> str:
 def report_dict(report: Report) -> dict[str, Any]:
     """The run as one JSON object; null is what is not known, or not yet."""
     started, state, stop = report.started, report.state, report.state.stop
-    assignment, limits = state.assignment, report.limits
+    assignment, limits = report.assignment, report.limits
     return {
         "run": report.run,
         "profile": started.profile if started else None,
@@ -160,7 +198,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "why": (stop.why or None) if stop else None,
         "task": assignment.task if assignment else None,
         "title": (assignment.title or None) if assignment else None,
-        "iteration": state.iteration,
+        "iteration": report.iteration,
         "max_iterations": limits.iterations,
         "spent": _spent_dict(report.spent),
         "limits": {
@@ -183,6 +221,18 @@ def report_dict(report: Report) -> dict[str, Any]:
         "state_dir": report.directory,
         "journal": report.journal,
         "problem": report.problem or None,
+        "tasks": _tally_dict(report.tally) if report.is_crew else None,
+        "workers": [report_dict(worker) for worker in report.workers],
+    }
+
+
+def _tally_dict(tally: Tally) -> dict[str, Any]:
+    """`total` is null where the list cannot be read, or the run is over: lists change."""
+    return {
+        "done": tally.done,
+        "parked": tally.parked,
+        "at_work": tally.at_work,
+        "total": tally.total,
     }
 
 

@@ -8,9 +8,12 @@ from ralph.core.gates import Finding
 from ralph.core.life import Life
 from ralph.core.limits import Limits, Spent
 from ralph.core.redact import redact
+from ralph.core.state import is_interrupted
+from ralph.core.task import Assignment
+from ralph.core.value import replace
 from ralph.core.words import counted, duration
 from ralph.core.world import Signals
-from ralph.ui.clean import clean, columns, first_line, shorten
+from ralph.ui.clean import clean, columns, first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.replay import briefing_of, tidy
@@ -21,7 +24,7 @@ from ralph.ui.words import money, number
 _LABEL = 11  # columns
 _LINE_SHOWN = 4096
 _NARROWEST = 20
-_CUT = ("Task", "Last")  # words of others, of any length
+_CUT = ("Task", "Last", "Workers")  # words of others, of any length
 _TONES = {
     Life.RUNNING: Tone.CALL,
     Life.WAITING: Tone.NOTICE,
@@ -55,10 +58,14 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         yield "Workspace", [Line(started.workspace)]
         model = f", model {started.model}" if started.model else ""
         yield "Agent", [Line(f"{started.agent or 'unknown'}{model}")]
-    if state.assignment:
-        yield "Task", [Line(_task_words(report))]
+    if report.assignment:
+        yield "Task", [Line(_task_words(report.assignment))]
+    if started and report.is_crew:
+        yield "Workers", list(_worker_lines(report))
+        yield "Tasks", [Line(report.tally.words)] if report.state.stop is None else []
     if started:
-        yield _briefing(report).turn.capitalize(), [Line(_iteration_words(report))]
+        turn = _briefing(report).turn.capitalize()
+        yield f"{turn}s" if report.is_crew else turn, [Line(_iteration_words(report))]
         yield "Spent", [Line(_spent_words(report))]
     yield "Found", [_finding_line(finding) for finding in state.findings]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
@@ -69,13 +76,15 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
 def _last_words(report: Report) -> Iterator[Line]:
     stop = report.state.stop
     if stop is not None:
-        yield from closing_lines(stop, report.state, _briefing(report))
+        state = replace(report.state, spent=report.spent)  # with those who were in the middle
+        yield from closing_lines(stop, state, _briefing(report))
         return
     yield Line(f"Journal: {report.journal}")
+    name = f" {report.run}" if report.sent else ""
     if report.live:
-        yield Line("Follow it: ralph logs -f     End it: ralph stop")
+        yield Line(f"Follow it: ralph logs -f{name}     End it: ralph stop")
     elif report.life is Life.CRASHED:
-        yield Line("What it did: ralph logs. Go on: ralph resume")
+        yield Line(f"What it did: ralph logs{name}. Go on: ralph resume")
 
 
 def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:
@@ -104,9 +113,35 @@ def _briefing(report: Report) -> Briefing:
     return briefing_of(report.started, report.journal)
 
 
-def _task_words(report: Report) -> str:
-    assignment = report.state.assignment
-    assert assignment is not None
+def _worker_lines(report: Report) -> Iterator[Line]:
+    for worker in report.workers:
+        yield Line(f"{_worker_head(worker)}: {_worker_words(worker)}", _tone(worker))
+
+
+def _worker_head(worker: Report) -> str:
+    """`T-003 2/10`."""
+    assert worker.assignment is not None, "a worker is sent to a task"
+    task = one_line(clean(worker.assignment.task))
+    if not worker.state.task_iteration:
+        return task
+    return f"{task} {_briefing(worker).number(worker.state)}"
+
+
+def _worker_words(worker: Report) -> str:
+    stop = worker.state.stop
+    if worker.life is Life.RUNNING:
+        words = doing_words(worker)
+    elif worker.life is Life.CRASHED or is_interrupted(stop):
+        words = "in the middle" if worker.state.iteration else "not begun"
+    elif stop is not None:
+        words = stop.reason.value
+    else:
+        words = f"{worker.life}: {doing_words(worker)}"
+    cost = _cost_words(worker.spent, Limits())
+    return f"{worker.problem or words}{', ' if cost else ''}{cost}"
+
+
+def _task_words(assignment: Assignment) -> str:
     title = f": {assignment.title}" if assignment.title else ""
     mode = f" ({assignment.mode})" if assignment.mode != "implement" else ""
     return f"{assignment.task}{mode}{title}"
@@ -114,7 +149,7 @@ def _task_words(report: Report) -> str:
 
 def _iteration_words(report: Report) -> str:
     most = report.limits.iterations
-    return f"{report.state.iteration} of {most}" if most else str(report.state.iteration)
+    return f"{report.iteration} of {most}" if most else str(report.iteration)
 
 
 def _spent_words(report: Report) -> str:
@@ -202,7 +237,7 @@ def _row(report: Report) -> tuple[str, ...]:
         report.run,
         stop.reason.value if stop else report.life,
         started.profile if started else "-",
-        f"{report.state.iteration}/{most}" if most else str(report.state.iteration),
+        f"{report.iteration}/{most}" if most else str(report.iteration),
         spent,
         age(report.now - started.time) if started else "-",
         tidy(started.workspace, _LINE_SHOWN) if started else "-",
