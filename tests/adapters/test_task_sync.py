@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from ralph.adapters.files import write_atomically
 from ralph.adapters.formats.prd import PRD
+from ralph.adapters.formats.ralphy import FORMAT as RALPHY
 from ralph.adapters.github_cli import runner
 from ralph.adapters.task_import import Merge, Origin
 from ralph.adapters.task_sync import How, Synced, Trackers, evidence_words, told
@@ -57,6 +59,46 @@ def test_only_passes_of_the_one_story_changes(workspace: Path, begin: str) -> No
     assert mark(workspace, first, done=False).how is How.MARKED
     assert path.read_bytes().decode() == begin + TEXT
     assert mark(workspace, second).how is How.ALREADY
+
+
+def test_many_are_told_by_one_reading_and_one_writing(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stories = [f'{{"id": "US-{n}", "title": "Do {n}", "passes": false}}' for n in range(50)]
+    path = prd(workspace, f'{{"userStories": [{", ".join(stories)}]}}')
+    before = path.read_text()
+    tasks = records(before)
+    path.write_text(before.replace("Do 7", "Do not"))
+    written: list[str] = []
+
+    def write(path: str, text: str) -> None:
+        written.append(path)
+        write_atomically(path, text)
+
+    monkeypatch.setattr("ralph.adapters.task_sync.write_atomically", write)
+    gone = {**tasks[0], "source": {**tasks[0]["source"], "key": "US-99"}}
+    all_of_it = [(task, "tests") for task in (*tasks, gone, {"id": "T-1"})]
+    told = Trackers(str(workspace), no_gh).mark_all(all_of_it, done=True)
+    how = [synced.how for synced in told]
+    assert how == [
+        *(How.CONFLICT if n == 7 else How.MARKED for n in range(50)),
+        *(How.CONFLICT, How.NOTHING),
+    ]
+    assert len(written) == 1
+    assert path.read_text().count("true") == 49
+    assert '"Do not", "passes": false' in path.read_text()
+
+
+def test_one_that_cannot_be_marked_keeps_none_of_the_others(workspace: Path) -> None:
+    """An alias in YAML is somebody else's too."""
+    text = "tasks:\n- title: a\n- &b {title: b, completed: false}\n- title: c\n  <<: *b\n"
+    (workspace / "t.yaml").write_text(text)
+    origin = Origin("ralphy", {"path": "t.yaml"}, "t.yaml")
+    merge = Merge(RALPHY.read(text, "t.yaml"), origin, "2026-01-31", by_agent=False)
+    tasks = [(task, "") for task in merge([], frozenset())[:2]]
+    told = Trackers(str(workspace), no_gh).mark_all(tasks, done=True)
+    assert [synced.how for synced in told] == [How.MARKED, How.FAILED]
+    assert (workspace / "t.yaml").read_text() == text.replace(": a\n", ": a\n  completed: true\n")
 
 
 def test_to_look_writes_nothing(workspace: Path) -> None:

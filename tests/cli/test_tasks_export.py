@@ -59,14 +59,16 @@ def test_every_list_comes_back_as_it_was(
 def test_what_the_format_cannot_hold_is_named(here: Here, workspace: Path) -> None:
     here("tasks", "add", "One", "--type", "bug", "--tag", "x")
     here("tasks", "add", "Two", "--blocked-by", "T-001")
+    lost = "times (createdAt, completedAt): T-001, T-002"
     done = here("tasks", "export", "--format", "prd", "-o", "out.json")
     assert (done.code, done.out) == (0, "out.json: 2 tasks\n")
-    assert done.err == "[ralph] prd cannot hold type: T-001\n"
+    assert done.err == f"[ralph] prd cannot hold {lost}\n"
     found = json.loads((workspace / "out.json").read_text())
     assert found["project"] == "workspace"
+    assert found["userStories"][0]["ralph"] == {"type": "bug"}
     assert [(s["id"], s["priority"]) for s in found["userStories"]] == [("T-001", 1), ("T-002", 1)]
     told = json.loads(here("tasks", "export", "--format", "prd", "--json").out)
-    assert (told["lost"], told["tasks"]) == (["type: T-001"], 2)
+    assert (told["lost"], told["tasks"]) == ([lost], 2)
     assert json.loads(told["text"]) == found
 
 

@@ -83,8 +83,24 @@ def test_for_programs_there_is_json(here: Here, workspace: Path) -> None:
         "source": "prd.json",
         "format": "prd",
         "dryRun": True,
-        **{name: [] for name in ("updated", "unchanged", "conflicts", "missing", "kept", "lost")},
+        **{name: [] for name in ("updated", "unchanged", "conflicts", "missing", "checks")},
+        **{name: [] for name in ("kept", "lost")},
     }
+
+
+def test_commands_that_a_run_will_run_are_shown(here: Here, workspace: Path) -> None:
+    """Nobody who imports a plan should be surprised by what is run to prove its tasks."""
+    plan = "## Validation Commands\n- `make {}`\n### Task 1: a\n- [ ] b\n### Task 2: c\n- [ ] d\n"
+    (workspace / "plan.md").write_text(plan.format("test"))
+    line = "  $ T-001, T-002: done when `make test` exits with 0"
+    assert line in here("tasks", "import", "plan.md", "--dry-run").out.splitlines()
+    assert line in here("tasks", "import", "plan.md").out.splitlines()
+    assert "$" not in here("tasks", "import", "plan.md").out
+    (workspace / "plan.md").write_text(plan.format("mischief"))
+    assert "`make mischief` exits" in here("tasks", "import", "plan.md", "--dry-run").out
+    told = json.loads(here("tasks", "import", "plan.md", "--json").out)
+    check = {"check": "`make mischief` exits with 0", "tasks": ["T-001", "T-002"]}
+    assert told["checks"] == [check]
 
 
 def test_a_task_says_from_where_it_came(here: Here, workspace: Path) -> None:
@@ -218,6 +234,17 @@ def test_an_issue_that_is_not_among_those_asked_for_is_asked_for(here: Here, gh:
     ]
     assert tasks(here)["T-001"]["status"] == "done"
     assert len(gh.asked("view")) == 2
+
+
+def test_issues_that_gh_was_not_asked_for_are_told(
+    here: Here, gh: FakeGh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ralph.adapters.github_cli.MOST", 2)
+    gh.has(issue(1))
+    assert "--label" not in here("tasks", "import", "github:some/where").out
+    gh.has(issue(1), issue(2))
+    done = here("tasks", "import", "github:some/where", "--dry-run")
+    assert "issues behind the newest 2, for which gh was not asked" in done.out
 
 
 def test_issues_from_a_file_are_the_same_issues(here: Here, gh: FakeGh, workspace: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.formats.github import FIELDS, fetch
+from ralph.adapters.formats.github import FIELDS, MOST, fetch
 from ralph.adapters.process import Command, Starter, start
 from ralph.core.plain import plain
 from ralph.core.verdict import Cut
@@ -51,20 +51,23 @@ def _cut(seconds: float, patience: float, size: int) -> Cut | None:
 
 def issues(
     run: Run, repository: str, state: str, labels: Sequence[str], known: Iterable[str]
-) -> str:
+) -> tuple[str, str]:
     """The issues of a repository, as JSON: those asked for, and of the known numbers those that
-    are not among them any more, for these may be closed by now. ConfigError where gh cannot."""
+    are not among them any more, for these may be closed by now. And what is missing, in words.
+    ConfigError where gh cannot."""
     listed = fetch(repository, labels=labels, state=state, run=run)
     try:
         found = json.loads(listed)
         there = {str(one["number"]) for one in found}
     except (ValueError, RecursionError, TypeError, KeyError):
-        return listed  # whoever reads it says what is wrong with it
+        return listed, ""  # whoever reads it says what is wrong with it
+    full = len(found) >= MOST
     for number in known:
         if number not in there:
             text, _ = issue(run, repository, number)  # one that is gone is gone
             found += json.loads(text) if text else []
-    return json.dumps(found)
+    words = f"issues behind the newest {MOST}, for which gh was not asked; narrow it by --label"
+    return json.dumps(found), words if full else ""
 
 
 def issue(run: Run, repository: str, number: str) -> tuple[str, str]:

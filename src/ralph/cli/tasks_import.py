@@ -20,8 +20,9 @@ from ralph.cli.given import current_directory, is_agents, shown
 from ralph.cli.params import completed_by, in_directory
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import task_file
+from ralph.core import completion
 from ralph.core.backlog import ENDED
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.words import counted, listed
 from ralph.errors import ConfigError
 
@@ -37,6 +38,7 @@ class Given:
     name: str  # as people call it
     place: Mapping[str, str]  # as a task's `source` has it
     format: str | None = None
+    lost: str = ""  # what is not in the text, in words
 
 
 @click.command(
@@ -51,7 +53,8 @@ Examples:
   ralph tasks import ralph.yml                  another loop's settings
 \b
 The same list again brings its tasks up to date. What was changed here and
-there is told, and stays as it is here.
+there is told, and stays as it is here. Commands that a list names to prove its
+tasks stand behind $: a run will run them.
 Exit codes: 0, or 2 when nothing was taken in.
 """,
 )
@@ -166,8 +169,8 @@ def _issues(source: str, state: str, labels: Sequence[str]) -> Given:
     here = [record for record in task_file(os.environ).records() if same_place(record, place)]
     open_here = [record for record in here if record.get("status") not in ENDED]
     known = [str(r["source"].get("key")).rpartition("#")[2] for r in open_here]
-    text = github_cli.issues(run, repository, state, labels, filter(str.isdecimal, known))
-    return Given(text, source, place, "github")
+    text, lost = github_cli.issues(run, repository, state, labels, filter(str.isdecimal, known))
+    return Given(text, source, place, "github", lost)
 
 
 def _format(given: Given, name: str | None) -> Format:
@@ -179,7 +182,8 @@ def _format(given: Given, name: str | None) -> Format:
 
 def _read(form: Format, given: Given) -> Reading:
     try:
-        return form.read(given.text, given.name)
+        reading = form.read(given.text, given.name)
+        return replace(reading, lost=(given.lost, *reading.lost)) if given.lost else reading
     except ValueError as error:
         remedy = f"Mend it, or name another format: --format {'|'.join(NAMES)}"
         words = f"{given.name} cannot be read as {form.name}: {error}"
@@ -211,6 +215,7 @@ def _as_dict(done: Import, origin: Origin, *, dry_run: bool) -> dict[str, Any]:
             for c in done.conflicts
         ],
         "missing": list(done.missing),
+        "checks": [{"check": words, "tasks": tasks} for words, tasks in _checks(done).items()],
         "kept": list(done.kept),
         "lost": list(done.lost),
     }
@@ -227,6 +232,9 @@ def _lines(done: Import, origin: Origin, most: int | None, *, dry_run: bool) -> 
         told = [shown(line) for line in (kind if most is None else kind[:most])]
         lines += [f"  {line}" for line in told]
         lines += [f"  and {len(kind) - len(told)} more"] if len(told) < len(kind) else []
+    lines += [
+        shown(f"  $ {listed(ids)}: done when {words}") for words, ids in _checks(done).items()
+    ]
     return [*lines, *(["Nothing was written."] if dry_run else [])]
 
 
@@ -240,6 +248,18 @@ def _kinds(done: Import, origin: Origin) -> Iterator[list[str]]:
     yield [f"! {words}" for words in done.kept]
     yield [f"? {task} is not in {origin.shown} any more; it stays" for task in done.missing]
     yield [f"- cannot be held: {words}" for words in done.lost]
+
+
+def _checks(done: Import) -> dict[str, list[str]]:
+    """What will be run or looked for to prove tasks, as the list says, with these tasks: nobody
+    should be surprised by that. All of it is told."""
+    found: dict[str, list[str]] = {}
+    changed = [record for record, fields in done.updated if "completion" in fields]
+    for record in (*done.added, *changed):
+        rule = completion.parse(record.get("completion"), record["id"])
+        if words := completion.words(rule, record["id"]):
+            found.setdefault(words, []).append(record["id"])
+    return found
 
 
 def _added(record: Mapping[str, Any]) -> str:

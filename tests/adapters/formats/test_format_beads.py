@@ -80,6 +80,24 @@ def test_a_list_is_read() -> None:
     assert reading.lost == ("bd-1.2 waits for bd-77, which is no task of this list",)
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_what_bd_prints_is_a_list_too(indent: int | None) -> None:
+    """`bd list --json`, `bd ready --json`: an array."""
+    issues = [json.loads(one) for one in LIST.splitlines()]
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(issues, ensure_ascii=False, indent=indent, separators=separators) + "\n"
+    assert BEADS.fits("-", text)
+    assert not BEADS.fits("-", '[{"id": "a", "title": "b"}]')
+    reading = BEADS.read(text, "-")
+    assert reading.items == BEADS.read(LIST, "issues.jsonl").items
+    assert again(BEADS, text, "-") == text
+    marked = json.loads(BEADS.marked(text, ["bd-1"], True))
+    lines = [json.loads(one) for one in BEADS.marked(LIST, ["bd-1"], True).splitlines()]
+    assert marked == lines
+    with pytest.raises(ValueError, match="issue 2: bd-1 is in issue 1 already"):
+        BEADS.read(f"[{EPIC}, {EPIC}]", "-")
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [

@@ -188,7 +188,7 @@ def test_a_list_is_written_as_it_was(text: str) -> None:
         (0, {"priority": 3}, {"labels": [label("bug"), {"name": "priority: critical"}]}),
         (1, {"blockedBy": ["T-004"], "description": "x", "parent": "T-003"},
          {"body": "x\n\nBlocked by #16\nPart of #15"}),
-        (0, {"status": "in_progress"}, {}),
+        (0, {"status": "in_progress"}, {"ralph": {"status": "in_progress"}}),
     ],
 )  # fmt: skip
 def test_only_what_has_changed_is_written_anew(

@@ -181,7 +181,7 @@ def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
         "completedAt": moment(issue.get("closed_at")),
         "externalId": _text(issue, "external_ref"),
     }
-    fields |= from_beside(ours_in(issue), held_in(issue), key)
+    fields |= from_beside(ours_in(issue), held_in(issue), key, fields["status"])
     fields = {name: it for name, it in fields.items() if it not in NOTHING}
     return Item(key, fields, thinned(issue, fields, PLAIN))
 

@@ -16,7 +16,7 @@ from ralph.adapters.formats.beads import (
     ours_in,
     status,
 )
-from ralph.adapters.formats.json_lists import dumped, thickened
+from ralph.adapters.formats.json_lists import dumped, parsed, thickened
 from ralph.adapters.formats.losses import Losses
 from ralph.adapters.formats.records import (
     MEMBER,
@@ -51,11 +51,16 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any], now: str) -> Writi
     lines = [dumped(writer.issue(record), compact=array != "lines") for record in tasks]
     if root.get("escaped"):
         lines = [_escaped(line) for line in lines]
-    others = root.get("others")
-    woven = _woven(lines, dict(others) if isinstance(others, list) else {})
+    others = {n: _laid_out(line, array) for n, line in root.get("others") or ()}
+    woven = _woven(lines, others)
     losses.strangers(tasks, writer.keys)
     losses.kept(tasks, NAME)
     return Writing(_joined(woven, array), losses.words())
+
+
+def _laid_out(issue: str, array: object) -> str:
+    """An issue that is no task, as the others are."""
+    return dumped(parsed(issue)) if array == "lines" else issue
 
 
 def _joined(issues: Sequence[str], array: object) -> str:
@@ -190,7 +195,7 @@ class _Writer:
         """What only we know goes into `metadata`."""
         held = held_in(issue)
         held |= {"type"} if text_of(record, "type") == issue.get("issue_type") else set()
-        ours = beside(record, held, self.keys)
+        ours = beside(record, held, self.keys, status_of(record))
         if ours == (ours_in(issue) or {}):
             return
         metadata = issue.get("metadata") or {}

@@ -182,7 +182,7 @@ def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> Item:
         "externalId": key if "number" in issue else None,
         "externalUrl": issue.get("url") if isinstance(issue.get("url"), str) else None,
     }
-    fields |= from_beside(issue.get(MEMBER), held_in(issue), key)
+    fields |= from_beside(issue.get(MEMBER), held_in(issue), key, status(issue))
     fields = {name: it for name, it in fields.items() if it not in NOTHING}
     return Item(key, fields, thinned(issue, fields, PLAIN))
 

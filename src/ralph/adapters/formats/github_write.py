@@ -73,7 +73,7 @@ class _Writer:
         self._links(record, issue)
         exact = priority_of(record) == (urgency_of(labels(issue)) or 0)
         held = held_in(issue) | ({"priority"} if exact else set())
-        ours = beside(record, held, self.keys)
+        ours = beside(record, held, self.keys, status(issue))
         if ours or MEMBER in issue:
             issue[MEMBER] = ours
         return issue

@@ -15,7 +15,6 @@ from ralph.adapters.formats.records import MEMBER, Names, from_beside
 
 NAME = "ralphy"
 PLAIN = {"title": "title", "description": "description"}
-HELD: tuple[str, ...] = ()  # of what may stand in MEMBER
 _YAML = re.compile(r"^(?:tasks|[\"']tasks[\"']):[ \t]*(?:#.*|\[.*)?\r?$", re.MULTILINE)
 _YAML_TITLE = re.compile(r"^[ \t]*(?:-[ \t]+)?(?:\{[ \t]*)?[\"']?title[\"']?:", re.MULTILINE)
 _OTHERS = frozenset({"id", "status", "state", "passes"})  # lists of others have these
@@ -165,7 +164,7 @@ def _item(key: str, task: Listed, waits: Mapping[int, list[str]]) -> Item:
     fields["status"] = "done" if is_done(task) else "pending"
     if below := waits.get(group_of(task)):
         fields["blockedBy"] = below
-    fields |= from_beside(task.get(MEMBER), HELD, key)
+    fields |= from_beside(task.get(MEMBER), (), key, fields["status"])
     return Item(key, fields, thinned(task, fields, PLAIN))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from ralph.adapters.formats.base import Writing
 from ralph.adapters.formats.json_lists import dumped, thickened
 from ralph.adapters.formats.losses import Losses
-from ralph.adapters.formats.ralphy import HELD, NAME, PLAIN, group_of, is_done, keys_in
+from ralph.adapters.formats.ralphy import NAME, PLAIN, group_of, is_done, keys_in
 from ralph.adapters.formats.records import (
     MEMBER,
     Record,
@@ -38,12 +38,14 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
     if isinstance(order, list):
         data = {name: data[name] for name in order if name in data}
     if "yaml" in root:
-        return _in_yaml(data, root, losses)
+        return _in_yaml(tasks, data, root, losses)
     text = dumped(data, compact=bool(root.get("compact")))
     return Writing(f"{text}\n", losses.words())
 
 
-def _in_yaml(data: Listed, root: Mapping[str, Any], losses: Losses) -> Writing:
+def _in_yaml(
+    tasks: Sequence[Record], data: Listed, root: Mapping[str, Any], losses: Losses
+) -> Writing:
     """The text they came from where only `completed` is different; without its comments if not."""
     from ralph.adapters.formats.ralphy_yaml import completed
     from ralph.adapters.formats.yaml_text import dumped as dumped_yaml
@@ -51,28 +53,42 @@ def _in_yaml(data: Listed, root: Mapping[str, Any], losses: Losses) -> Writing:
 
     text = root["yaml"]
     if isinstance(text, str) and text:
-        before = load(text)["tasks"]
-        changes = _completions(before, data["tasks"])
+        before, after = load(text)["tasks"], data["tasks"]
+        changes = _completions(before, after)
         if changes is not None:
             try:
-                return Writing(completed(text, changes), losses.words())
+                new = completed(text, changes)
             except ValueError:
                 pass  # an alias: then all of it is written anew
+            else:
+                _tell_beside(tasks, before, after, losses)
+                return Writing(new, losses.words())
     told = ("comments and the way it was written", *losses.words())
     return Writing(dumped_yaml(data), told)
 
 
 def _completions(before: Sequence[Listed], after: Sequence[Listed]) -> dict[int, bool] | None:
-    """Which tasks are completed or not as they were before; None where more is different."""
+    """Which tasks are completed or not as they were before; None where more is different. What
+    stands beside is not worth that the comments go."""
     if len(before) != len(after):
         return None
     changes: dict[int, bool] = {}
     for place, (old, new) in enumerate(zip(before, after, strict=True)):
-        if old != new and {**old, "completed": None} != {**new, "completed": None}:
+        same = {"completed": None, MEMBER: old.get(MEMBER) or new.get(MEMBER)}
+        if {**old, **same} != {**new, "completed": None, MEMBER: new.get(MEMBER)}:
             return None
         if is_done(old) is not is_done(new):
             changes[place] = is_done(new)
     return changes
+
+
+def _tell_beside(
+    tasks: Sequence[Record], before: Sequence[Listed], after: Sequence[Listed], losses: Losses
+) -> None:
+    for record, old, new in zip(tasks, before, after, strict=True):
+        if MEMBER not in old:
+            held = {name: it for name, it in new.get(MEMBER, {}).items() if name != "status"}
+            losses.fields([{**held, "id": record["id"]}], list(held))
 
 
 def _keys(tasks: Sequence[Record]) -> dict[str, str]:
@@ -98,7 +114,7 @@ def _task(record: Record, groups: "_Groups", keys: Mapping[str, str]) -> Listed:
     group = groups.of(str(record["id"]))
     if group != group_of(task):
         task["parallel_group"] = group
-    ours = beside(record, HELD, keys)
+    ours = beside(record, (), keys, "done" if done else "pending")
     if ours or MEMBER in task:
         task[MEMBER] = ours
     return task

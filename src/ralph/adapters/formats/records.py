@@ -16,6 +16,7 @@ MEMBER = "ralph"  # of an item in JSON: the fields for which the format has no m
 _LONGEST = 150  # characters of a name
 _TEXTS = ("type", "parent", "question", "reason", "externalId", "externalUrl")
 _LISTS = ("tags", "answers")
+_UNSAID = (Status.IN_PROGRESS, Status.BLOCKED, Status.REVIEW)  # in some lists
 _TYPES: Mapping[str, tuple[type, ...]] = {  # of the fields that may stand in MEMBER
     **dict.fromkeys(_TEXTS, (str,)),
     **dict.fromkeys(_LISTS, (list,)),
@@ -103,23 +104,31 @@ def moment(text: object) -> str | None:
 # ------------------------------------------------------------------ what only we know
 
 
-def beside(record: Record, held: Collection[str], names: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a task for which a format has no member, `held` being those it has, with the
-    names that tasks have in the list."""
+def beside(
+    record: Record, held: Collection[str], names: Mapping[str, str], status: str
+) -> dict[str, Any]:
+    """What a format cannot say of a task: the fields for which it has no member, `held` being those
+    it has, with the names that tasks have in the list; and its status, if that is not what the
+    list says."""
     ours = {name: record[name] for name in _TYPES if name in record and name not in held}
     if "parent" in ours:
         ours["parent"] = names.get(str(ours["parent"]))
+    if status_of(record) != status:
+        ours["status"] = status_of(record).value
     return {name: content for name, content in ours.items() if content not in NOTHING}
 
 
-def from_beside(found: object, held: Collection[str], name: str) -> dict[str, Any]:
-    """These fields again, of the item with this name; ValueError for what can be none of ours."""
+def from_beside(found: object, held: Collection[str], name: str, status: object) -> dict[str, Any]:
+    """These fields again, of the item with this name; a status only for what the list takes for
+    open. ValueError for what can be none of ours."""
     member = found if isinstance(found, dict) else {}
     fields = {field: member[field] for field in _TYPES if field in member and field not in held}
     for field, content in fields.items():
         good = isinstance(content, _TYPES[field]) and not isinstance(content, bool)
         if not good or (field in _LISTS and len(texts_of(member, field)) != len(content)):
             raise ValueError(f"{name[:80]}: {field} in {MEMBER} cannot be what it is here")
+    if status == Status.PENDING and member.get("status") in _UNSAID:
+        fields["status"] = member["status"]
     return fields
 
 

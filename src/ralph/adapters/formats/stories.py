@@ -128,15 +128,16 @@ def fields_of(shape: Shape, story: Story, keys: Collection[str]) -> dict[str, An
     the list."""
     said = {name: held for name, held in story.items() if shape.field(name)}
     text = with_criteria(_text(said.get("description")), _criteria(said.get("acceptanceCriteria")))
+    status = _status(shape, story).value
     return {
         "title": said.get("title"),
         "description": text,
-        "status": _status(shape, story).value,
+        "status": status,
         "priority": our_priority(said.get("priority")),
         "notes": _with_feedback(_text(said.get("notes")), feedback_of(shape, story)),
         "tags": _texts(said.get("labels")),
         "blockedBy": [name for name in _names(said.get("dependsOn")) if name in keys],
-        MEMBER: from_beside(said.get(MEMBER), shape.held, str(story.get("id"))),
+        MEMBER: from_beside(said.get(MEMBER), shape.held, str(story.get("id")), status),
     }
 
 
@@ -223,15 +224,16 @@ class Written:
 def our_fields(shape: Shape, record: Story, names: Mapping[str, str]) -> dict[str, Any]:
     """A task's fields as `fields_of` would read them from the list."""
     status = status_of(record)
+    status = status if status in shape.statuses else Status.PENDING
     return {
         "title": text_of(record, "title"),
         "description": _described(record),
-        "status": (status if status in shape.statuses else Status.PENDING).value,
+        "status": status.value,
         "priority": record.get("priority"),
         "notes": notes_of(record),
         "tags": texts_of(record, "tags"),
         "blockedBy": [names[b] for b in texts_of(record, "blockedBy") if b in names],
-        MEMBER: beside(record, shape.held, names),
+        MEMBER: beside(record, shape.held, names, status),
     }
 
 
