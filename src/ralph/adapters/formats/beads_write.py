@@ -68,7 +68,7 @@ def _joined(issues: Sequence[str], array: object) -> str:
         case "line":
             return f"[{','.join(issues)}]\n"
         case "lines":
-            inner = ",\n".join(issue.replace("\n", "\n  ") for issue in issues)
+            inner = ",\n".join(issues).replace("\n", "\n  ")
             return f"[\n  {inner}\n]\n" if issues else "[]\n"
         case _:
             return "".join(f"{issue}\n" for issue in issues)
