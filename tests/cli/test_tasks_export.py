@@ -85,6 +85,16 @@ def test_another_file_is_not_overwritten(here: Here, workspace: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_link_stays_a_link(here: Here, workspace: Path) -> None:
+    here("tasks", "add", "One")
+    (workspace / "link.json").symlink_to("prd.json")
+    for title in ("Two", "Three"):
+        here("tasks", "add", title)
+        assert here("tasks", "export", "--format", "prd", "-o", "link.json", "--force").code == 0
+        assert title in (workspace / "prd.json").read_text()
+        assert (workspace / "link.json").is_symlink()
+
+
 @pytest.mark.parametrize("output", ["no/where.json", "."])
 def test_a_place_that_cannot_be_written_is_named(here: Here, output: str) -> None:
     here("tasks", "add", "One")

@@ -130,6 +130,17 @@ def test_a_list_from_standard_input(workspace: Path) -> None:
     assert (done.code, done.out.splitlines()[-1]) == (0, "  + US-1: Do US-1")
 
 
+def test_a_list_from_a_pipe(here: Here, workspace: Path) -> None:
+    """`ralph tasks import <(command)`. Another list may come from there the next time."""
+    piped = 'echo "- [ ] {}" > pipe & ralph tasks import pipe || exit; '
+    done = in_shell(f"mkfifo pipe; {piped.format('One')}{piped.format('Two')}")
+    assert (done.code, done.err) == (0, "")
+    told = [line for line in done.out.splitlines() if line.startswith(" ")]
+    assert told == ["  + T-001: One", "  + T-002: Two"]
+    sources = [task["source"] for task in tasks(here).values()]
+    assert [source["path"] for source in sources] == ["-", "-"]  # type: ignore[index]
+
+
 def test_many_are_taken_in_at_once(here: Here, workspace: Path) -> None:
     prd(workspace / "prd.json", *(story(f"US-{n}") for n in range(1000)))
     done = here("tasks", "import", "prd.json")
@@ -160,6 +171,10 @@ def test_an_agent_imports_nothing_as_done(
         (b"\xff\xfe", "list.json is not UTF-8 text (byte 0)"),
         (b"a\0b", "list.json contains a NUL byte"),
         (b'{"a": 1}', "list.json is no task list that is known"),
+        (
+            b'{"userStories": [{"id"',
+            "list.json is no task list that is known: it is no JSON (line 1",
+        ),
         (b"some words\n", "list.json is no task list that is known"),
         (b'{"userStories": [{"id": 1}]}', "list.json cannot be read as prd: story 1 has no title"),
     ],

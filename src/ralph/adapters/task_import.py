@@ -19,6 +19,7 @@ Record = dict[str, Any]
 _NO_LONGER: Record = {"reason": None, "question": None, "completedAt": None}  # of another status
 _NOTHING: tuple[object, ...] = (None, "", [])
 _TIMES = ("createdAt", "completedAt")
+_PIPED = {"path": "-"}  # another list may come from there each time
 
 
 @value
@@ -98,7 +99,7 @@ class Merge:
                 self._meet(known.pop(item.key), item, first=not number)
             else:
                 self._add(item, first=not number)
-        for record in known.values():
+        for record in known.values() if self._origin.place != _PIPED else ():
             self._note("missing", record["id"])
             if "root" in record["source"]:
                 self._note("bare", _without_root(record, self._now))

@@ -133,7 +133,7 @@ def _tell_lost(name: str, lost: Sequence[str]) -> None:
 def _keep(path: str, text: str, *, force: bool) -> bool:
     """Write the file, if it is another; whether it was."""
     try:
-        if os.path.lexists(path):
+        if os.path.exists(path):
             with open_regular(path) as file:
                 same = file.read() == text.encode()
             if same:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import stat
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -28,6 +30,7 @@ from ralph.errors import ConfigError
 
 _GITHUB = "github:"
 _MOST_TOLD = 20
+_LONGEST_TITLE = 200  # characters, of one that is told
 
 
 @value
@@ -49,6 +52,7 @@ Examples:
   ralph tasks import prd.json
   ralph tasks import IMPLEMENTATION_PLAN.md
   ralph tasks import .beads/issues.jsonl --json | jq .added
+  bd ready --json | ralph tasks import -
   ralph tasks import github:owner/name --label bug
   ralph tasks import ralph.yml                  another loop's settings
 \b
@@ -95,7 +99,7 @@ def import_list(
     origin = Origin(form.name, _place(form, reading, given), given.name)
     now = iso(datetime.now(UTC))
     merge = Merge(reading, origin, now, by_agent=is_agents(os.environ))
-    task_file(os.environ).change_all(merge, write=not dry_run)
+    _take_in(merge, given.name, dry_run=dry_run)
     if in_json:
         click.echo(json.dumps(_as_dict(merge.result, origin, dry_run=dry_run)))
     else:
@@ -117,22 +121,34 @@ def _settings(given: Given, *, dry_run: bool, in_json: bool) -> bool:
     return True
 
 
+def _take_in(merge: Merge, name: str, *, dry_run: bool) -> None:
+    try:
+        task_file(os.environ).change_all(merge, write=not dry_run)
+    except ConfigError as error:
+        raise ConfigError(f"{name} is not taken in: {error.message}", error.remedy) from error
+
+
 # ------------------------------------------------------------------ the list
 
 
 def _file(path: str, stdin: TextIO | None) -> Given:
-    """The list in a file, or on standard input."""
+    """The list in a file, on standard input, or from a pipe such as <(command)."""
     name = "standard input" if path == "-" else path
+    is_file = path != "-"
     try:
         if path == "-":
             data = stdin.buffer.read(LARGEST + 1) if stdin is not None else b""
+        elif stat.S_ISFIFO(os.stat(path).st_mode):
+            is_file = False
+            with open(path, "rb") as pipe:
+                data = pipe.read(LARGEST + 1)
         else:
             with open_regular(path) as file:
                 data = file.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"cannot read {name}: {why}", "Name a file with a task list.") from error
-    return Given(_text(data, name), name, {"path": _kept_path(path)})
+    return Given(_text(data, name), name, {"path": _kept_path(path) if is_file else "-"})
 
 
 def _text(data: bytes, name: str) -> str:
@@ -141,7 +157,8 @@ def _text(data: bytes, name: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        remedy = "If it is text, convert it: iconv -f latin1 -t utf-8"
+        code = "utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
+        remedy = f"If it is text, convert it: iconv -f {code} -t utf-8"
         raise ConfigError(f"{name} is not UTF-8 text (byte {error.start})", remedy) from error
     if "\0" in text:
         raise ConfigError(f"{name} contains a NUL byte: it is not text", "Name a task list.")
@@ -153,8 +170,6 @@ def _text(data: bytes, name: str) -> str:
 def _kept_path(path: str) -> str:
     """A path as it is kept: relative in the workspace, wherever that will be."""
     workspace = current_directory()
-    if path == "-":
-        return path
     if not is_inside(path, workspace):
         return os.path.abspath(path)
     return os.path.relpath(os.path.abspath(path), workspace)
@@ -266,7 +281,7 @@ def _added(record: Mapping[str, Any]) -> str:
     status = "" if record["status"] == "pending" else f" ({record['status']})"
     waits = record.get("blockedBy")
     after = f" (waits for {listed(waits, 5)})" if waits else ""
-    return f"+ {record['id']}: {record['title']}{status}{after}"
+    return f"+ {record['id']}: {record['title'][:_LONGEST_TITLE]}{status}{after}"
 
 
 def _changed(fields: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ralph.adapters.formats.base import Writing
 from ralph.adapters.formats.json_lists import dumped, thickened
-from ralph.adapters.formats.losses import Losses
+from ralph.adapters.formats.losses import Losses, without_cancelled
 from ralph.adapters.formats.ralphy import NAME, PLAIN, group_of, is_done, keys_in
 from ralph.adapters.formats.records import (
     MEMBER,
@@ -25,6 +25,7 @@ Listed = dict[str, Any]
 def written(tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
     """All tasks as one list."""
     losses = Losses()
+    tasks = without_cancelled(tasks, losses)
     groups = _Groups(tasks)
     keys = _keys(tasks)
     found = [_task(record, groups, keys) for record in tasks]

@@ -36,10 +36,18 @@ def detect(name: str, text: str, among: Iterable[str] = NAMES) -> Format:
     if fitting:
         which = listed([known.name for known in fitting])
         raise ConfigError(f"{name} could be {which}", f"Say which: --format {fitting[0].name}")
-    raise ConfigError(
-        f"{name} is no task list that is known", f"If it is one, say which: --format {_all()}"
-    )
+    remedy = f"If it is one, say which: --format {'|'.join(NAMES)}"
+    raise ConfigError(f"{name} is no task list that is known{_why(name, text)}", remedy)
 
 
-def _all() -> str:
-    return "|".join(NAMES)
+def _why(name: str, text: str) -> str:
+    """What is wrong with a text that should be JSON, as one that is cut off."""
+    if not name.casefold().endswith(".json"):
+        return ""
+    from ralph.adapters.formats.json_lists import parsed
+
+    try:
+        parsed(text)
+    except ValueError as error:
+        return f": it is no JSON ({error})"
+    return ""
