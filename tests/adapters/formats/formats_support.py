@@ -36,3 +36,26 @@ def again(form: Format, text: str, name: str) -> str:
 def by_key(reading: Reading) -> dict[str, Mapping[str, Any]]:
     """The fields of each item."""
     return {item.key: item.fields for item in reading.items}
+
+
+def assert_comes_back(form: Format, text: str) -> None:
+    """The list is written as it was, and each of its items can be marked without the others."""
+    reading = form.read(text, "x")
+    if reading.items:
+        assert form.write(imported(reading, form.name), reading.root).text == text
+    for item in reading.items:
+        done = item.fields["status"] not in ("done", "cancelled")
+        after = form.read(form.marked(text, [item.key], done), "x")
+        for old, new in zip(reading.items, after.items, strict=True):
+            assert old.key == new.key
+            assert (old.fields == new.fields) is (old.key != item.key)
+
+
+def assert_read_or_refused(form: Format, text: str) -> None:
+    """Whatever it is, there is no other error than the one with words."""
+    form.fits("x", text)
+    try:
+        form.read(text, "x")
+        form.marked(text, ["a"], True)
+    except ValueError:
+        pass
