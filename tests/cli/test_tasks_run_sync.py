@@ -130,3 +130,34 @@ def test_an_issue_that_cannot_be_closed_now_is_closed_later(
     assert "ralph tasks sync" in done.err
     (project.notes / "offline").unlink()
     assert "is closed" in ralph("tasks", "sync").out
+
+
+MEET = """touch "$NOTES/here-$id"
+while [ "$(ls "$NOTES" | grep -c '^here-')" -lt 2 ]; do sleep 0.02; done"""
+
+
+def test_a_list_that_a_person_is_changing_is_told_afterwards(project: Project) -> None:
+    """Several at once: his line stays, the tasks land, and their boxes are ticked."""
+    begin(project, plan_md=LIST)
+    (project.path / "plan.md").write_text(f"{LIST}- [ ] Mine\n")
+    script = f'echo "$id" > "$id"; {MEET}; {COMPLETE}'
+    done = project.run(script, "--parallel", "2", "--allow-dirty")
+    assert done.code == 0, done.err
+    assert set(project.statuses().values()) == {"done"}
+    ticked = LIST.replace("[ ]", "[x]")
+    assert (project.path / "plan.md").read_text() == f"{ticked}- [ ] Mine\n"
+    assert len(project.subjects()) == 4
+    assert project.dirt() == [" M plan.md"]
+
+
+def test_agents_that_tick_their_boxes_themselves_do_not_conflict(project: Project) -> None:
+    """Boxes in adjacent lines: the list is the host's to change."""
+    begin(project, plan_md=LIST)
+    script = f"""echo "$id" > "$id"; {MEET}
+    [ $id = T-001 ] && sed -i '3s/\\[ \\]/[x]/' plan.md || sed -i '4s/\\[ \\]/[x]/' plan.md
+    {COMPLETE}"""
+    done = project.run(script, "--parallel", "2")
+    assert done.code == 0, done.err
+    assert (project.path / "plan.md").read_text() == LIST.replace("[ ]", "[x]")
+    assert (project.turns("T-001"), project.turns("T-002")) == (1, 1)
+    assert not project.dirt()

@@ -119,7 +119,8 @@ class WorkTree:
         """Keep what was not committed when the run began; a run that goes on finds it kept."""
         if os.path.exists(self._pinned):
             return
-        sweep(self.repository, self.run_dir)
+        if not self._shared:
+            sweep(self.repository, self.run_dir)
         seen = git_look.look(self.repository)
         if (seen.there or seen.gone or seen.staged) and not self.repository.resolve(self.start_ref):
             self._keep_start(seen)

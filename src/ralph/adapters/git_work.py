@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 
 from ralph.core.value import value
 from ralph.errors import ConfigError, StateError
@@ -34,6 +35,7 @@ RALPH = committer("ralph")  # who saves what stood there; a task's own commit is
 _DEAF = (
     *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.untrackedCache=false"),
     *("core.splitIndex=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false"),
+    "submodule.recurse=false",
 )
 _WHERE = (
     *("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"),
@@ -104,18 +106,67 @@ def call(
     arguments: Iterable[str], cwd: str, environ: Mapping[str, str], stdin: bytes | None = None
 ) -> Done:
     """Run git to its end. A Ctrl+C in the terminal does not reach it: nothing is left half done."""
+    git = _program(environ.get("PATH", os.defpath))
+    argv = ("git", "-C", cwd, *arguments)
     try:
-        done = subprocess.run(
-            ("git", *arguments),
-            cwd=cwd,
-            env=environ,
-            input=b"" if stdin is None else stdin,
-            capture_output=True,
-            check=False,
-            start_new_session=True,
-        )
+        if git is None or not os.path.isdir(cwd):
+            what = "No such file or directory"
+            return Done(127, b"", f"cannot run git in {cwd}: {what}")
+        run = _by_memory if hasattr(os, "memfd_create") else _by_pipes
+        return run(git, argv, environ, stdin or b"")
     except OSError as error:
         return Done(127, b"", f"cannot run git in {cwd}: {error.strerror}")
+
+
+@cache
+def _program(path: str) -> str | None:
+    return shutil.which("git", path=path)
+
+
+def _by_memory(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes) -> Done:
+    """With files in memory for what it reads and says: a run asks git some dozen times a task, and
+    `subprocess` takes as long for its pipes as git for an answer."""
+    files = [os.memfd_create(name) for name in ("in", "out", "err")]
+    try:
+        if stdin:
+            _write(files[0], stdin)
+        pid = os.posix_spawn(
+            git,
+            argv,
+            environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, file, n) for n, file in enumerate(files)],
+            setsid=True,
+        )
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        output, said = (_read(file) for file in files[1:])
+    finally:
+        for file in files:
+            os.close(file)
+    return Done(code, output, said.decode("utf-8", "replace").strip())
+
+
+def _write(file: int, data: bytes) -> None:
+    with os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(data)
+    os.lseek(file, 0, os.SEEK_SET)
+
+
+def _read(file: int) -> bytes:
+    size = os.fstat(file).st_size
+    return os.pread(file, size, 0) if size else b""
+
+
+def _by_pipes(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes) -> Done:
+    """Where there are no such files."""
+    done = subprocess.run(
+        argv,
+        executable=git,
+        env=environ,
+        input=stdin,
+        capture_output=True,
+        check=False,
+        start_new_session=True,
+    )
     return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
 
 

@@ -5,15 +5,25 @@ merge."""
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import field
 
 from ralph.adapters import git_look, git_state
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.checkpoint_files import when_unlocked
-from ralph.adapters.git_work import Done, Repository, call, with_records
+from ralph.adapters.checkpoint_files import content, when_unlocked
+from ralph.adapters.git_work import Done, Repository, call, scratch, with_records
 from ralph.core.value import value
 from ralph.errors import StateError
 
+MOVED = "somebody has committed meanwhile"
 _LINK = "160000"  # the mode of a submodule in a tree
+
+
+@value
+class Kept:
+    """A task's work, as a commit on what it began with."""
+
+    commit: str
+    begun: str
 
 
 @value
@@ -34,21 +44,25 @@ class Joining:
     project: Repository
     branch: str  # of the work tree
     onto: str = ""  # the project's, which gets the work
+    known: dict[int, Kept] = field(default_factory=dict)  # by iteration
 
     def head(self) -> str:
         """What the project has by now."""
         return self.project.resolve("HEAD")
 
-    def merge(self, work: str) -> Merged:
+    def merge(self, work: Kept, lists: tuple[str, ...] = ()) -> Merged:
         """Put work that is kept on top of what the project has now, as files that are not
-        committed. Who is killed in it, or before its end is told, calls it again."""
+        committed. Who is killed in it, or before its end is told, calls it again. `lists` are the
+        host's to change: where they conflict, the project's are taken."""
         head = self.head()
         git_state.forget(self.work.repository)
-        self._ask("symbolic-ref", "HEAD", self.branch)
-        if head == self.work.repository.resolve(f"{work}^"):
+        self._go_to_branch()
+        if head == work.begun:
             self._ask("reset", "--mixed", "--quiet", head)  # commits of the agent's own are one
             return Merged()
         tree, conflicts, words = self._joined(head, work)
+        if conflicts and {*conflicts} <= {*lists}:
+            tree, conflicts, words = self._with_theirs(tree, head, conflicts), (), ()
         self._ask("reset", "--hard", "--quiet", head)
         self._ask("clean", "-f", "-d", "--quiet")
         checkpoint = self.work.checkpoint()
@@ -56,26 +70,36 @@ class Joining:
         self._ask("read-tree", "HEAD")
         return Merged(checkpoint.text(), tree, conflicts, words)
 
-    def land(self, commit: str) -> str:
-        """Let the project go on to this commit; why it cannot, "" if it has."""
-        head = self.head()
-        above = self.work.repository.resolve(f"{commit}^")
-        if head != above and self._follows(commit, head):
-            return ""  # it has already
+    def land(self, commit: str, head: str) -> str:
+        """Let the project go on to this commit from the one below; why it cannot, "" if it has.
+        Somebody may have committed meanwhile: then it says so, and nothing is changed."""
+        if self.head() != head:
+            return "" if self.holds(commit) else MOVED
         self._stage_records(head, commit)
-        # By git itself: it looks first whether somebody's changes are in the way.
-        words = ("merge", "--ff-only", "--quiet", "--no-verify-signatures", "--no-overwrite-ignore")
-        done = when_unlocked(self.project, lambda: self.project.run(*words, commit))
-        if done.code == 0:
+        # By its parts: `git merge` obeys settings that would squash, stash or ask for a signature.
+        # Git looks first whether somebody's changes are in the way.
+        files = ("read-tree", "-m", "-u", head, commit)
+        done = when_unlocked(self.project, lambda: self.project.run(*files))
+        if done.code != 0:
+            place = f":(top,literal){self.project.place.records}"
+            self.project.run("reset", "--quiet", "--", place)
+            return done.said or f"git read-tree exited with code {done.code}"
+        move = ("update-ref", "-m", "ralph: merge a task", "HEAD", commit, head)
+        if when_unlocked(self.project, lambda: self.project.run(*move)).code == 0:
             return ""
-        self.project.run("reset", "--quiet", "--", f":(top,literal){self.project.place.records}")
-        return done.said or f"git merge exited with code {done.code}"
+        self.project.run("read-tree", "-m", "-u", commit, head)
+        return MOVED
 
-    def changed_links(self, commit: str) -> tuple[str, ...]:
+    def holds(self, commit: str) -> bool:
+        """Whether the project has this commit."""
+        return self._follows(commit, self.head())
+
+    def changed_links(self, work: Kept) -> tuple[str, ...]:
         """Submodules that the work takes to another commit."""
         if not os.path.lexists(self.work.repository.place.path(".gitmodules")):
             return ()
-        said = self.work.repository.ask("diff-tree", "-r", "-z", "--raw", f"{commit}^", commit)
+        words = ("diff-tree", "-r", "-z", "--raw", work.begun, work.commit)
+        said = self.work.repository.ask(*words)
         parts = os.fsdecode(said).split("\0")[:-1]
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return tuple(path for fields, path in pairs if fields.split()[1] == _LINK)
@@ -102,9 +126,13 @@ class Joining:
         now, then = (name.removeprefix("refs/heads/") or "no branch" for name in (here, self.onto))
         return f"the project is on {now} now, and was on {then} when the run began"
 
+    def theirs(self) -> frozenset[str]:
+        """What somebody has changed in the project and not committed."""
+        return frozenset(git_look.look(self.project).changed)
+
     def in_the_way(self) -> tuple[str, ...]:
-        """What somebody has changed in the project, and the work changes too."""
-        theirs = git_look.look(self.project).changed
+        """What of that the work changes too."""
+        theirs = self.theirs()
         if not theirs:
             return ()
         changed = self.work.names(self.work.head(), self.work.tree())
@@ -112,27 +140,53 @@ class Joining:
 
     # -------------------------------------------------------------- parts
 
-    def keep(self, base: Checkpoint, iteration: int) -> str:
-        """The work of this iteration, as a commit on what the task began with."""
-        ref = f"{self.work.refs}/work-{iteration}"
-        found = self.work.repository.resolve(ref)
-        if found:
-            return found
-        tree = with_records(self.work.repository, self.work.run_dir, self.work.tree(), base.head)
-        commit = self.work.save(tree, [base.head], "the work of a task")
-        self._ask("update-ref", ref, commit)
-        return commit
+    def keep(self, base: Checkpoint, iteration: int) -> Kept:
+        """The work of this iteration, before anything is merged."""
+        if iteration not in self.known:
+            self.known[iteration] = self._found(iteration) or self._made(base, iteration)
+        return self.known[iteration]
 
-    def _joined(self, head: str, work: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    def _found(self, iteration: int) -> Kept | None:
+        """What a run has kept that was killed."""
+        words = ("rev-parse", "--verify", "--quiet", f"{self._ref(iteration)}^@")
+        begun = self.work.repository.run(*words).output.decode().strip()
+        return Kept(self.work.repository.resolve(self._ref(iteration)), begun) if begun else None
+
+    def _made(self, base: Checkpoint, iteration: int) -> Kept:
+        repository = self.work.repository
+        tree = with_records(repository, self.work.run_dir, self.work.tree(), base.head)
+        commit = self.work.save(tree, [base.head], "the work of a task")
+        self._ask("update-ref", self._ref(iteration), commit)
+        return Kept(commit, base.head)
+
+    def _ref(self, iteration: int) -> str:
+        return f"{self.work.refs}/work-{iteration}"
+
+    def _go_to_branch(self) -> None:
+        head = os.path.join(self.work.repository.place.git_dir, "HEAD")
+        if content(head) != f"ref: {self.branch}\n".encode():
+            self._ask("symbolic-ref", "HEAD", self.branch)
+
+    def _with_theirs(self, tree: str, head: str, paths: tuple[str, ...]) -> str:
+        """A tree in which these are as the project has them."""
+        repository = self.work.repository
+        none = "".join(f"0 {repository.place.zeros}\t{path}\0" for path in paths)
+        theirs = os.fsdecode(repository.ask("ls-tree", "-z", head, "--", *paths))
+        with scratch(self.work.run_dir) as directory:
+            index = os.path.join(directory, "index")
+            repository.ask("read-tree", tree, index=index)
+            words = ("update-index", "-z", "--index-info")
+            repository.ask(*words, stdin=os.fsencode(none + theirs), index=index)
+            return repository.identifier("write-tree", index=index)
+
+    def _joined(self, head: str, work: Kept) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The tree of both, the paths in which they conflict, and what git says of those."""
-        begun = self.work.repository.resolve(f"{work}^")
-        if not self._follows(begun, head):
-            head, work = self._apart(begun, head, work)
-        done = self._merge_tree(head, work)
-        if (
-            done.code == 1 and self.project.resolve(head) == self.head()
-        ):  # again by names, which stand beside the conflicts for the agent to read
-            self._ask("update-ref", self.branch, work)
+        both = [head, work.commit]
+        if not self._follows(work.begun, head):
+            both = self._apart(work.begun, *both)
+        done = self._merge_tree(*both)
+        if done.code == 1 and both[0] == head:  # by names, which stand beside the conflicts
+            self._ask("update-ref", self.branch, work.commit)
             done = self._merge_tree(self._name_of(head), self.branch.removeprefix("refs/heads/"))
         if done.code not in (0, 1):
             raise StateError(f"git merge-tree: {done.said}", "Try: git fsck")

@@ -23,9 +23,9 @@ _PROOF = ("completion", "limits", "evidence", "completedAt", "source")  # only p
 class TaskWatch:
     """Knows the task list as it was before the turn, also after a crash."""
 
-    def __init__(self, file: TaskFile, run_dir: str, project: str) -> None:
+    def __init__(self, file: TaskFile, run_dir: str, project: str, memo: str = _BEFORE) -> None:
         self._file = file
-        self._before = os.path.join(run_dir, _BEFORE)
+        self._before = os.path.join(run_dir, memo)
         self._project = project
 
     def remember(self, iteration: int) -> None:

@@ -230,6 +230,7 @@ class Bench:
     def _entry(self, state: RunState, verdict: Verdict, saved: str) -> dict[str, Any]:
         turn = state.turn or Turn()
         came = outcome(turn, verdict, state.findings)
+        tree = "" if saved else self.work.tree()
         entry = {
             "key": self._key(state, f"iteration/{came.status}"),
             "taskId": _task(state),
@@ -238,7 +239,7 @@ class Bench:
             "reason": redact(came.reason)[:_LONGEST],
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
-            "files": self._files(state, saved),
+            "files": self._files(state, saved or tree),
             "actions": actions_in(turn.stream, self.dialect),
             "findings": [
                 {"gate": found.gate, "text": found.text.split("\n", 1)[0]}
@@ -246,23 +247,23 @@ class Bench:
             ],
         }
         if isinstance(verdict, Accept):
-            entry["evidence"] = self._evidence(state, turn)
+            entry["evidence"] = self._evidence(state, turn, tree)
         return {**entry, "saved": saved} if saved else entry
 
-    def _files(self, state: RunState, saved: str) -> list[str]:
+    def _files(self, state: RunState, now: str) -> list[str]:
         """What the turn changed, also where that is undone by now."""
         since = Checkpoint.of(state.checkpoint)
         if since is None:
             return []
-        return list(self.work.changed(since, to=saved))
+        return list(self.work.changed(since, to=now))
 
-    def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
+    def _evidence(self, state: RunState, turn: Turn, tree: str) -> dict[str, Any]:
         found = kept_evidence(self.run_dir, state.iteration, _task(state))
         if found is not None:
             return found
         claim = CompleteClaim().met_by(turn)
         said = claim.raw if claim else ""
-        return claimed_evidence(said, self.work.tree(), artifacts_of(turn))
+        return claimed_evidence(said, tree or self.work.tree(), artifacts_of(turn))
 
     def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
         task, record = _task(state), self.file.record(_task(state)) or {}
@@ -294,18 +295,24 @@ class Bench:
     # ------------------------------------------------------------ the end of a task
 
     def commit(self, state: RunState) -> tuple[bool, str]:
-        """Commit the task's work under its id."""
+        """Commit the task's work under its id; the list that it came from says so with it."""
+        self.tick_off(state)
+        done, said = self.commit_work(state)
+        if not done:
+            self.tick_off(state, done=False)
+        return done, said
+
+    def commit_work(self, state: RunState) -> tuple[bool, str]:
+        """Commit what there is, under the task's id."""
         task = _task(state)
         title = str((self.file.record(task) or {}).get("title") or "")
         since = Checkpoint.of(state.task_checkpoint)
         assert since is not None, "a turn of a task begins with a checkpoint"
-        self.tick_off(state)
         self.file.compact()
         subject = f"{task}: {title}" if title else task
         made, refusal = self.work.commit(subject, task, since)
         self._tell_notes()
         if refusal:
-            self.tick_off(state, done=False)
             return False, refusal
         self._tell_left_out(self.work.left_out())
         self._give_back(since, state.iteration)
@@ -330,7 +337,7 @@ class Bench:
         path = source.get("path") if isinstance(source, dict) else None
         here = self.work.workspace
         if isinstance(path, str) and is_inside(os.path.join(here, path), here):
-            synced = self._mark(here, state, done=done)
+            synced = self._mark(here, state, done=done, anew=True)
             if synced.how is How.MARKED:
                 self.tell(synced.words)
 
@@ -340,9 +347,12 @@ class Bench:
         ok = synced.how not in (How.CONFLICT, How.FAILED)
         return ok, synced.words if synced.how is How.MARKED or not ok else ""
 
-    def _mark(self, workspace: str, state: RunState, *, done: bool) -> Synced:
+    def _mark(self, workspace: str, state: RunState, *, done: bool, anew: bool = False) -> Synced:
+        """`anew`: what was told before may have gone with a commit that came to nothing."""
         task = _task(state)
         record = self.file.record(task) or {"id": task}
+        if anew and "source" in record:
+            record = {**record, **told(record, done=False)}
         evidence = evidence_words(record)
         synced = self.trackers(workspace).mark(record, done=done, evidence=evidence)
         if synced.how in (How.MARKED, How.ALREADY):

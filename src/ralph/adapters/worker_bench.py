@@ -6,18 +6,18 @@ import shutil
 from contextlib import suppress
 
 from ralph.adapters.checkpoint import Checkpoint
+from ralph.adapters.checkpoint_files import content
 from ralph.adapters.conflicts import Conflicts
-from ralph.adapters.files import ensure_ralph_dir
-from ralph.adapters.joining import Joining, Merged
+from ralph.adapters.files import ensure_ralph_dir, is_inside, write_atomically
+from ralph.adapters.joining import MOVED, Joining, Merged
 from ralph.adapters.task_commit import RECORDS
 from ralph.adapters.task_file import NAME
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.core.state import RunState
-from ralph.core.value import replace, value
+from ralph.core.value import value
 from ralph.core.verdict import Verdict
 from ralph.core.words import listed
-from ralph.errors import StateError
 from ralph.ports import Merge
 
 # The first line of a refusal is for people, who read no more of it.
@@ -32,7 +32,6 @@ _CONFLICT = (
 _UNRESOLVED = "conflicts are left in {}"
 _LINKS = "it changes the submodule {}, which only works with --parallel 1"
 _IN_THE_WAY = "uncommitted changes in the project are in the way: {}"
-_MOST_MOVES = 5
 
 
 @value
@@ -41,18 +40,36 @@ class WorkerBench:
 
     bench: Bench  # its file is the project's, its watch is over the list in the work tree
     joining: Joining
-    taking: TaskWatch  # over the project's list, for tasks that the agent has added
+    project_list: TaskWatch
+    contained: bool  # an agent cannot reach the project
 
     def take_up(self, state: RunState) -> str:
         """Mark the task as under work, on files as they were before a turn that was cut off."""
-        return self.bench.take_up(state)
+        self._mend()
+        saved = self.bench.take_up(state)
+        self.project_list.remember(state.iteration)
+        return saved
 
     def undo_edits(self, state: RunState) -> str:
-        """Put back what the turn did to its copy of the list and may not; what it added there is
-        the project's too."""
+        """Put back what the turn did to its copy of the list, or to the project's, and may not;
+        what it added to its copy is the project's too."""
+        self._mend()
         undone = self.bench.undo_edits(state)
-        self.taking.take_in(os.path.join(self.joining.work.workspace, NAME))
+        if not self.contained:
+            assert state.assignment is not None, "no turn has begun"
+            theirs = self.project_list.undo(state.assignment.task, state.iteration)
+            undone = "; ".join(filter(None, (undone, theirs)))
+        self.project_list.take_in(os.path.join(self.joining.work.workspace, NAME))
         return undone
+
+    def _mend(self) -> None:
+        """An agent may have removed what leads git from the work tree to its repository."""
+        place = self.joining.work.repository.place
+        link, text = place.path(".git"), f"gitdir: {place.git_dir}\n"
+        with suppress(OSError):
+            if content(link) != text.encode():
+                os.makedirs(self.joining.work.workspace, exist_ok=True)
+                write_atomically(link, text)
 
     def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
         """Write status, progress and learning, where the project has them."""
@@ -69,14 +86,14 @@ class WorkerBench:
             return Merge(refusal=elsewhere, hopeless=True)
         base, number, conflicts = _base(state), state.iteration, Conflicts(self.joining.work)
         work = self.joining.keep(base, number)
-        left = conflicts.unresolved(number, work)
+        left = conflicts.unresolved(number, work.commit)
         if left:
             return Merge(refusal=_UNRESOLVED.format(_shown(left)))
         links = self.joining.changed_links(work)
         if links:
             self.joining.keep_links(links)
             return Merge(refusal=_LINKS.format(_shown(links)), hopeless=True)
-        merged = self.joining.merge(work)
+        merged = self.joining.merge(work, self._lists(state))
         if merged.conflicts:
             conflicts.remember(number, merged.tree, merged.conflicts)
             return Merge(merged.checkpoint, self._told(merged, number), fresh=True)
@@ -95,31 +112,37 @@ class WorkerBench:
         return self.joining.head() == _base(state).head
 
     def commit(self, state: RunState) -> tuple[bool, str]:
-        """Commit the task's work with the project's records, and let the project go on to it."""
-        for _ in range(_MOST_MOVES):
-            if not self.is_current(state):  # since the gates have passed: somebody commits here
-                merge = self.merge(state)
-                if merge.refusal:
-                    return False, merge.refusal
-                state = replace(state, task_checkpoint=merge.checkpoint)
-            done, said = self._commit(state)
-            if not done or self.is_landed(state):
-                return done, said
-        raise StateError("others commit here at the same time", "Go on: ralph resume")
-
-    def is_landed(self, state: RunState) -> bool:
-        """Whether the project has the commit, by now."""
-        head = self.joining.head()
-        refusal = self.joining.land(self.joining.work.head())
-        if refusal and self.joining.head() == head == _base(state).head:
-            raise StateError(f"the task cannot be merged: {refusal}", "Mend that: ralph resume")
-        return not refusal
-
-    def _commit(self, state: RunState) -> tuple[bool, str]:
-        self.bench.tick_off(state)
+        """Commit the task's work with the project's records, in the work tree. A list that somebody
+        is changing in the project is told when the task has landed."""
+        ticks = not self.joining.theirs().intersection(self._lists(state))
+        if ticks:
+            self.bench.tick_off(state)
         self.bench.file.compact()
         self._bring_records()
-        return self.bench.commit(state)
+        done, said = self.bench.commit_work(state)
+        if ticks and not done:
+            self.bench.tick_off(state, done=False)
+        return done, said
+
+    def _lists(self, state: RunState) -> tuple[str, ...]:
+        """The list that the task came from, if it is in the project."""
+        assert state.assignment is not None, "no turn has begun"
+        source = (self.bench.file.record(state.assignment.task) or {}).get("source")
+        path = source.get("path") if isinstance(source, dict) else None
+        here, top = self.joining.work.workspace, self.joining.work.repository.place.top
+        if not isinstance(path, str) or not is_inside(os.path.join(here, path), here):
+            return ()
+        return (os.path.relpath(os.path.join(here, path), top),)
+
+    def land(self, state: RunState) -> Merge | None:
+        """Let the project go on to the commit; None if it has."""
+        refusal = self.joining.land(self.joining.work.head(), _base(state).head)
+        return Merge(refusal=refusal, fresh=refusal == MOVED, hopeless=True) if refusal else None
+
+    def has_landed(self, state: RunState) -> bool:
+        """Whether a run that was killed then had come so far."""
+        made = self.joining.work.head()
+        return made != _base(state).head and self.joining.holds(made)
 
     def _bring_records(self) -> None:
         """They are committed as they stand in the project now."""

@@ -90,8 +90,10 @@ class Worktrees:
     def closed(self, tree: Worktree, *, keep: str = "") -> None:
         """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
         with self._lock:
+            # With that file there, nobody else has its branch checked out.
+            ours = os.path.isfile(os.path.join(tree.top, ".git"))
             self._clear(tree)
-            if os.path.exists(self._card(tree)) and not self._branches().get(tree.branch):
+            if os.path.exists(self._card(tree)) and (ours or not self._branches().get(tree.branch)):
                 if keep:
                     self._git("update-ref", tree.branch, keep)
                 else:

@@ -20,6 +20,7 @@ from ralph.adapters.leftovers import Leftovers, unmerged
 from ralph.adapters.purse import Purse
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
+from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
 from ralph.adapters.worktrees import Worktree, Worktrees
@@ -187,10 +188,16 @@ class Foreman:
         return replace(
             plan,
             workspace=tree.workspace,
-            backlog=TaskBacklog(TaskFile(plan.workspace), task),
+            backlog=TaskBacklog(self._noted_file(), task),
             tasks=replace(self._tasks, task=task, tags=(), bounds=bounds),
             seat=seat,
         )
+
+    def _noted_file(self) -> TaskFile:
+        """The project's list. What one worker writes is remembered, lest another takes it for its
+        agent's."""
+        project = self._plan.project
+        return TaskFile(self._plan.workspace, witness=lambda task, line: note(project, task, line))
 
     def _asked_by(self, task: str) -> Invocation:
         return replace(self._invocation(task), keeper=None, asked=self._heard)

@@ -92,8 +92,9 @@ class WorkerWiring(TasksWiring):
     def _joiner(self, bench: Bench) -> WorkerBench:
         seat, plan = self._seat, self._plan
         joining = Joining(self._work, seat.repository, seat.tree.branch, seat.onto)
-        taking = TaskWatch(self._backlog.file, self._run_dir, plan.project)
-        return WorkerBench(bench, joining, taking)
+        watch = TaskWatch(self._backlog.file, self._run_dir, plan.project, "project.before")
+        contained = plan.sandbox is not None and plan.sandbox.can.contain
+        return WorkerBench(bench, joining, watch, contained)
 
     def _seen_list(self) -> TaskFile:
         return TaskFile(self._plan.workspace)

@@ -39,6 +39,7 @@ _PATIENCE = 2.0  # seconds between two looks at the purse
 _MOST_CONFLICTS = 3  # of one task, each with other work
 _MOST_MERGES = 5  # of one task, while somebody else commits all the time
 # The first line is for people, who read no more of it.
+_BUSY = "others commit here all the time"
 _AFTER_MERGE = (
     "with what others have merged, {} does not pass\n"
     "Other tasks were merged while you worked. With their work and yours together:\n{}"
@@ -87,6 +88,13 @@ class Joiner(Workbench, Protocol):
 
     def is_current(self, state: RunState) -> bool:
         """Whether nobody has merged or committed anything since."""
+
+    def land(self, state: RunState) -> Merge | None:
+        """Let the project go on to the commit; None if it has. A `fresh` refusal says that
+        somebody has committed meanwhile."""
+
+    def has_landed(self, state: RunState) -> bool:
+        """Whether a run that was killed then had come so far."""
 
 
 @value
@@ -247,11 +255,39 @@ class Join(Settle):
             self.joiner.keep(state)
         self.place.turnstile.enter(self.place.worker)
         try:
-            merged = state if state.step("record") else (yield from self._merged(ports, state))
-            if merged is not None:
-                yield from Settle._accept(self, ports, merged, verdict)  # noqa: SLF001
+            ready = (
+                state if state.step("commit") else (yield from self._landed(ports, state, verdict))
+            )
+            if ready is not None:
+                yield from Settle._accept(self, ports, ready, verdict)  # noqa: SLF001
         finally:
             self.place.turnstile.leave(self.place.worker)
+
+    def _landed(
+        self, ports: Ports, state: RunState, verdict: Accept
+    ) -> Generator[Fact, None, RunState | None]:
+        """The state in which the project has the task, or its commit was refused; None if it was
+        sent back. Who commits in the project while a hook looks at our commit begins it anew."""
+        refusal: Merge | None = None
+        for _ in range(_MOST_MERGES):
+            there = state.step("record") is not None and self.joiner.has_landed(state)
+            merged = state if there else (yield from self._merged(ports, state))
+            if merged is None:
+                return None
+            state = merged
+            for fact in self._record(ports, state, "record", verdict):
+                yield fact
+                state = fold(state, fact)
+            ok, said = self.workbench.commit(state)
+            refusal = self.joiner.land(state) if ok else None
+            if refusal is None:
+                committed = Step(ports.clock.now(), "commit", ok=ok, detail=said)
+                yield committed
+                return fold(state, committed)
+            if not refusal.fresh:
+                break
+        yield from self._sent_back(ports, state, refusal or Merge(refusal=_BUSY))
+        return None
 
     def _merged(self, ports: Ports, state: RunState) -> Generator[Fact, None, RunState | None]:
         """The state in which the task can be committed; None if it was sent back."""
@@ -275,7 +311,7 @@ class Join(Settle):
                 state = fold(state, refused)
                 yield from self._sent_back(ports, state, replace(merge, refusal=why))
                 return None
-        why = refused.detail if refused else "others commit here all the time"
+        why = refused.detail if refused else _BUSY
         yield from self._sent_back(ports, state, Merge(refusal=why, hopeless=refused is None))
         return None
 
