@@ -337,6 +337,7 @@ def test_any_backlog_is_read_again(tasks: list[Record]) -> None:
 
 
 @given(_LISTS, st.integers(0, 5), _TEXTS, st.text(min_size=1, max_size=9), st.booleans())
+@example("- [ ] a\na <!-- b\n===\n- [ ] a", 1, "-->", "0", False)
 def test_any_change_in_a_list_is_read_again(
     text: str, place: int, words: str, title: str, notes: bool
 ) -> None:

@@ -40,8 +40,13 @@ def edited(
     that would say something else, as with a comment that somebody did not close."""
     edits = _Edits(text, found, names, losses)
     new = edits.made(pairs)
-    wanted = [edits.titles[entry.key] for entry in found.all if entry.key in edits.titles]
-    return new if [entry.title for entry in entries_of(new).all] == wanted else None
+    wanted = [edits.stays[entry.key] for entry in found.all if entry.key in edits.stays]
+    after = entries_of(new).all
+    right = len(after) == len(wanted) and all(
+        (entry.title, entry.body if body is not None else None) == (title, body)
+        for entry, (title, body) in zip(after, wanted, strict=True)
+    )
+    return new if right else None
 
 
 class _Edits:
@@ -50,7 +55,8 @@ class _Edits:
         self.lines = found.outline.lines
         self.checks = checks_of(found.outline)
         self.edits: list[Splice] = []
-        self.titles: dict[str, str] = {}  # of the entries that stay, by their keys
+        # By the keys of the entries that stay, their titles, and their text if it stays too.
+        self.stays: dict[str, tuple[str, str | None]] = {}
 
     def made(self, pairs: Iterable[tuple[Record, Entry]]) -> str:
         for record, entry in pairs:
@@ -60,7 +66,7 @@ class _Edits:
 
     def _item(self, record: Record, entry: Entry) -> None:
         item = MarkdownItem(record, self.names, self.losses)
-        self.titles[entry.key] = item.title
+        self.stays[entry.key] = item.title, entry.body
         self._box(item, entry)
         if item.title != entry.title:
             line = self.lines[entry.place.line]
@@ -108,6 +114,7 @@ class _Edits:
         if not isinstance(box, Box):
             self.losses.add("what was changed in the text of a plan's task", str(record["id"]))
             return
+        self.stays[entry.key] = self.stays[entry.key][0], None
         text = text_of(record, "description").removesuffix(part_of(entry)).rstrip("\n")
         item = MarkdownItem({**record, "description": text}, self.names, self.losses)
         above = [self.lines[n].text for n in (*(line for line, _ in box.below), box.line)]
@@ -134,14 +141,14 @@ class _Edits:
         """Take out what is not among the tasks, unless something that is stands below it."""
         above = {entry.key: entry.parent for entry in self.found.all}
         held: set[str] = set()
-        for key in self.titles:
+        for key in self.stays:
             parent = above[key]
             while parent is not None and parent not in held:
                 held.add(parent)
                 parent = above[parent]
         for entry in self.found.all:
             if entry.key in held:
-                self.titles.setdefault(entry.key, entry.title)
-            elif entry.key not in self.titles:
+                self.stays.setdefault(entry.key, (entry.title, entry.body))
+            elif entry.key not in self.stays:
                 for number in (entry.place.line, *entry.place.lines):
                     self.edits.append((self.lines[number].start, self.lines[number].next, ""))
