@@ -17,6 +17,7 @@ from ralph.adapters.runs import Facts
 from ralph.core.claims import Claim
 from ralph.core.events import Failure, Usage
 from ralph.core.facts import (
+    Assigned,
     Began,
     Checked,
     Checking,
@@ -25,12 +26,15 @@ from ralph.core.facts import (
     Fact,
     Landed,
     Launching,
+    Moved,
     Resumed,
+    Returned,
     Settled,
     Started,
     Step,
 )
 from ralph.core.gates import Finding
+from ralph.core.limits import Spent
 from ralph.core.task import Assignment, Mode
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
@@ -86,6 +90,9 @@ FACTS: tuple[Fact, ...] = (
     Checked(6.0, "make test", 0.5, (FINDING,)),
     *(Decided(7.0, Boundary.CLOSING, v, (FINDING,), True, False, ("note",)) for v in VERDICTS),
     Step(8.0, "scm:commit", ok=False, detail="no", cost_usd=0.2),
+    Moved(8.5, "there"),
+    Assigned(8.6, Assignment("T-1", "title", most=3), "run-001"),
+    Returned(8.7, "T-1", "run-001", Park("why"), Spent(2, 1.5, 0.25, Usage(1, 2), 1), "ralph/T-1"),
     Settled(9.0, Stop(Reason.COMPLETED)),
 )
 

@@ -39,7 +39,7 @@ echo "$id" > "$id"
 echo "<promise>COMPLETE</promise>"
 """
 TASKS: dict[str, Json] = {"a": {}, "b": {}, "c": {}, "p": {}, "d": {"blockedBy": ["c"]}}
-RUNS = 16
+RUNS = 12
 CUTS = (("after", "Launching"), ("before", "Ended"))  # where a turn is cut off, and paid again
 EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
 
