@@ -14,7 +14,7 @@ from ralph.adapters.recovery import History
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.crew import Foreman
 from ralph.cli.display import Attention, Display, Recorder
-from ralph.cli.loop import carry_out, first_state, hearing, keeping
+from ralph.cli.loop import carry_out, first_state, hearing, keeping, last_word
 from ralph.cli.planning import Invocation, Plan
 from ralph.cli.tasks_wiring import backlog_notes
 from ralph.core.redact import redact
@@ -22,7 +22,6 @@ from ralph.core.state import RunState, replay
 from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
 from ralph.crew import Surroundings, coordinate
-from ralph.errors import RalphError
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman as foremans_policy
 from ralph.ui.board import Board
@@ -36,34 +35,28 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
     board = Board(time.time, redact)
     display = Display.of(invocation, plan, run_dir, before, lock=threading.RLock(), board=board)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
-    try:
-        with (
-            hearing(invocation) as heard,
-            display.console.live(),
-            keeping(invocation.keeper, adopts=invocation.asked is None),
-        ):
-            attention = Attention(heard, SignalFiles(run_dir), display.console)
-            foreman = Foreman(
-                _invocations(invocation, display.console, board),
-                plan,
-                run_dir,
-                before,
-                signals=attention.quietly,
-                carry_out=carry_out,
-            )
-            display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
-            recorder = Recorder(journal, display.readers)
-            state = first_state(plan, run_dir, "tasks", recorder, history)
-            around = Surroundings(
-                attention, lambda: board.look(plan.backlog()), recorder, SystemClock()
-            )
-            stop = _coordinated(plan, foreman, around, state)
-    except RalphError as error:
-        display.end(Stop(Reason(error.reason), error.message), journal.path)
-        error.told = True
-        raise
-    finally:
-        journal.close()
+    with (
+        last_word(display, journal),
+        hearing(invocation) as heard,
+        display.console.live(),
+        keeping(invocation.keeper, adopts=invocation.asked is None),
+    ):
+        attention = Attention(heard, SignalFiles(run_dir), display.console)
+        foreman = Foreman(
+            _invocations(invocation, display.console, board),
+            plan,
+            run_dir,
+            before,
+            signals=attention.quietly,
+            carry_out=carry_out,
+        )
+        display.introduce(plan, [*backlog_notes(plan), *foreman.prepare()])
+        recorder = Recorder(journal, display.readers)
+        state = first_state(plan, run_dir, "tasks", recorder, history)
+        around = Surroundings(
+            attention, lambda: board.look(plan.backlog()), recorder, SystemClock()
+        )
+        stop = _coordinated(plan, foreman, around, state)
     display.end(stop, journal.path)
     return stop.reason
 

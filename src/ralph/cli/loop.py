@@ -115,42 +115,49 @@ def carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History
     wiring = wiring_of(plan, run_dir, before)
     display = Display.of(invocation, plan, run_dir, before)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
+    with (
+        last_word(display, journal),
+        closing(wiring),
+        hearing(invocation) as heard,
+        display.console.live(),
+        keeping(
+            invocation.keeper,
+            plan.settings.end_grace,
+            wiring.jobs,
+            adopts=invocation.asked is None,
+            run=os.path.basename(run_dir),
+        ) as start,
+    ):
+        attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
+        policy = wiring.policy(attention, start, display.console.note)
+        lead = plan.seat.lead if plan.seat else ""
+        ledger = Ledger(plan.project, display.console.note, history.facts, lead)
+        recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
+        display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
+        ports = Ports(
+            agent=wiring.agent(
+                AgentReaders(recorder.on_events, display.on_launch, recorder.record), start
+            ),
+            world=wiring.world(attention),
+            journal=recorder,
+            clock=SystemClock(),
+        )
+        stop = run(policy, ports, first_state(plan, run_dir, policy.name, recorder, history))
+    display.end(stop, journal.path)
+    return stop.reason
+
+
+@contextmanager
+def last_word(display: Display, journal: FileJournal) -> Iterator[None]:
+    """Until here a run is written down; what goes wrong is its last line for programs."""
     try:
-        with (
-            closing(wiring),
-            hearing(invocation) as heard,
-            display.console.live(),
-            keeping(
-                invocation.keeper,
-                plan.settings.end_grace,
-                wiring.jobs,
-                adopts=invocation.asked is None,
-                run=os.path.basename(run_dir),
-            ) as start,
-        ):
-            attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
-            policy = wiring.policy(attention, start, display.console.note)
-            lead = plan.seat.lead if plan.seat else ""
-            ledger = Ledger(plan.project, display.console.note, history.facts, lead)
-            recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
-            display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
-            ports = Ports(
-                agent=wiring.agent(
-                    AgentReaders(recorder.on_events, display.on_launch, recorder.record), start
-                ),
-                world=wiring.world(attention),
-                journal=recorder,
-                clock=SystemClock(),
-            )
-            stop = run(policy, ports, first_state(plan, run_dir, policy.name, recorder, history))
+        yield
     except RalphError as error:
         display.end(Stop(Reason(error.reason), error.message), journal.path)
         error.told = True
         raise
     finally:
         journal.close()
-    display.end(stop, journal.path)
-    return stop.reason
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import NAME, Listing, TaskFile
 from ralph.cli.given import current_directory, is_agents, shown
+from ralph.core.task import Status
 from ralph.errors import ConfigError, StateError
 from ralph.ui.channel import Channel
 
@@ -39,6 +40,25 @@ def task_option(flag: str, help_text: str, *, multiple: bool = False) -> Callabl
     return click.option(
         flag, metavar="ID", multiple=multiple, shell_complete=_task_ids, help=help_text
     )
+
+
+def which_tasks(function: _Function) -> _Function:
+    """The options that choose some of the tasks: `statuses` and `tags`."""
+    for option in (
+        click.option(
+            "--tag", "tags", metavar="T", multiple=True, help="Only those with any such tag."
+        ),
+        click.option(
+            "--status",
+            "statuses",
+            metavar="S",
+            multiple=True,
+            type=click.Choice(list(map(str, Status))),
+            help=f"Only these: {', '.join(Status)}.",
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 # ------------------------------------------------------------------ the file

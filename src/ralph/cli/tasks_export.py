@@ -15,7 +15,7 @@ from ralph.adapters.safe_open import open_regular
 from ralph.cli.given import current_directory, shown
 from ralph.cli.params import completed_by, in_directory
 from ralph.cli.tasks_common import in_json as json_option
-from ralph.cli.tasks_common import loaded, task_file
+from ralph.cli.tasks_common import loaded, task_file, which_tasks
 from ralph.core.task import Status
 from ralph.core.words import counted
 from ralph.errors import ConfigError
@@ -54,15 +54,7 @@ Exit codes: 0, or 2 when nothing was written.
     help="Write this file; without it, standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE, whatever it says.")
-@click.option(
-    "--status",
-    "statuses",
-    metavar="S",
-    multiple=True,
-    type=click.Choice(list(map(str, Status))),
-    help=f"Only these: {', '.join(Status)}.",
-)
-@click.option("--tag", "tags", metavar="T", multiple=True, help="Only those with any such tag.")
+@which_tasks
 @json_option
 @in_directory
 def export(

@@ -14,14 +14,21 @@ from ralph.adapters.task_records import Records
 from ralph.cli.given import shown
 from ralph.cli.params import in_directory
 from ralph.cli.tasks_common import in_json as json_option
-from ralph.cli.tasks_common import loaded, needed, task_argument, task_file, task_option
+from ralph.cli.tasks_common import (
+    loaded,
+    needed,
+    task_argument,
+    task_file,
+    task_option,
+    which_tasks,
+)
 from ralph.cli.tasks_lines import nothing_ready, one_task, table, tree
 from ralph.cli.terminal import style_of
 from ralph.core.backlog import chosen, unknown_blockers
 from ralph.core.case import Case
 from ralph.core.select import blockers, next_task
 from ralph.core.state import NEW
-from ralph.core.task import Backlog, Status, Task
+from ralph.core.task import Backlog, Task
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
 from ralph.ui.channel import Channel
@@ -45,15 +52,7 @@ Lines of the file that cannot be used are named on stderr.
 Exit codes: 0, or 2 when the file cannot be read.
 """,
 )
-@click.option(
-    "--status",
-    "statuses",
-    metavar="S",
-    multiple=True,
-    type=click.Choice(list(map(str, Status))),
-    help=f"Only these: {', '.join(Status)}.",
-)
-@click.option("--tag", "tags", metavar="T", multiple=True, help="Only those with any such tag.")
+@which_tasks
 @click.option("--type", "kind", metavar="T", help="Only this type.")
 @click.option("--ready", is_flag=True, help="Only those that could be taken now.")
 @click.option("--search", metavar="TEXT", help="Only those that hold this text.")
