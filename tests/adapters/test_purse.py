@@ -44,6 +44,18 @@ def test_while_nobody_knows_what_a_turn_costs_one_is_taken_alone() -> None:
     assert not purse.lease("c")  # 0.2 would be too little
 
 
+def test_a_turn_that_costs_nothing_tells_the_price_too() -> None:
+    """And a lease of which no turn came tells nothing."""
+    purse = Purse(1.0, 2, dearest=None)
+    assert purse.lease("a")
+    purse.give_back("a")
+    assert purse.lease("a")
+    assert not purse.lease("b")
+    purse.paid("a", 0.0)
+    assert purse.lease("a")
+    assert purse.lease("b")
+
+
 @given(
     st.floats(0.01, 100),
     st.integers(1, 8),

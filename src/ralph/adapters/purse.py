@@ -62,5 +62,9 @@ class Purse:
         with self._lock:
             self._leases.pop(worker, None)
             self._spent += dollars
-            if dollars:
-                self._dearest = max(self._dearest or 0.0, dollars)
+            self._dearest = max(self._dearest or 0.0, dollars)
+
+    def give_back(self, worker: str) -> None:
+        """No turn came of the lease, if there is one."""
+        with self._lock:
+            self._leases.pop(worker, None)

@@ -74,7 +74,7 @@ class WorkerWiring(TasksWiring):
     def close(self) -> None:
         """Whatever became of it, nobody waits for it to merge, or for its money."""
         self._seat.place.turnstile.leave(self._seat.place.worker)
-        self._seat.purse.paid(self._seat.place.worker, 0.0)
+        self._seat.purse.give_back(self._seat.place.worker)
         super().close()
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
