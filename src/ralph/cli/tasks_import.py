@@ -57,8 +57,8 @@ Examples:
   ralph tasks import ralph.yml                  another loop's settings
 \b
 The same list again brings its tasks up to date. What was changed here and
-there is told, and stays as it is here. Commands that a list names to prove its
-tasks stand behind $: a run will run them.
+there is told, and stays as it is here. Commands that a list names to prove
+its tasks stand behind $: a run will run them.
 Exit codes: 0, or 2 when nothing was taken in.
 """,
 )
