@@ -1,7 +1,11 @@
 """Facts of several workers, folded."""
 
-from ralph.core.facts import Moved, Step
+from ralph.core.case import Case
+from ralph.core.facts import Assigned, Moved, Step
+from ralph.core.select import next_task
 from ralph.core.state import NEW, fold
+from ralph.core.task import Assignment, Backlog, Status, Task
+from ralph.core.verdict import Boundary
 
 
 def test_work_that_was_put_on_newer_work_is_undone_to_there() -> None:
@@ -15,3 +19,12 @@ def test_merges_that_were_refused_are_counted() -> None:
     refused = fold(NEW, Step(1.0, "merge", ok=False, detail="a conflict"))
     assert refused.sent_back == 1
     assert fold(refused, Step(2.0, "merge")).sent_back == 1
+
+
+def test_a_blocker_at_work_blocks_also_when_the_list_calls_it_done() -> None:
+    """It is merged only when its worker is back."""
+    backlog = Backlog((Task("a", status=Status.DONE), Task("b", blocked_by=("a",))))
+    free = Case(Boundary.OPENING, NEW, 1.0, backlog=backlog)
+    assert next_task(free) == Assignment("b")
+    busy = fold(NEW, Assigned(1.0, Assignment("a"), "run-001"))
+    assert next_task(Case(Boundary.OPENING, busy, 1.0, backlog=backlog)) is None

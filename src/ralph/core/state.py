@@ -155,7 +155,7 @@ def _after(state: RunState, fact: Fact) -> RunState:
             return _stepped(state, fact)
         case Settled():
             return _settled(state, fact.verdict)
-        case Moved() | Assigned() | Returned():
+        case _:
             return _side_by_side(state, fact)
 
 
@@ -369,7 +369,7 @@ def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunStat
             return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
         case Assigned():
             return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
-        case Returned():
+        case _:
             return _returned(state, fact)
 
 
