@@ -6,15 +6,24 @@ Its state is a fold of its own journal, as every run's: whoever was sent and is 
 again when the run is resumed, and goes on where its own journal ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from ralph.core.case import Case, decide
 from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
-from ralph.core.state import RunState, fold
+from ralph.core.state import RunState, fold, is_interrupted
 from ralph.core.task import Backlog
 from ralph.core.value import value
-from ralph.core.verdict import Boundary, Continue, Stop, Verdict
+from ralph.core.verdict import (
+    Accept,
+    Boundary,
+    Cause,
+    Continue,
+    Park,
+    Reason,
+    Stop,
+    Verdict,
+)
 from ralph.core.world import Signals
 from ralph.ports import Clock, Crew, Journal, Policy
 
@@ -34,27 +43,49 @@ class Surroundings:
 
 def coordinate(policy: Policy, crew: Crew, around: Surroundings, state: RunState) -> Stop:
     """Send workers until a rule ends the run and all of them are back."""
-    sent = {crew.executor.submit(crew.work, each): each for each in state.crew}
+    sent = {crew.executor.submit(crew.work, each) for each in state.crew}
     failure: BaseException | None = None
     while state.stop is None:
         verdict = _verdict(policy, around, state)
         if isinstance(verdict, Continue) and failure is None and len(sent) < crew.size:
             assigned = _assignment(policy, around, state, crew.name(state.sent + 1))
             state = _record(around, state, assigned)
-            sent[crew.executor.submit(crew.work, assigned)] = assigned
+            sent.add(crew.executor.submit(crew.work, assigned))
             continue
         if not sent and failure is not None:
             raise failure
         if not sent and isinstance(verdict, Stop):
             return _ended(around, state, verdict)
         for promise in _back(around, sent):
-            del sent[promise]
+            sent.remove(promise)
             try:
-                state = _taken(around, state, promise.result())
+                back = promise.result()
+                state = state if back is None else _record(around, state, back)
             except Exception as error:  # noqa: BLE001  it is raised once all are back
                 failure = failure or error
                 crew.recall()
     return state.stop
+
+
+def is_over(state: RunState) -> bool:
+    """Whether a worker's run has ended, and nobody goes on with it."""
+    return state.stop is not None and not is_interrupted(state.stop)
+
+
+def outcome_of(facts: Sequence[Fact], state: RunState) -> Verdict:
+    """What became of a worker's task; the Stop that left it in the middle."""
+    assert state.stop is not None, "its run is over"
+    ends = [
+        fact.verdict
+        for fact in facts
+        if isinstance(fact, Settled) and isinstance(fact.verdict, Accept | Park)
+    ]
+    if state.task_iteration:
+        return state.stop
+    if ends:
+        return ends[-1]
+    settled = state.stop.reason in (Reason.COMPLETED, Reason.BLOCKED)
+    return Park("it is no longer open", Cause.PERSON) if settled else state.stop
 
 
 def _assignment(policy: Policy, around: Surroundings, state: RunState, run: str) -> Assigned:
@@ -75,16 +106,12 @@ def _survey(around: Surroundings, state: RunState) -> Case:
     return Case(Boundary.OPENING, state, now, signals=signals, backlog=backlog)
 
 
-def _back(around: Surroundings, sent: "dict[_Promise, Assigned]") -> "set[_Promise]":
+def _back(around: Surroundings, sent: set[_Promise]) -> set[_Promise]:
     """Who is back within a moment."""
     if not sent:
         around.clock.rest(around.clock.now() + _LOOK, lambda: False)
         return set()
     return wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done
-
-
-def _taken(around: Surroundings, state: RunState, back: Returned | None) -> RunState:
-    return state if back is None else _record(around, state, back)
 
 
 def _ended(around: Surroundings, state: RunState, stop: Stop) -> Stop:

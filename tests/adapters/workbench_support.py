@@ -14,6 +14,7 @@ from ralph.adapters.notify import Notify
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records
 from ralph.adapters.task_sync import Trackers
+from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.core.claims import Claim
@@ -81,7 +82,9 @@ class Place:
             "text",
             self.clock,
             self.told.append,
-            lambda workspace: Trackers(workspace, runner(workspace, os.environ)),
+            Telling(
+                file, lambda place: Trackers(place, runner(place, os.environ)), self.told.append
+            ),
             **more,
         )
 

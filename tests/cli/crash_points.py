@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ralph.adapters.journal import FileJournal, read_journal
 from ralph.cli.main import run_command_line
@@ -39,20 +39,31 @@ def name_of(fact: Fact) -> str:
 
 def kill_at(point: Point) -> None:
     """Have this process kill itself when its journal comes to a point."""
-    keep = FileJournal.record
     begun = [0]
 
-    def record(journal: FileJournal, fact: Fact) -> None:
+    def where(journal: FileJournal, fact: Fact) -> tuple[object, ...]:
         if not begun[0] and os.path.getsize(journal.path):
             begun[0] = points_of(read_journal(journal.path)[0])[-1][1]
         if isinstance(fact, Began):
             begun[0] = fact.iteration
-        here = (begun[0], name_of(fact))
+        return begun[0], name_of(fact)
+
+    die_at(point, where)
+
+
+def die_at(
+    point: tuple[object, ...], where: Callable[[FileJournal, Fact], tuple[object, ...]]
+) -> None:
+    """Kill this process before or after the record that `where` names so."""
+    keep = FileJournal.record
+
+    def record(journal: FileJournal, fact: Fact) -> None:
+        here = where(journal, fact)
         die(("before", *here))
         keep(journal, fact)
         die(("after", *here))
 
-    def die(here: Point) -> None:
+    def die(here: tuple[object, ...]) -> None:
         if here == point:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,12 +1,11 @@
 """The moments at which a run by several workers can be killed. As a program: a `ralph` that is."""
 
 import os
-import signal
 import sys
 from collections import Counter
 from pathlib import Path
 
-from crash_points import name_of
+from crash_points import die_at, name_of
 
 from ralph.adapters.journal import FileJournal, read_journal
 from ralph.cli.main import run_command_line
@@ -61,25 +60,17 @@ def _name(fact: Fact) -> str:
 
 def kill_at(point: CrewPoint) -> None:
     """Have this process kill itself when any of its journals comes to a point."""
-    keep = FileJournal.record
     journals: dict[str, Names] = {}
 
-    def record(journal: FileJournal, fact: Fact) -> None:
+    def where(journal: FileJournal, fact: Fact) -> tuple[object, ...]:
         if journal.path not in journals:
             names = journals[journal.path] = Names()
             facts = read_journal(journal.path)[0] if os.path.getsize(journal.path) else []
             for each in facts:
                 names.after(each)
-        here = (_worker(journal.path), *journals[journal.path].after(fact))
-        die(("before", *here))
-        keep(journal, fact)
-        die(("after", *here))
+        return _worker(journal.path), *journals[journal.path].after(fact)
 
-    def die(here: CrewPoint) -> None:
-        if here == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    setattr(FileJournal, "record", record)  # noqa: B010  a method is not to be assigned to
+    die_at(point, where)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,14 @@ def _where(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROJECT", str(project.path))
 
 
+def two_tasks_on_lines(project: Project) -> None:
+    """Both are about a file of ten lines."""
+    (project.path / "x").write_text(LINES)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "x")
+    tasks(project, "a", "b")
+
+
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [
@@ -28,10 +36,7 @@ def test_markers_that_are_left_are_never_committed(
     project: Project, mine: str, theirs: str
 ) -> None:
     """Wherever they are; the agent of b leaves everything as it finds it."""
-    (project.path / "x").write_text(LINES)
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "x")
-    tasks(project, "a", "b")
+    two_tasks_on_lines(project)
     script = f"""if [ $n = 1 ]; then
     if [ $id = a ]; then {mine}; else {theirs}; fi
     meet 2; [ $id = a ] || committed a; fi; {COMPLETE}"""
@@ -56,10 +61,7 @@ def test_conflicts_without_markers_go_back_once_too(
     project: Project, mine: str, theirs: str
 ) -> None:
     """Deleted here and changed there, binary, a link, a directory: then it is as the agent says."""
-    (project.path / "x").write_text(LINES)
-    project.git("add", "-A")
-    project.git("commit", "-q", "-m", "x")
-    tasks(project, "a", "b")
+    two_tasks_on_lines(project)
     script = f"""if [ $n = 1 ]; then
     if [ $id = a ]; then {mine}; else {theirs}; fi
     meet 2; [ $id = a ] || committed a; else rm -rf x x~*; echo mine > x; fi; {COMPLETE}"""

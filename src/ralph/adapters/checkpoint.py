@@ -173,7 +173,7 @@ class WorkTree:
 
     def holds(self, commit: str) -> bool:
         """Whether a commit is part of what HEAD is at."""
-        return self.repository.run("merge-base", "--is-ancestor", commit, "HEAD").code == 0
+        return self.repository.follows(commit)
 
     def tree(self) -> str:
         """The work tree now, as a tree in git."""

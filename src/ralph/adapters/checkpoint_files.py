@@ -17,7 +17,7 @@ from ralph.core.value import value
 from ralph.errors import StateError
 
 _RULES = frozenset({".gitignore", ".gitattributes"})
-_LINK = "160000"  # the mode of a repository in a tree
+LINK = "160000"  # the mode of a repository in a tree
 NOTHING = "000000"
 _LOCKED_FOR = 5.0
 
@@ -87,7 +87,7 @@ class Files:
                 self._remove(entry)
         for entry in written:
             self._make_way(entry)
-        moved = [entry for entry in written if entry.mode == entry.old_mode == _LINK]
+        moved = [entry for entry in written if entry.mode == entry.old_mode == LINK]
         self._write([entry for entry in written if entry not in moved])
         for entry in moved:
             self._put_link_back(entry)
@@ -101,7 +101,7 @@ class Files:
                 os.chmod(path, mode)
 
     def _remove(self, entry: Entry) -> None:
-        if entry.mode == _LINK:
+        if entry.mode == LINK:
             self.put_aside([entry.path])
             return
         path = self.repository.place.path(entry.path)
@@ -126,7 +126,7 @@ class Files:
         path = self.repository.place.path(entry.path)
         self.make_way_above(entry.path)
         unseen = entry.mode == NOTHING and os.path.lexists(path)
-        if entry.old_mode != _LINK and (unseen or _is_directory(path)):
+        if entry.old_mode != LINK and (unseen or _is_directory(path)):
             self.put_aside([entry.path])
 
     def make_way_above(self, name: str) -> None:

@@ -156,8 +156,7 @@ class AgentCommits:
 
     def _follows(self, old: str, new: str) -> bool:
         """Whether everything of the one is in the other; nothing is in everything."""
-        words = ("merge-base", "--is-ancestor", old, new)
-        return old in ("", new) or not new or self.work.repository.run(*words).code == 0
+        return old in ("", new) or not new or self.work.repository.follows(old, new)
 
 
 def _short(branch: str) -> str:

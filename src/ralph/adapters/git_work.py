@@ -251,6 +251,10 @@ class Repository:
         """The object of that name; "" if there is none."""
         return self.run("rev-parse", "--verify", "--quiet", name).output.decode().strip()
 
+    def follows(self, old: str, new: str = "HEAD") -> bool:
+        """Whether everything of the one commit is in the other."""
+        return self.run("merge-base", "--is-ancestor", old, new).code == 0
+
     def symbolic(self, name: str) -> str:
         """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
         return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")

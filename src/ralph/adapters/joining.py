@@ -5,17 +5,16 @@ merge."""
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import field
 
 from ralph.adapters import git_look, git_state
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.checkpoint_files import content, when_unlocked
+from ralph.adapters.checkpoint_files import LINK, content, index_lines, when_unlocked
+from ralph.adapters.checkpoint_restore import differing
 from ralph.adapters.git_work import Done, Repository, call, scratch, with_records
 from ralph.core.value import value
 from ralph.errors import StateError
 
-MOVED = "somebody has committed meanwhile"
-_LINK = "160000"  # the mode of a submodule in a tree
+_MOVED = "somebody has committed meanwhile"
 
 
 @value
@@ -44,7 +43,6 @@ class Joining:
     project: Repository
     branch: str  # of the work tree
     onto: str = ""  # the project's, which gets the work
-    known: dict[int, Kept] = field(default_factory=dict)  # by iteration
 
     def head(self) -> str:
         """What the project has by now."""
@@ -74,7 +72,7 @@ class Joining:
         """Let the project go on to this commit from the one below; why it cannot, "" if it has.
         Somebody may have committed meanwhile: then it says so, and nothing is changed."""
         if self.head() != head:
-            return "" if self.holds(commit) else MOVED
+            return "" if self.project.follows(commit) else _MOVED
         self._stage_records(head, commit)
         # By its parts: `git merge` obeys settings that would squash, stash or ask for a signature.
         # Git looks first whether somebody's changes are in the way.
@@ -88,21 +86,14 @@ class Joining:
         if when_unlocked(self.project, lambda: self.project.run(*move)).code == 0:
             return ""
         self.project.run("read-tree", "-m", "-u", commit, head)
-        return MOVED
-
-    def holds(self, commit: str) -> bool:
-        """Whether the project has this commit."""
-        return self._follows(commit, self.head())
+        return _MOVED
 
     def changed_links(self, work: Kept) -> tuple[str, ...]:
         """Submodules that the work takes to another commit."""
         if not os.path.lexists(self.work.repository.place.path(".gitmodules")):
             return ()
-        words = ("diff-tree", "-r", "-z", "--raw", work.begun, work.commit)
-        said = self.work.repository.ask(*words)
-        parts = os.fsdecode(said).split("\0")[:-1]
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        return tuple(path for fields, path in pairs if fields.split()[1] == _LINK)
+        changed = differing(self.work.repository, work.begun, work.commit)
+        return tuple(entry.path for entry in changed if entry.old_mode == LINK)
 
     def keep_links(self, paths: tuple[str, ...]) -> None:
         """What was committed inside of submodules goes with the work tree: the project's own have
@@ -138,19 +129,15 @@ class Joining:
         changed = self.work.names(self.work.head(), self.work.tree())
         return tuple(sorted({*changed} & {*theirs}))
 
-    # -------------------------------------------------------------- parts
-
     def keep(self, base: Checkpoint, iteration: int) -> Kept:
-        """The work of this iteration, before anything is merged."""
-        if iteration not in self.known:
-            self.known[iteration] = self._found(iteration) or self._made(base, iteration)
-        return self.known[iteration]
+        """The work of this iteration, before anything is merged; a killed run finds its own."""
+        ref = self._ref(iteration)
+        said = self.work.repository.run("rev-parse", "--verify", "--quiet", f"{ref}^")
+        if said.code != 0:
+            return self._made(base, iteration)
+        return Kept(self.work.repository.resolve(ref), said.output.decode().strip())
 
-    def _found(self, iteration: int) -> Kept | None:
-        """What a run has kept that was killed."""
-        words = ("rev-parse", "--verify", "--quiet", f"{self._ref(iteration)}^@")
-        begun = self.work.repository.run(*words).output.decode().strip()
-        return Kept(self.work.repository.resolve(self._ref(iteration)), begun) if begun else None
+    # -------------------------------------------------------------- parts
 
     def _made(self, base: Checkpoint, iteration: int) -> Kept:
         repository = self.work.repository
@@ -182,7 +169,7 @@ class Joining:
     def _joined(self, head: str, work: Kept) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The tree of both, the paths in which they conflict, and what git says of those."""
         both = [head, work.commit]
-        if not self._follows(work.begun, head):
+        if not self.project.follows(work.begun, head):
             both = self._apart(work.begun, *both)
         done = self._merge_tree(*both)
         if done.code == 1 and both[0] == head:  # by names, which stand beside the conflicts
@@ -211,28 +198,17 @@ class Joining:
 
     def _name_of(self, head: str) -> str:
         """The project's branch, if it is there."""
-        said = self.project.run("symbolic-ref", "--short", "--quiet", "HEAD").output
-        name = os.fsdecode(said).strip()
-        return name if name and self.project.resolve(f"refs/heads/{name}") == head else head
+        name = self.onto.removeprefix("refs/heads/")
+        return name if name and self.project.resolve(self.onto) == head else head
 
     def _stage_records(self, head: str, commit: str) -> None:
         """What is committed of `.ralph` is what stands there, or stood there a moment ago: git need
         not write it, and would refuse to, since it seems changed."""
         place, project = self.project.place, self.project
-        said = project.ask("diff-tree", "-r", "-z", "--no-renames", "--raw", head, commit)
-        parts = os.fsdecode(said).split("\0")[:-1]
-        lines = [
-            f"{fields.split()[1]} {fields.split()[3]}\t{path}\0"
-            for fields, path in zip(parts[::2], parts[1::2], strict=True)
-            if place.is_ours(path)
-        ]
-        if lines:
-            text = os.fsencode("".join(lines))
+        ours = [each for each in differing(project, head, commit) if place.is_ours(each.path)]
+        if ours:
             words = ("update-index", "--replace", "-z", "--index-info")
-            when_unlocked(project, lambda: project.run(*words, stdin=text))
-
-    def _follows(self, old: str, new: str) -> bool:
-        return self.project.run("merge-base", "--is-ancestor", old, new).code == 0
+            when_unlocked(project, lambda: project.run(*words, stdin=index_lines(ours)))
 
     def _ask(self, *words: str) -> None:
         self.work.repository.ask(*words)

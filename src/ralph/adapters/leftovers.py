@@ -4,7 +4,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 
 from ralph.adapters.checkpoint import WorkTree
-from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
@@ -41,7 +40,7 @@ class Leftovers:
         work = WorkTree(tree.workspace, self.environ, self.run_dir, shared=True)
         project = WorkTree(self.file.workspace, self.environ, self.run_dir).repository
         head = work.head()
-        if not work.dirty() and _has(project, head):
+        if not work.dirty() and project.follows(head):
             return ""
         ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
         saved = work.save(work.tree(), [head], f"what was done for {tree.task}")
@@ -61,7 +60,3 @@ class Leftovers:
             again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
             self.file.update(task, lambda _: {**again, "saved": ref})
         return str(record.get("title") or "")
-
-
-def _has(project: Repository, commit: str) -> bool:
-    return project.run("merge-base", "--is-ancestor", commit, "HEAD").code == 0

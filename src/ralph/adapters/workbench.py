@@ -9,13 +9,12 @@ from typing import Any
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.checkpoint_yours import give_back
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
-from ralph.adapters.files import is_inside
 from ralph.adapters.kept_work import bring_back
 from ralph.adapters.notify import Notify
 from ralph.adapters.task_file import NAME, TaskFile
 from ralph.adapters.task_lines import iso
 from ralph.adapters.task_records import Records, actions_in
-from ralph.adapters.task_sync import How, Synced, Trackers, evidence_words, told
+from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
 from ralph.core.claims import CompleteClaim
 from ralph.core.outcome import artifacts_of, outcome
@@ -46,7 +45,7 @@ class Bench:
     dialect: str  # of the agent's stream
     now: Callable[[], float]
     tell: Callable[[str], None]
-    trackers: Callable[[str], Trackers]  # of the tasks of a work tree
+    telling: Telling
     retries: int = 0  # how often a task that failed is tried anew
     layered: bool = False  # turns leave nothing in the project before they land
 
@@ -296,10 +295,11 @@ class Bench:
 
     def commit(self, state: RunState) -> tuple[bool, str]:
         """Commit the task's work under its id; the list that it came from says so with it."""
-        self.tick_off(state)
+        task, here = _task(state), self.work.workspace
+        self.telling.tick_off(task, here)
         done, said = self.commit_work(state)
         if not done:
-            self.tick_off(state, done=False)
+            self.telling.tick_off(task, here, done=False)
         return done, said
 
     def commit_work(self, state: RunState) -> tuple[bool, str]:
@@ -331,33 +331,9 @@ class Bench:
         if inner:
             self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
 
-    def tick_off(self, state: RunState, *, done: bool = True) -> None:
-        """A list in the project that the task came from says so in the task's own commit."""
-        source = (self.file.record(_task(state)) or {}).get("source")
-        path = source.get("path") if isinstance(source, dict) else None
-        here = self.work.workspace
-        if isinstance(path, str) and is_inside(os.path.join(here, path), here):
-            synced = self._mark(here, state, done=done, anew=True)
-            if synced.how is How.MARKED:
-                self.tell(synced.words)
-
     def sync(self, state: RunState) -> tuple[bool, str]:
         """Tell the list or the issue that the task came from, if it does not know yet."""
-        synced = self._mark(self.file.workspace, state, done=True)
-        ok = synced.how not in (How.CONFLICT, How.FAILED)
-        return ok, synced.words if synced.how is How.MARKED or not ok else ""
-
-    def _mark(self, workspace: str, state: RunState, *, done: bool, anew: bool = False) -> Synced:
-        """`anew`: what was told before may have gone with a commit that came to nothing."""
-        task = _task(state)
-        record = self.file.record(task) or {"id": task}
-        if anew and "source" in record:
-            record = {**record, **told(record, done=False)}
-        evidence = evidence_words(record)
-        synced = self.trackers(workspace).mark(record, done=done, evidence=evidence)
-        if synced.how in (How.MARKED, How.ALREADY):
-            self.file.update(task, lambda now: _told(now, done=done))
-        return synced
+        return self.telling.sync(_task(state))
 
     def end(self) -> None:
         """The run is over: one line for each task, and nothing of its beginnings any more."""
@@ -373,11 +349,6 @@ class Bench:
             self.file.compact()
         except RalphError as error:
             self.tell(f"{error.message}. {error.remedy}")
-
-
-def _told(record: dict[str, Any], *, done: bool) -> dict[str, Any] | None:
-    known = told(record, done=done)
-    return None if known["source"] == record.get("source") else known
 
 
 def _task(state: RunState) -> str:

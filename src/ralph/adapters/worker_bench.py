@@ -8,8 +8,8 @@ from contextlib import suppress
 from ralph.adapters.checkpoint import Checkpoint
 from ralph.adapters.checkpoint_files import content
 from ralph.adapters.conflicts import Conflicts
-from ralph.adapters.files import ensure_ralph_dir, is_inside, write_atomically
-from ralph.adapters.joining import MOVED, Joining, Merged
+from ralph.adapters.files import ensure_ralph_dir, write_atomically
+from ralph.adapters.joining import Joining, Merged
 from ralph.adapters.task_commit import RECORDS
 from ralph.adapters.task_file import NAME
 from ralph.adapters.task_watch import TaskWatch
@@ -56,8 +56,7 @@ class WorkerBench:
         self._mend()
         undone = self.bench.undo_edits(state)
         if not self.contained:
-            assert state.assignment is not None, "no turn has begun"
-            theirs = self.project_list.undo(state.assignment.task, state.iteration)
+            theirs = self.project_list.undo(_task(state), state.iteration)
             undone = "; ".join(filter(None, (undone, theirs)))
         self.project_list.take_in(os.path.join(self.joining.work.workspace, NAME))
         return undone
@@ -114,35 +113,31 @@ class WorkerBench:
     def commit(self, state: RunState) -> tuple[bool, str]:
         """Commit the task's work with the project's records, in the work tree. A list that somebody
         is changing in the project is told when the task has landed."""
+        task, here = _task(state), self.joining.work.workspace
         ticks = not self.joining.theirs().intersection(self._lists(state))
         if ticks:
-            self.bench.tick_off(state)
+            self.bench.telling.tick_off(task, here)
         self.bench.file.compact()
         self._bring_records()
         done, said = self.bench.commit_work(state)
         if ticks and not done:
-            self.bench.tick_off(state, done=False)
+            self.bench.telling.tick_off(task, here, done=False)
         return done, said
 
     def _lists(self, state: RunState) -> tuple[str, ...]:
         """The list that the task came from, if it is in the project."""
-        assert state.assignment is not None, "no turn has begun"
-        source = (self.bench.file.record(state.assignment.task) or {}).get("source")
-        path = source.get("path") if isinstance(source, dict) else None
-        here, top = self.joining.work.workspace, self.joining.work.repository.place.top
-        if not isinstance(path, str) or not is_inside(os.path.join(here, path), here):
-            return ()
-        return (os.path.relpath(os.path.join(here, path), top),)
+        path = self.bench.telling.list_in(self.joining.work.workspace, _task(state))
+        top = self.joining.work.repository.place.top
+        return (os.path.relpath(path, top),) if path else ()
 
-    def land(self, state: RunState) -> Merge | None:
-        """Let the project go on to the commit; None if it has."""
-        refusal = self.joining.land(self.joining.work.head(), _base(state).head)
-        return Merge(refusal=refusal, fresh=refusal == MOVED, hopeless=True) if refusal else None
+    def land(self, state: RunState) -> str:
+        """Let the project go on to the commit; why it cannot, "" if it has."""
+        return self.joining.land(self.joining.work.head(), _base(state).head)
 
     def has_landed(self, state: RunState) -> bool:
         """Whether a run that was killed then had come so far."""
         made = self.joining.work.head()
-        return made != _base(state).head and self.joining.holds(made)
+        return made != _base(state).head and self.joining.project.follows(made)
 
     def _bring_records(self) -> None:
         """They are committed as they stand in the project now."""
@@ -163,6 +158,11 @@ class WorkerBench:
     def end(self) -> None:
         """The worker is done: nothing of its beginnings is needed any more."""
         self.bench.end()
+
+
+def _task(state: RunState) -> str:
+    assert state.assignment is not None, "no turn has begun"
+    return state.assignment.task
 
 
 def _base(state: RunState) -> Checkpoint:

@@ -5,7 +5,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 
@@ -26,12 +26,12 @@ from ralph.adapters.turnstile import Turnstile
 from ralph.adapters.worktrees import Worktree, Worktrees
 from ralph.cli.backlog import MONEY
 from ralph.cli.planning import Invocation, Plan
-from ralph.core.facts import Assigned, Fact, Returned, Settled
+from ralph.core.facts import Assigned, Returned
 from ralph.core.limits import left
-from ralph.core.state import RunState, is_interrupted, replay
+from ralph.core.state import RunState, replay
 from ralph.core.value import replace, value
-from ralph.core.verdict import Accept, Cause, Park, Reason, Verdict
 from ralph.core.world import Signals, together
+from ralph.crew import is_over, outcome_of
 from ralph.profiles.parallel import Place
 
 _RECENT = 50  # turns that tell what one may cost
@@ -106,21 +106,23 @@ class Foreman:
         journal = os.path.join(run_dir, JOURNAL)
         history = recover(journal, self._plan.prices) if os.path.exists(journal) else History()
         before = replay(history.facts)
-        if not _is_over(before):
+        if not is_over(before):
             self._make(run_dir)
             tree = self._trees.opened(task)
             plan = self._plan_of(sent, tree, run_dir, before)
             self._carry_out(self._asked_by(task), plan, run_dir, history)
         facts = read_journal(journal)[0]
         state = replay(facts)
-        if not _is_over(state):
+        if not is_over(state):
             return None
         tree = self._trees.of(task)
         self._keep_papers(tree, run_dir)
         keep = self._kept(task, run_dir, state)
         self._trees.closed(tree, keep=keep)
         branch = tree.branch.removeprefix("refs/heads/") if keep else ""
-        return Returned(time.time(), task, sent.worker, _outcome(facts, state), state.spent, branch)
+        return Returned(
+            time.time(), task, sent.worker, outcome_of(facts, state), state.spent, branch
+        )
 
     # -------------------------------------------------------------- parts
 
@@ -221,24 +223,3 @@ class Foreman:
         with suppress(OSError):
             ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
             shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
-
-
-def _is_over(state: RunState) -> bool:
-    """Whether nobody goes on with it."""
-    return state.stop is not None and not is_interrupted(state.stop)
-
-
-def _outcome(facts: Sequence[Fact], state: RunState) -> Verdict:
-    """What became of the task; the Stop that left it in the middle."""
-    assert state.stop is not None
-    ends = [
-        fact.verdict
-        for fact in facts
-        if isinstance(fact, Settled) and isinstance(fact.verdict, Accept | Park)
-    ]
-    if state.task_iteration:
-        return state.stop
-    if ends:
-        return ends[-1]
-    settled = state.stop.reason in (Reason.COMPLETED, Reason.BLOCKED)
-    return Park("it is no longer open", Cause.PERSON) if settled else state.stop

@@ -20,6 +20,7 @@ from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
 from ralph.adapters.task_sync import Trackers
+from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
@@ -147,8 +148,8 @@ class TasksWiring(HarnessWiring):
         self._own = commands(hooks, *where, tell, start=start, hurry=hurry)
         told = plan.settings.notify
         notify = Notify(told.command, told.urls, *where, tell, start=start, hurry=hurry)
-        run = runner(*where, starter=start)
-        self._bench = self._made_bench(notify, partial(Trackers, run=run))
+        trackers = partial(Trackers, run=runner(*where, starter=start))
+        self._bench = self._made_bench(notify, Telling(self._backlog.file, trackers, tell))
         return self._policy_of(self._bench, attention, start)
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
@@ -175,7 +176,7 @@ class TasksWiring(HarnessWiring):
         loop = self._plan.settings.loop
         return Terms(self._tasks.bounds.task, loop.check_timeout, loop.test_command)
 
-    def _made_bench(self, notify: Notify, trackers: Callable[[str], Trackers]) -> Bench:
+    def _made_bench(self, notify: Notify, telling: Telling) -> Bench:
         plan, file = self._plan, self._backlog.file
         return Bench(
             file,
@@ -187,7 +188,7 @@ class TasksWiring(HarnessWiring):
             plan.kind,
             time.time,
             self._tell,
-            trackers,
+            telling,
             retries=1 if plan.settings.loop.on_failure == "retry" else 0,
             layered=self._layers is not None and self._rolls_back(),
         )

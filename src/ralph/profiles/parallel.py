@@ -89,9 +89,8 @@ class Joiner(Workbench, Protocol):
     def is_current(self, state: RunState) -> bool:
         """Whether nobody has merged or committed anything since."""
 
-    def land(self, state: RunState) -> Merge | None:
-        """Let the project go on to the commit; None if it has. A `fresh` refusal says that
-        somebody has committed meanwhile."""
+    def land(self, state: RunState) -> str:
+        """Let the project go on to the commit; why it cannot, "" if it has."""
 
     def has_landed(self, state: RunState) -> bool:
         """Whether a run that was killed then had come so far."""
@@ -268,7 +267,7 @@ class Join(Settle):
     ) -> Generator[Fact, None, RunState | None]:
         """The state in which the project has the task, or its commit was refused; None if it was
         sent back. Who commits in the project while a hook looks at our commit begins it anew."""
-        refusal: Merge | None = None
+        refusal = _BUSY
         for _ in range(_MOST_MERGES):
             there = state.step("record") is not None and self.joiner.has_landed(state)
             merged = state if there else (yield from self._merged(ports, state))
@@ -279,14 +278,16 @@ class Join(Settle):
                 yield fact
                 state = fold(state, fact)
             ok, said = self.workbench.commit(state)
-            refusal = self.joiner.land(state) if ok else None
-            if refusal is None:
+            refusal = self.joiner.land(state) if ok else ""
+            if not refusal:
                 committed = Step(ports.clock.now(), "commit", ok=ok, detail=said)
                 yield committed
                 return fold(state, committed)
-            if not refusal.fresh:
+            if self.joiner.is_current(
+                state
+            ):  # nobody has committed meanwhile: it is something else
                 break
-        yield from self._sent_back(ports, state, refusal or Merge(refusal=_BUSY))
+        yield from self._sent_back(ports, state, Merge(refusal=refusal, hopeless=True))
         return None
 
     def _merged(self, ports: Ports, state: RunState) -> Generator[Fact, None, RunState | None]:
