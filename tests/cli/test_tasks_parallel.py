@@ -214,6 +214,16 @@ def test_programs_get_objects_of_every_worker(project: Project) -> None:
     assert done.objects[-1]["iterations"] == 3
 
 
+def test_an_agent_is_named_by_its_way_from_the_project(project: Project) -> None:
+    """From a worktree `../agent.sh` would be another."""
+    tasks(project, "a", "b")
+    project.agent(f'echo "$id" > "$id"; {COMPLETE}')
+    words = ("--agent", "../agent.sh", "--no-sandbox", "--parallel", "2")
+    done = ralph("tasks", "run", *words)
+    assert done.code == 0, done.err
+    assert_tidy(project)
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -190,6 +190,7 @@ class Foreman:
         return replace(
             plan,
             workspace=tree.workspace,
+            command=_seen_from(plan.workspace, plan.command),
             backlog=TaskBacklog(self._noted_file(), task),
             tasks=replace(self._tasks, task=task, tags=(), bounds=bounds),
             seat=seat,
@@ -223,3 +224,9 @@ class Foreman:
         with suppress(OSError):
             ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
             shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
+
+
+def _seen_from(workspace: str, command: tuple[str, ...]) -> tuple[str, ...]:
+    """A program that was named by its way from the project is another from a work tree."""
+    program, *words = command
+    return (os.path.join(workspace, program) if "/" in program else program, *words)
