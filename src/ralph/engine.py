@@ -3,19 +3,21 @@
     survey → decide(opening) → prepare → compose → take_turn(watching) → land → gates → …
      I/O          pure           I/O       pure          I/O              I/O    I/O
 
+Gates are run by `proving`, since a proof is about one tree.
+
 It knows no agent, no file and no profile. `resume` is nothing special: `run` with the state that
 the journal folds to.
 """
 
 from ralph.core.case import Case, decide
-from ralph.core.facts import Began, Checked, Checking, Decided, Ended, Fact, Settled
-from ralph.core.gates import Finding
+from ralph.core.facts import Began, Decided, Ended, Fact, Settled
 from ralph.core.state import NEW, Phase, RunState, fold
 from ralph.core.task import Mode
 from ralph.core.turn import Ending, Order, Role, Turn
 from ralph.core.value import replace
 from ralph.core.verdict import Accept, Boundary, Continue, Cut, Stop, Verdict
-from ralph.ports import Gate, Policy, Ports, survey, watcher
+from ralph.ports import Policy, Ports, survey, watcher
+from ralph.proving import prove
 
 
 def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
@@ -69,7 +71,9 @@ def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     for fact in policy.land(ports, state):
         state = _record(ports, state, fact)
     case = survey(ports, state, Boundary.CLOSING)
-    case = _checked(policy, ports, case)
+    case = _proven(policy, ports, case)
+    if case.proof is not None:
+        state = _record(ports, state, case.proof)
     # Asked again: a signal may have come while the gates ran.
     case = replace(case, signals=ports.world.signals(), now=ports.clock.now())
     return _record(ports, state, _judgement(policy, ports, case))
@@ -91,7 +95,7 @@ def stop_hook(
 ) -> tuple[Verdict, RunState]:
     """What to answer when the agent of a live session wants to end; `turn` is what it did."""
     case = survey(ports, replace(state, turn=turn), Boundary.STOPPING)
-    case = _checked(policy, ports, case)
+    case = _proven(policy, ports, case)
     decided = _judgement(policy, ports, case)
     state = _record(ports, state, decided)
     if isinstance(decided.verdict, Accept | Stop):
@@ -127,31 +131,10 @@ def _role(state: RunState) -> Role:
     return Role.REVIEW if reviews else Role.WORK
 
 
-def _checked(policy: Policy, ports: Ports, case: Case) -> Case:
+def _proven(policy: Policy, ports: Ports, case: Case) -> Case:
     """The case with what the gates found."""
-    case = replace(case, snapshot=ports.world.snapshot())
     gates = policy.gates.get(case.boundary, ())
-    ran = [(g.name, _check(g, ports, case)) for g in gates if _is_due(g, ports, case)]
-    return replace(
-        case,
-        findings=tuple(finding for _, found in ran for finding in found),
-        passed=tuple(name for name, found in ran if not found),
-        checked=len(ran) == len(gates),
-    )
-
-
-def _check(gate: Gate, ports: Ports, case: Case) -> tuple[Finding, ...]:
-    began = ports.clock.now()
-    ports.journal.record(Checking(began, gate.name))
-    found = tuple(gate.check(case))
-    ended = ports.clock.now()
-    ports.journal.record(Checked(ended, gate.name, ended - began, found))
-    return found
-
-
-def _is_due(gate: Gate, ports: Ports, case: Case) -> bool:
-    """Command gates run only if the turn ended by itself and nobody asked to stop."""
-    return gate.always or (case.turn.by_itself and not ports.world.signals().cancels)
+    return prove(gates, policy.law, ports, replace(case, snapshot=ports.world.snapshot()))
 
 
 def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:

@@ -5,8 +5,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from ralph.core.case import Case, Ladder, decide
-from ralph.core.facts import Assigned, Fact, Returned
+from ralph.core.facts import Assigned, Fact, Proved, Returned
 from ralph.core.gates import Finding
+from ralph.core.proof import Stand
 from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog
 from ralph.core.turn import Allowance, Order, Pulse, Turn
@@ -43,6 +44,51 @@ class World(Protocol):
 
     def checkpoint(self) -> str:
         """A name for the work as it is now, by which it can be had back; "" where nobody can."""
+
+
+class Trees(Protocol):
+    """Knows what would be committed (ADR 33). Where git has nothing to say, nothing ever differs.
+    A StateError where git fails."""
+
+    def look(self, after: str = "") -> Stand:
+        """The work now. New files since the last look are those of the gate that is named."""
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        """The paths that differ, and what moved beside them; without what only gates made."""
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        """Let these be as they were; where what stood there is kept, "" if nothing did."""
+
+    def objections(self) -> tuple[Finding, ...]:
+        """What keeps the work from being proven, whatever the gates say."""
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        """What a commit of the work would hold; None outside git."""
+
+
+@value
+class NoTrees:
+    """No repository, or nothing to prove."""
+
+    def look(self, after: str = "") -> Stand:
+        """Nothing to see."""
+        return Stand()
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        """Nothing differs."""
+        return frozenset()
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        """Nothing was changed."""
+        return ""
+
+    def objections(self) -> tuple[Finding, ...]:
+        """None."""
+        return ()
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        """There is no tree."""
+        return None
 
 
 class Journal(Protocol):
@@ -100,6 +146,16 @@ class Act:
 
 
 @value
+class Committed:
+    """What came of a commit."""
+
+    ok: bool = True
+    said: str = ""  # its subject, or what git or a hook of the user's has against it
+    commit: str = ""
+    altered: tuple[str, ...] = ()  # what a hook made another than was proven: it was taken back
+
+
+@value
 class Merge:
     """A worker's task on top of what others have merged."""
 
@@ -129,6 +185,7 @@ class Ports:
     world: World
     journal: Journal
     clock: Clock
+    trees: Trees = NoTrees()
 
 
 def survey(ports: Ports, state: RunState, boundary: Boundary) -> Case:
@@ -179,6 +236,7 @@ class Policy:
     closing: Ladder
     retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
     gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
+    law: tuple[Gate, ...] = ()  # asked before the gates, and after each that executes something
     allowance: Callable[[Case], Allowance] = _no_allowance
     prepare: Callable[[Ports, RunState], Iterator[Fact]] = _nothing_to_do  # before a turn
     land: Callable[[Ports, RunState], Iterator[Fact]] = _nothing_to_do  # after it, before the gates

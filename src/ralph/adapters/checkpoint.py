@@ -6,7 +6,7 @@ cannot keep is left alone or put aside in the run's directory.
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -24,10 +24,13 @@ from ralph.adapters.checkpoint_refs import Refs
 from ralph.adapters.checkpoint_repositories import CopiedRepository
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
-from ralph.adapters.git_work import Place, Repository
+from ralph.adapters.git_trees import PINNED, GitTrees, repository_of_run
+from ralph.adapters.git_work import Repository
 from ralph.adapters.process import Starter, start
-from ralph.adapters.task_commit import TaskCommit, in_one_line, patient
-from ralph.core.value import value
+from ralph.adapters.proven_commit import Made, patient
+from ralph.adapters.task_commit import TaskCommit, in_one_line
+from ralph.core.proof import Stand
+from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.errors import StateError
 
@@ -87,16 +90,13 @@ class WorkTree:
     @cached_property
     def repository(self) -> Repository:
         """The repository as it was when the run began, also for a run that goes on."""
-        try:
-            with open(self._pinned, encoding="utf-8") as file:
-                place = Place.of(file.read())
-        except FileNotFoundError:
-            place = git_work.find(self.workspace, self.environ, self.run_dir)
-        return Repository(place, self.environ)
+        return repository_of_run(self.workspace, self.environ, self.run_dir)
 
-    @property
-    def _pinned(self) -> str:
-        return os.path.join(self.run_dir, "git.json")
+    @cached_property
+    def trees(self) -> GitTrees:
+        """What would be committed; known once the run has begun."""
+        where = (self.repository, self.workspace, self.run_dir)
+        return GitTrees(*where, shared=self._shared, mixes=False)
 
     @property
     def start_ref(self) -> str:
@@ -117,24 +117,23 @@ class WorkTree:
 
     def begin(self) -> None:
         """Keep what was not committed when the run began; a run that goes on finds it kept."""
-        if os.path.exists(self._pinned):
-            return
-        if not self._shared:
+        is_new = not os.path.exists(os.path.join(self.run_dir, PINNED))
+        if is_new and not self._shared:
             sweep(self.repository, self.run_dir)
-        seen = git_look.look(self.repository)
-        if (seen.there or seen.gone or seen.staged) and not self.repository.resolve(self.start_ref):
-            self._keep_start(seen)
-        try:
-            write_atomically(self._pinned, self.repository.place.text(), 0o600)
-        except OSError as error:
-            raise unwritable_state(self.run_dir, error) from error
+        self.trees.begin()
+        if is_new:
+            seen = self.look()
+            if seen.changed and not self.repository.resolve(self.start_ref):
+                self._keep_start(seen)
+            self.trees.pin()
 
     def _keep_start(self, seen: Seen) -> None:
         """As a stash does it: the work tree, on top of HEAD and, where it differs, the index."""
-        tree = git_look.tree_of(self.repository, seen, self.run_dir)
+        tree = self.tree_of(seen)
         parents = [seen.head or self.save(self.empty_tree(), [], "nothing")]
-        if seen.staged:
-            parents.append(self.save(self.repository.identifier("write-tree"), parents, "index"))
+        index = self.repository.identifier("write-tree")
+        if index != self.repository.resolve(f"{parents[0]}^{{tree}}"):
+            parents.append(self.save(index, parents, "index"))
         commit = self.save(tree, parents, "what was not committed when the run began")
         self.repository.ask("update-ref", self.start_ref, commit)
 
@@ -177,8 +176,16 @@ class WorkTree:
 
     def tree(self) -> str:
         """The work tree now, as a tree in git."""
-        seen = git_look.look(self.repository)
-        return git_look.tree_of(self.repository, seen, self.run_dir)
+        return self.tree_of(self.look())
+
+    def look(self) -> Seen:
+        """What there is now, by the rules of when the run began."""
+        seen = self.trees.view.look(self.head())
+        return replace(seen, branch=self.repository.symbolic("HEAD"))
+
+    def tree_of(self, seen: Seen) -> str:
+        """What was seen, as a tree in git."""
+        return self.trees.view.tree(seen)
 
     def changed(self, since: Checkpoint, to: str = "") -> tuple[str, ...]:
         """The paths that differ now, or in what a ref keeps; sorted, relative to the top of the
@@ -188,12 +195,12 @@ class WorkTree:
 
     def checkpoint(self) -> Checkpoint:
         """The work as it stands now. It can be restored until `end`."""
-        seen = git_look.look(self.repository)
+        seen = self.look()
         try:
             number, directory = self._next()
             index = os.path.join(directory, "index")
             self._keep_index(number, index)
-            tree = git_look.tree_of(self.repository, seen, self.run_dir)
+            tree = self.tree_of(seen)
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
             self._keep_ignored(seen, directory)
@@ -239,7 +246,7 @@ class WorkTree:
                 "apart": [*seen.apart, *blind],
                 "ignored": seen.ignored,
                 "modes": git_look.modes_of(self.repository, {*seen.there, *seen.staged}),
-                "raw": git_look.raw(self.repository, seen.there),
+                "raw": git_look.raw(self.repository, {*seen.there, *seen.staged}),
                 "exclude": self.exclude(),
                 "inner": git_look.inner_changes(self.repository),
                 "refs": refs.places,
@@ -330,11 +337,18 @@ class WorkTree:
         """A task is over: with the next checkpoint another begins, and older ones go."""
         self._settled = True
 
-    def commit(self, subject: str, task: str, since: Checkpoint) -> tuple[str, str]:
-        """Commit the task: the commit and "", or "" and what git or a hook said against it. With
-        nothing to commit it is the commit that is there."""
+    def commit(
+        self,
+        subject: str,
+        task: str,
+        since: Checkpoint,
+        proven: Stand | None = None,
+        lists: Iterable[str] = (),
+    ) -> Made:
+        """Commit the task as it was proven, or as it is now, with `lists` that the host has ticked.
+        With nothing to commit it is the commit that is there."""
         commit = TaskCommit(self, self._starter, self._watch)
-        made = commit(subject, task, since)
+        made = commit(subject, task, since, proven, lists)
         self._left_out = commit.left_out(since)
         self.note_inner_changes("Not committed", self.apart(since).inner)
         return made

@@ -88,7 +88,7 @@ class Restore:
         """None if somebody moved the branch after it was saved: that has to be saved too."""
         seen = self._look()
         tip = self._repository.resolve(self._to.branch) if self._to.branch else ""
-        tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
+        tree = self._work.tree_of(seen)
         kept = self._kept()
         if self._is_there(seen, tree):
             return kept[-1].ref if kept else ""
@@ -102,7 +102,7 @@ class Restore:
             return None
         if self._put_rules_back(seen, differing):
             seen = self._look()
-            tree = git_look.tree_of(self._repository, seen, self._work.run_dir)
+            tree = self._work.tree_of(seen)
             differing = self._differing(tree)
             self._save_also(tree, differing)
         self._files.put_aside(path for path in seen.apart if not is_among(path, self._apart.apart))
@@ -117,9 +117,9 @@ class Restore:
 
     def _look(self) -> Seen:
         """What is there; what an agent made unreadable is readable first."""
-        seen = git_look.look(self._repository)
+        seen = self._work.look()
         while seen.blind and self._make_readable():
-            seen = git_look.look(self._repository)
+            seen = self._work.look()
         return seen
 
     def _make_readable(self) -> bool:

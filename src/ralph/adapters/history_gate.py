@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.git_look import look
 from ralph.adapters.safe_open import open_regular
 from ralph.core.case import Case
 from ralph.core.gates import Finding
@@ -41,7 +40,8 @@ class HistoryGate:
         """What is changed and still holds both sides of a merge that Ralph made for the agent; it
         may have come back from a run that was killed."""
         place = self.work.repository.place
-        changed = look(self.work.repository).there
+        seen = self.work.look()
+        changed = sorted({*seen.there, *seen.staged})
         return [path for path in changed if _has_markers(place.path(path))]
 
 

@@ -1,4 +1,4 @@
-"""Tamper-evident paths (ADR 12): hashed before a turn, put back after it."""
+"""Tamper-evident paths (ADR 12): hashed before a turn, put back after it and between gates."""
 
 import errno
 import glob
@@ -171,12 +171,13 @@ class ProtectGate:
         self._owed: dict[str, str | None] = {}  # what could not be put back yet
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Compare before and after the turn, and put back what differs.
+        """Compare with what was there before the turn, and put back what differs, whoever changed
+        it.
 
         What cannot be put back stays wanted: a change does not become right by lasting.
         """
         wanted: dict[str, str | None] = {**dict(case.state.snapshot.protected), **self._owed}
-        after = dict(case.snapshot.protected)
+        after = dict(self._protector.digests())
         for path in sorted(wanted.keys() | after.keys()):
             if wanted.get(path) != after.get(path):
                 yield self._undo(path, wanted.get(path), case.state.iteration)

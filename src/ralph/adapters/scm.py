@@ -4,13 +4,21 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ralph.adapters.files import writable_dir
 from ralph.adapters.process import Command, Starter, start
+from ralph.adapters.proven_commit import ProvenCommit
+from ralph.core.facts import Proved
+from ralph.core.state import RunState
 from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
+from ralph.ports import Committed
+
+if TYPE_CHECKING:
+    from ralph.adapters.git_trees import GitTrees
 
 # Git tidies up after some commits; in the background it would be ended with the commit.
 _IN_THE_FOREGROUND = {
@@ -35,13 +43,16 @@ class ScmCommand:
     stop_grace: float | None = None
     max_time: float | None = None  # no task takes longer than the whole run may
     start: Starter = start
+    trees: "GitTrees | None" = None  # of the repository, where one is proven
 
-    def has_changes(self) -> tuple[bool, str]:
+    def has_changes(self, proof: Proved | None = None) -> tuple[bool, str]:
         """Whether there is something to commit, and what is wrong if that cannot be told."""
         if not self._is_git:
             return True, ""
         if os.path.isdir(os.path.join(self.workspace, ".ralph")):
             writable_dir(self.workspace, "")  # with the .gitignore that hides what is not for git
+        if proof is not None:
+            return not proof.commit, ""
         ok, said = self._call("status", "--porcelain=v2", "-z", "--untracked-files=normal")
         if not ok:
             return False, said
@@ -52,20 +63,37 @@ class ScmCommand:
         """The tasks to run, in order."""
         return self.task_list
 
-    def run(self, task: str, message: str) -> tuple[bool, str]:
-        """Run one task, split like shell words; `commit` gets everything and the message."""
+    def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
+        """Commit the tree that was proven; where there is none, everything."""
         words = task_words(task)
-        if words[0] != "commit":
-            return self._call(*words)
+        if self._is_git and self.trees is not None and proof is not None:
+            commit = ProvenCommit(self.trees, self.start, self._watch)
+            made = commit(proof.stand, (*words[1:], "-m", message))
+            if made.altered:
+                return Committed(altered=made.altered)
+            return Committed(not made.refusal, made.refusal or message, made.commit)
         if self._is_git:
             # `-am` alone silently leaves new files out (ADR 8).
             ok, said = self._call("add", "-A")
             if not ok:
-                return ok, said
+                return Committed(ok, said)
             if not self.has_changes()[0]:
-                return True, message  # a run that was killed had committed already
+                return Committed(said=message)  # a run that was killed had committed already
         ok, said = self._call(*words, "-am", message)
-        return ok, message if ok else said
+        return Committed(ok, message if ok else said)
+
+    def run(self, task: str, state: RunState) -> Committed | None:
+        """Run another task, split like shell words. What is pushed was proven, and is new."""
+        words = task_words(task)
+        if words[0] != "push" or self.trees is None or not self._is_git:
+            return Committed(*self._call(*words))
+        repository = self.trees.repository
+        head, proof = repository.resolve("HEAD"), state.proof
+        if head == (state.pushed or state.first_head):
+            return None
+        if proof is None or repository.resolve("HEAD^{tree}") != proof.tree:
+            return Committed(ok=False, said="not pushed: HEAD holds another tree than was proven")
+        return Committed(*self._call(*words), head)
 
     @property
     def _is_git(self) -> bool:

@@ -84,7 +84,18 @@ class StoryDesk:
             subject = self._subject(state)
             if self.host_commit(subject, os.path.basename(self.run_dir)):
                 acts.append(Act("commit", subject))
+        self.lists.let_stand()
         return acts
+
+    def put_back(self, text: bytes, iteration: int) -> str:
+        """Let the list be these bytes; where what stood there is."""
+        self._own_folder(iteration)
+        kept = self._keep(self._file.path, iteration) if os.path.lexists(self._file.path) else ""
+        try:
+            self._file.write_raw(text)
+        except OSError as error:
+            raise _unwritable(self._file, error) from error
+        return kept
 
     def _own_folder(self, iteration: int) -> None:
         """A link or a file in the folder's place would lead everything that follows elsewhere."""
@@ -222,10 +233,7 @@ class StoryDesk:
         try:
             self._file.write(listing)
         except OSError as error:
-            raise StateError(
-                f"cannot write {self._file.path}: {error.strerror}",
-                "Make it writable, then: ralph resume",
-            ) from error
+            raise _unwritable(self._file, error) from error
 
     def _corrected(self, iteration: int) -> str:
         subject = f"ralph: correct tasks.json (iteration {iteration})"
@@ -245,3 +253,8 @@ class StoryDesk:
     def _name(self, name: str) -> str:
         path = os.path.join(os.path.dirname(self._file.path), name)
         return os.path.relpath(path, self.workspace)
+
+
+def _unwritable(file: StoryFile, error: OSError) -> StateError:
+    message = f"cannot write {file.path}: {error.strerror}"
+    return StateError(message, "Make it writable, then: ralph resume")

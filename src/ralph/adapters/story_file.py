@@ -47,6 +47,10 @@ class StoryFile:
 
     def write(self, listing: Mapping[str, Any]) -> None:
         """Replace it, whatever stands in its place now. OSError where that is not possible."""
+        self.write_raw(as_text(listing))
+
+    def write_raw(self, text: bytes) -> None:
+        """The same with these very bytes."""
         folder = os.path.dirname(self.path)
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -56,7 +60,7 @@ class StoryFile:
         temporary, aside = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
         try:
             with os.fdopen(create(temporary, 0o666), "wb") as file:
-                file.write(as_text(listing))
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             if os.path.isdir(self.path) and not os.path.islink(self.path):

@@ -1,13 +1,15 @@
 """R's checks after the agent's exit, by what the host remembers of the list before the turn."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 from ralph.adapters.story_file import StoryFile
 from ralph.adapters.story_store import StoryStore
 from ralph.adapters.uncommitted import HostCommit, uncommitted
 from ralph.core.case import Case
 from ralph.core.gates import Finding
+from ralph.core.proof import Stand
 from ralph.core.review import (
     NotAListError,
     Problem,
@@ -22,6 +24,9 @@ from ralph.core.story_prompt import Terms
 from ralph.core.uncommitted import commit_all
 from ralph.core.value import value
 
+if TYPE_CHECKING:
+    from ralph.adapters.git_trees import GitTrees
+
 _MOST = 20  # of one gate; nobody reads more
 
 
@@ -32,6 +37,19 @@ class Lists:
     file: StoryFile
     store: StoryStore
     terms: Terms
+    standing: list[bytes] = field(default_factory=list, repr=False)  # as the turn left it, last
+
+    def raw(self) -> bytes | None:
+        """The list to the byte; None where it cannot be read."""
+        try:
+            return self.file.raw()
+        except OSError:
+            return None
+
+    def let_stand(self) -> None:
+        """The turn has landed: from here on only code that a check runs changes the list."""
+        now = self.raw()
+        self.standing[:] = [now] if now is not None else []
 
     def law(self, state: RunState) -> Law:
         """What the turn is judged by."""
@@ -115,12 +133,19 @@ class CleanGate:
     repository: bool  # whether there was one when the run began
     left_alone: frozenset[str] = frozenset()  # what a person had not committed by then
     host_commit: HostCommit | None = None  # where the agent cannot
+    trees: "GitTrees | None" = None
     name: str = "clean tree"
     always: bool = True
 
+    def _seen(self, stand: Stand) -> list[str] | None:
+        """What is not committed, by the files themselves; git's index is the agent's to write."""
+        if self.trees is None or not stand.tree:
+            return uncommitted(self.workspace, self.environ)
+        return self.trees.uncommitted(stand)
+
     def check(self, case: Case) -> Iterator[Finding]:
         """What git would still commit. Where git cannot say, nothing counts as committed."""
-        seen = uncommitted(self.workspace, self.environ)
+        seen = self._seen(case.snapshot.stand)
         paths = None if seen is None else [path for path in seen if path not in self.left_alone]
         refusal = self.host_commit.refusal if self.host_commit else ""
         if paths is None and self.repository:

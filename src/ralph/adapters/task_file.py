@@ -174,6 +174,18 @@ class TaskFile:
                 new = b"".join(line + b"\n" for _, line in lines)
                 self._replace(file, before + torn + new)
 
+    def data(self) -> bytes:
+        """All that the file holds now."""
+        self.load()
+        return self._lines.data
+
+    def put_back(self, data: bytes, theirs: Sequence[bytes] = ()) -> None:
+        """Let the file hold this, and after it lines that somebody may add to it."""
+        torn = b"\n" if theirs and data and not data.endswith(b"\n") else b""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            self.load()
+            self._replace(file, data + torn + b"".join(line + b"\n" for line in theirs))
+
     def _taken(self) -> frozenset[str]:
         return frozenset((*self._lines.tasks, *self._lines.broken))
 

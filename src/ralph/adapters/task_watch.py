@@ -27,6 +27,7 @@ class TaskWatch:
         self._file = file
         self._before = os.path.join(run_dir, memo)
         self._project = project
+        self._standing: tuple[int, bytes] | None = None  # what the law let stand, and since when
 
     def remember(self, iteration: int) -> None:
         """The list is right as it is now, before this iteration."""
@@ -57,6 +58,39 @@ class TaskWatch:
                 undone.append(f"{name} {words}")
         undone += self._tame(before, noted)
         return f"edited by the turn, and put back: {listed(undone, 5)}" if undone else ""
+
+    def let_stand(self) -> None:
+        """The list is right as it is now, after the turn: whoever changes it from here on is a
+        person, a worker of ours, or code that a check runs."""
+        self._standing = moment(self._project), self._file.data()
+
+    def put_back(self) -> bool:
+        """Undo what was done to the list since it was let stand, without what people and workers
+        have written; whether there was anything."""
+        if self._standing is None:
+            return False
+        since, data = self._standing
+        self._clear_the_way()
+        if self._file.data() == data:
+            return False
+        noted, now = known(self._project, since), self._file.lines()
+        theirs = [line for name, line in now.items() if (name, _sha256(line)) in noted]
+        old = Lines()
+        old.feed(data)
+        alone = all(
+            (name, _sha256(line)) in noted or (name in old.tasks and old.raw(name) == line)
+            for name, line in now.items()
+        )
+        if alone and now.keys() >= old.tasks.keys():
+            return False
+        self._file.put_back(data, theirs)
+        return True
+
+    def _clear_the_way(self) -> None:
+        """What is no file, in the place of the list, cannot be read or written."""
+        path = self._file.path
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+            os.rename(path, f"{self._before}.{len(os.listdir(os.path.dirname(self._before)))}")
 
     def _tame(self, before: list[bytes], noted: set[tuple[str, str]]) -> Iterator[str]:
         """A turn may add tasks: open ones without proof, which wait for nobody in a circle."""

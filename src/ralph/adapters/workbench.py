@@ -26,6 +26,7 @@ from ralph.core.value import value
 from ralph.core.verdict import Accept, Cause, Park, Stop, Verdict
 from ralph.core.words import counted, listed
 from ralph.errors import RalphError
+from ralph.ports import Committed
 
 _LONGEST = 2000  # characters of a reason
 _DECIDE = "DECIDE: "
@@ -103,6 +104,11 @@ class Bench:
 
     def undo_edits(self, state: RunState) -> str:
         """Put back what the turn did to the task list and may not, and take what could not land."""
+        undone = self._undo_edits(state)
+        self.watch.let_stand()
+        return undone
+
+    def _undo_edits(self, state: RunState) -> str:
         landed = state.landed
         if landed is not None and any(text.startswith(f"{NAME}: ") for text in landed.spared):
             self.watch.take_in(os.path.join(landed.saved, NAME))
@@ -293,31 +299,35 @@ class Bench:
 
     # ------------------------------------------------------------ the end of a task
 
-    def commit(self, state: RunState) -> tuple[bool, str]:
+    def commit(self, state: RunState) -> Committed:
         """Commit the task's work under its id; the list that it came from says so with it."""
         task, here = _task(state), self.work.workspace
         self.telling.tick_off(task, here)
-        done, said = self.commit_work(state)
-        if not done:
+        lists = self.telling.list_in(here, task)
+        done = self.commit_work(state, (lists,) if lists else ())
+        if not done.ok or done.altered:
             self.telling.tick_off(task, here, done=False)
-        return done, said
+        return done
 
-    def commit_work(self, state: RunState) -> tuple[bool, str]:
-        """Commit what there is, under the task's id."""
+    def commit_work(self, state: RunState, lists: tuple[str, ...] = ()) -> Committed:
+        """Commit what was proven under the task's id, with lists that the host has ticked."""
         task = _task(state)
         title = str((self.file.record(task) or {}).get("title") or "")
         since = Checkpoint.of(state.task_checkpoint)
         assert since is not None, "a turn of a task begins with a checkpoint"
         self.file.compact()
         subject = f"{task}: {title}" if title else task
-        made, refusal = self.work.commit(subject, task, since)
+        proven = state.proof.stand if state.proof else None
+        made = self.work.commit(subject, task, since, proven, lists)
         self._tell_notes()
-        if refusal:
-            return False, refusal
+        if made.altered:
+            return Committed(altered=made.altered)
+        if made.refusal:
+            return Committed(ok=False, said=made.refusal)
         self._tell_left_out(self.work.left_out())
         self._give_back(since, state.iteration)
         self.work.settled()
-        return True, subject if made != since.head else ""
+        return Committed(said=subject if made.commit != since.head else "", commit=made.commit)
 
     def _give_back(self, since: Checkpoint, iteration: int) -> None:
         """What a person had not committed is as it was when the task began."""

@@ -18,7 +18,7 @@ from ralph.core.state import RunState
 from ralph.core.value import value
 from ralph.core.verdict import Verdict
 from ralph.core.words import listed
-from ralph.ports import Merge
+from ralph.ports import Committed, Merge
 
 # The first line of a refusal is for people, who read no more of it.
 _CONFLICT = (
@@ -59,6 +59,7 @@ class WorkerBench:
             theirs = self.project_list.undo(_task(state), state.iteration)
             undone = "; ".join(filter(None, (undone, theirs)))
         self.project_list.take_in(os.path.join(self.joining.work.workspace, NAME))
+        self.project_list.let_stand()
         return undone
 
     def _mend(self) -> None:
@@ -110,7 +111,7 @@ class WorkerBench:
         """Whether nobody has merged or committed anything since."""
         return self.joining.head() == _base(state).head
 
-    def commit(self, state: RunState) -> tuple[bool, str]:
+    def commit(self, state: RunState) -> Committed:
         """Commit the task's work with the project's records, in the work tree. A list that somebody
         is changing in the project is told when the task has landed."""
         task, here = _task(state), self.joining.work.workspace
@@ -119,10 +120,11 @@ class WorkerBench:
             self.bench.telling.tick_off(task, here)
         self.bench.file.compact()
         self._bring_records()
-        done, said = self.bench.commit_work(state)
-        if ticks and not done:
+        path = self.bench.telling.list_in(here, task) if ticks else ""
+        done = self.bench.commit_work(state, (path,) if path else ())
+        if ticks and (not done.ok or done.altered):
             self.bench.telling.tick_off(task, here, done=False)
-        return done, said
+        return done
 
     def _lists(self, state: RunState) -> tuple[str, ...]:
         """The list that the task came from, if it is in the project."""

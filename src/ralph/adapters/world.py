@@ -3,19 +3,24 @@
 from collections.abc import Callable
 
 from ralph.adapters.protect import Protector
+from ralph.core.proof import Stand
 from ralph.core.task import Backlog
 from ralph.core.value import value
 from ralph.core.world import Signals, Snapshot
+from ralph.errors import StateError
+from ralph.ports import NoTrees, Trees
 
 
 @value
 class Workspace:
-    """Surveys by asking whoever knows. `progress` is left out where nobody watches for stalls."""
+    """Surveys by asking whoever knows. `progress` is left out where nobody watches for stalls; it
+    is asked where there is no tree."""
 
     ask_signals: Callable[[], Signals]
     read_backlog: Callable[[], Backlog]
     protector: Protector
-    progress: Callable[[], str] = lambda: ""
+    progress: Callable[[], str] | None = None
+    trees: Trees = NoTrees()
     keep: Callable[[], str] = lambda: ""  # makes a checkpoint
 
     def signals(self) -> Signals:
@@ -28,7 +33,17 @@ class Workspace:
 
     def snapshot(self) -> Snapshot:
         """The workspace as it is now."""
-        return Snapshot(self.progress(), self.protector.digests())
+        try:
+            stand = self.trees.look()
+        except StateError:
+            stand = Stand()  # whoever has to prove something says so
+        return Snapshot(self._work(stand), self.protector.digests(), stand)
+
+    def _work(self, stand: Stand) -> str:
+        """What changes with every commit and every changed file; "" where nobody watches."""
+        if self.progress is None:
+            return ""
+        return f"{stand.tree} {stand.head}" if stand.tree else self.progress()
 
     def checkpoint(self) -> str:
         """The work as it is now, where it can be had back."""

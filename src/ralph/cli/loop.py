@@ -134,14 +134,10 @@ def carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History
         ledger = Ledger(plan.project, display.console.note, history.facts, lead)
         recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
         display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
-        ports = Ports(
-            agent=wiring.agent(
-                AgentReaders(recorder.on_events, display.on_launch, recorder.record), start
-            ),
-            world=wiring.world(attention),
-            journal=recorder,
-            clock=SystemClock(),
-        )
+        readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
+        world = wiring.world(attention)
+        agent = wiring.agent(readers, start)
+        ports = Ports(agent, world, recorder, SystemClock(), world.trees)
         stop = run(policy, ports, first_state(plan, run_dir, policy.name, recorder, history))
     display.end(stop, journal.path)
     return stop.reason

@@ -3,8 +3,11 @@
 import os
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ralph.adapters.git_ignore import ignore_here, is_ignored
+from ralph.adapters.list_gates import StoryListGate
 from ralph.adapters.process import Starter
 from ralph.adapters.story_desk import StoryDesk
 from ralph.adapters.story_file import PRD, PROMPT, StoryBacklog
@@ -31,6 +34,10 @@ from ralph.core.value import replace, value
 from ralph.core.words import listed
 from ralph.ports import Agent, Policy, Watch
 from ralph.profiles.reviewed import reviewed
+from ralph.profiles.shared import Patience
+
+if TYPE_CHECKING:
+    from ralph.adapters.git_trees import GitTrees
 
 _MOST_MARKED = 200  # paths in the marker
 
@@ -92,10 +99,10 @@ class StoriesWiring(HarnessWiring):
 
     def prepare(self) -> list[str]:
         """Judge what a killed run has left, then say how much there is to do."""
-        notes = super().prepare()
         plan = self._plan
         if is_repository(plan.workspace) and not is_ignored(plan.workspace, MARKER, plan.environ):
             ignore_here(plan.workspace, MARKER, plan.environ)
+        notes = super().prepare()
         if self._is_new:
             notes += self._take_over()
         stories = self._plan.backlog().tasks
@@ -133,12 +140,16 @@ class StoriesWiring(HarnessWiring):
 
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys; a checkpoint is the list as it is."""
-        from ralph.adapters.git import TreeDigest
+        keep = partial(self._lists.store.keep, self._lists.file)
+        return replace(super().world(attention), keep=keep)
 
-        world = super().world(attention)
-        if wary_patience(self._plan.loaded).stall_after:
-            world = replace(world, progress=TreeDigest(self._plan.workspace, self._plan.environ))
-        return replace(world, keep=lambda: self._lists.store.keep(self._lists.file))
+    def _patience(self) -> Patience:
+        return wary_patience(self._plan.loaded)
+
+    def _own_trees(self) -> "GitTrees | None":
+        from ralph.adapters.git_trees import trees_of_run
+
+        return trees_of_run(self._plan.workspace, self._plan.environ, self._run_dir)
 
     def _own_environment(self) -> dict[str, str]:
         return self._who
@@ -157,16 +168,17 @@ class StoriesWiring(HarnessWiring):
         repository = is_repository(plan.workspace)
         where = (plan.workspace, plan.environ, self._backlog.shown)
         left_alone = frozenset(self._left_alone)
-        clean = CleanGate(*where, repository, left_alone, self._commits)
+        clean = CleanGate(*where, repository, left_alone, self._commits, self._trees)
         law = (SchemaGate(self._lists), InvariantsGate(self._lists), TransitionsGate(self._lists))
         return reviewed(
             self._desk,
             plan.limits,
-            wary_patience(plan.loaded),
+            self._patience(),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
             # may run what it wrote, so the law looks at the list when they are through.
-            (clean, *self._gates(attention, start), *law),
+            (clean, *self._guardrails(attention, start), *law),
             self._terms,
+            law=(*self._law(), StoryListGate(self._lists, self._desk.put_back)),
         )
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,10 +13,11 @@ from ralph.adapters.completion_gate import CompletionCheck, Terms
 from ralph.adapters.github_cli import runner
 from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.journal import FileJournal
+from ralph.adapters.list_gates import TaskListGate
 from ralph.adapters.notify import Notify
 from ralph.adapters.process import Starter
+from ralph.adapters.proven_commit import patient
 from ralph.adapters.task_backlog import TaskBacklog
-from ralph.adapters.task_commit import patient
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
@@ -32,8 +34,12 @@ from ralph.core.value import replace
 from ralph.core.verdict import Accept, Cut, Park
 from ralph.core.world import hurried
 from ralph.ports import Policy
+from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import tasks
 from ralph.ui import Reader
+
+if TYPE_CHECKING:
+    from ralph.adapters.git_trees import GitTrees
 
 _MOST_SHOWN = 10
 
@@ -82,7 +88,7 @@ class TasksWiring(HarnessWiring):
 
     def prepare(self) -> list[str]:
         """Know what a person has not committed, before anything changes."""
-        notes = [*super().prepare(), *self._leftovers()]
+        notes = [*self._finished(), *self._leftovers()]
         self._work.begin()
         return notes
 
@@ -104,13 +110,13 @@ class TasksWiring(HarnessWiring):
 
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys."""
-        world = super().world(attention)
-        if self._tasks.patience.stall_after and not self._plan.settings.stall_after:
-            from ralph.adapters.git import TreeDigest
+        return replace(super().world(attention), keep=self._keep)
 
-            digest = TreeDigest(self._plan.workspace, self._plan.environ)
-            world = replace(world, progress=digest)
-        return replace(world, keep=self._keep)
+    def _patience(self) -> Patience:
+        return self._tasks.patience
+
+    def _own_trees(self) -> "GitTrees | None":
+        return None  # the work tree has them
 
     def _keep(self) -> str:
         """A checkpoint. What proves tasks is looked for when one begins: a script that is not there
@@ -149,6 +155,7 @@ class TasksWiring(HarnessWiring):
         told = plan.settings.notify
         notify = Notify(told.command, told.urls, *where, tell, start=start, hurry=hurry)
         trackers = partial(Trackers, run=runner(*where, starter=start))
+        self._trees = self._work.trees
         self._bench = self._made_bench(notify, Telling(self._backlog.file, trackers, tell))
         return self._policy_of(self._bench, attention, start)
 
@@ -158,7 +165,8 @@ class TasksWiring(HarnessWiring):
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
-            gates=(HistoryGate(self._work), *self._gates(attention, start), check),
+            gates=(HistoryGate(self._work), *self._guardrails(attention, start), check),
+            law=(*self._law(), TaskListGate((bench.watch,))),
             about=partial(self._backlog.material, self._records),
         )
 

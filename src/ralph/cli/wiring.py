@@ -28,15 +28,17 @@ from ralph.core.redact import secrets_of
 from ralph.core.state import RunState
 from ralph.core.turn import Order
 from ralph.core.value import replace, value
+from ralph.core.words import listed
 from ralph.core.world import Signals
-from ralph.ports import Agent, Gate, Policy
-from ralph.profiles.harness import Wording, harness
+from ralph.ports import Agent, Gate, NoTrees, Policy
+from ralph.profiles.harness import Wording, harness, is_commit
 from ralph.profiles.shared import Patience
 from ralph.settings.load import Loaded
 from ralph.settings.schema import Settings
 from ralph.ui import Reader
 
 if TYPE_CHECKING:
+    from ralph.adapters.git_trees import GitTrees
     from ralph.adapters.sandbox.interface import Kept
     from ralph.adapters.sandbox.layers import Layers
 
@@ -81,7 +83,7 @@ class Wiring(Protocol):
         """Who takes the turns."""
 
     def world(self, attention: SignalSource) -> Workspace:
-        """What the engine surveys."""
+        """What the engine surveys, and by whose trees."""
 
     def close(self) -> None:
         """Let go of whatever was opened."""
@@ -116,6 +118,16 @@ class HarnessWiring:
         self._run_dir = run_dir
         self._protector = _protector(plan, run_dir)
         self._layers = _layers(plan, run_dir)
+        self._trees = self._own_trees()
+
+    def _own_trees(self) -> "GitTrees | None":
+        """What would be committed, where gates or a commit want to know."""
+        plan = self._plan
+        if not plan.settings.guardrails and not (plan.settings.scm and plan.settings.scm.tasks):
+            return None
+        from ralph.adapters.git_trees import trees_of_run
+
+        return trees_of_run(plan.workspace, plan.environ, self._run_dir)
 
     def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
         """Nobody else."""
@@ -130,12 +142,26 @@ class HarnessWiring:
         return ()
 
     def prepare(self) -> list[str]:
-        """Finish what a killed run had left half in the project."""
+        """Finish what a killed run had left half in the project, and know what there is."""
+        notes = self._finished()
+        if self._trees is not None:
+            self._trees.begin()
+            self._trees.pin()
+            notes += self._left_out_words(self._trees.yours())
+        return notes
+
+    def _finished(self) -> list[str]:
         notes = []
         for kept in self._recovered():
             notes.append("A run was killed while its changes landed; that is finished now.")
             notes += [f"What was not applied is in {kept.saved}"] if kept.saved else []
         return notes
+
+    def _left_out_words(self, yours: tuple[str, ...]) -> list[str]:
+        scm = self._plan.settings.scm
+        if not yours or scm is None or not any(map(is_commit, scm.tasks)):
+            return []
+        return [f"Not committed yet, and left out of this run's commits: {listed(yours, 5)}"]
 
     def notes(self) -> list[str]:
         """Where turns run, who checks, and where that is told."""
@@ -177,19 +203,19 @@ class HarnessWiring:
         plan, settings = self._plan, self._plan.settings
         return harness(
             plan.limits,
-            patience_of(settings),
+            self._patience(),
             wording_of(settings),
-            self._gates(attention, start),
-            _scm(plan, attention, start),
+            self._guardrails(attention, start),
+            _scm(plan, attention, start, self._trees),
+            law=self._law(),
         )
 
-    def _gates(self, attention: SignalSource, start: Starter) -> tuple[Gate, ...]:
-        """Those that the settings want."""
-        guardrails = self._guardrails(attention, start)
+    def _law(self) -> tuple[Gate, ...]:
+        """What nobody may change, and who puts it back."""
         named = self._plan.tasks is not None or self._plan.stories is not None
         if not self._plan.settings.protect and not named:
-            return guardrails
-        return (ProtectGate(self._protector, self._plan.workspace, self._run_dir), *guardrails)
+            return ()
+        return (ProtectGate(self._protector, self._plan.workspace, self._run_dir),)
 
     def agent(self, readers: AgentReaders, start: Starter) -> Agent:
         """The agent that takes the turns."""
@@ -224,13 +250,16 @@ class HarnessWiring:
 
     def world(self, attention: SignalSource) -> Workspace:
         """What the engine surveys."""
-        plan = self._plan
-        if not plan.settings.stall_after:
-            return Workspace(attention, plan.backlog, self._protector)
+        plan, trees = self._plan, self._trees or NoTrees()
+        world = Workspace(attention, plan.backlog, self._protector, trees=trees)
+        if not self._patience().stall_after:
+            return world
         from ralph.adapters.git import TreeDigest
 
-        digest = TreeDigest(plan.workspace, plan.environ)
-        return Workspace(attention, plan.backlog, self._protector, digest)
+        return replace(world, progress=TreeDigest(plan.workspace, plan.environ))
+
+    def _patience(self) -> Patience:
+        return patience_of(self._plan.settings)
 
     def _place(self, attention: SignalSource, start: Starter) -> Place:
         """Where guardrails run that want no sandbox."""
@@ -364,7 +393,9 @@ def _hooks_elsewhere(plan: Plan) -> tuple[str, ...]:
     return (directory,) if directory else ()
 
 
-def _scm(plan: Plan, signals: SignalSource, start: Starter) -> ScmCommand | None:
+def _scm(
+    plan: Plan, signals: SignalSource, start: Starter, trees: "GitTrees | None"
+) -> ScmCommand | None:
     scm = plan.settings.scm
     if scm is None or not scm.tasks:
         return None
@@ -378,6 +409,7 @@ def _scm(plan: Plan, signals: SignalSource, start: Starter) -> ScmCommand | None
         settings.stop_grace,
         settings.max_time,
         start,
+        trees,
     )
 
 

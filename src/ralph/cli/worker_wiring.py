@@ -7,6 +7,7 @@ from functools import partial
 from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.joining import Joining
 from ralph.adapters.journal import FileJournal
+from ralph.adapters.list_gates import TaskListGate
 from ralph.adapters.process import Command, Starter
 from ralph.adapters.purse import Purse
 from ralph.adapters.task_file import TaskFile
@@ -78,13 +79,14 @@ class WorkerWiring(TasksWiring):
         super().close()
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
-        check = self._completion(attention, start)
+        check, joiner = self._completion(attention, start), self._joiner(bench)
         return worker(
-            self._joiner(bench),
+            joiner,
             self._tasks.bounds,
             self._seat.place,
             patience=self._tasks.patience,
-            gates=(HistoryGate(self._work), *self._gates(attention, start), check),
+            gates=(HistoryGate(self._work), *self._guardrails(attention, start), check),
+            law=(*self._law(), TaskListGate((bench.watch, joiner.project_list))),
             about=partial(self._backlog.material, self._records),
             after_merge=(*self._guardrails(attention, start), check),
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ralph.core.facts import Proved
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.state import RunState
@@ -25,6 +26,7 @@ class Case:
     findings: tuple[Finding, ...] = ()
     passed: tuple[str, ...] = ()  # gates that ran and found nothing
     checked: bool = False  # every gate ran
+    proof: Proved | None = None  # where all of them passed on one tree
     pulse: Pulse | None = None
 
     @property

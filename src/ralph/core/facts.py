@@ -2,6 +2,7 @@
 
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits, Spent
+from ralph.core.proof import Stand
 from ralph.core.task import Assignment
 from ralph.core.turn import Role, Turn
 from ralph.core.value import value
@@ -96,6 +97,22 @@ class Checked:
 
 
 @value
+class Proved:
+    """Every gate passed on one tree (ADR 33). Paths are relative to the top of the repository."""
+
+    time: float
+    tree: str  # what a commit will hold
+    stand: Stand = Stand()
+    commit: str = ""  # that holds it already
+    gates: tuple[str, ...] = ()  # that passed on it
+    left_out: tuple[str, ...] = ()  # new files that only gates made
+    put_back: tuple[str, ...] = ()  # what gates change every time, and no turn did
+    yours: tuple[str, ...] = ()  # not committed when the run began, and unchanged since
+    mixed: tuple[str, ...] = ()  # the same, but changed by a turn: they are committed
+    hidden: tuple[str, ...] = ()  # ignored by rules that are new
+
+
+@value
 class Decided:
     """A ladder answered. `checked` and `progressed` are part of the reasons."""
 
@@ -117,6 +134,7 @@ class Step:
     ok: bool = True
     detail: str = ""
     cost_usd: float | None = 0.0  # of a turn that it took; None: nobody knows
+    commit: str = ""  # that it made, or sent away
 
 
 @value
@@ -166,6 +184,7 @@ Fact = (
     | Landed
     | Checking
     | Checked
+    | Proved
     | Decided
     | Step
     | Settled

@@ -14,6 +14,7 @@ from ralph.core.facts import (
     Landed,
     Launching,
     Moved,
+    Proved,
     Resumed,
     Returned,
     Settled,
@@ -69,6 +70,8 @@ class RunState:
     snapshot: Snapshot = Snapshot()
     turn: Turn | None = None
     landed: Landed | None = None  # what became of its sandbox; during a turn, of the one before
+    proof: Proved | None = None  # of this turn, if all gates passed
+    commit: str = ""  # that holds what was proven
     verdict: Verdict | None = None
     findings: tuple[Finding, ...] = ()  # of the last closing
     checked: bool = False  # every gate of the last closing ran
@@ -85,6 +88,8 @@ class RunState:
     done: frozenset[str] = frozenset()
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
     evidence: tuple[str, ...] = ()
+    first_head: str = ""  # the commit that the run began on
+    pushed: str = ""  # the commit that was sent away last
     claimed: bool = False  # some turn wrote a <response> tag
     crew: tuple[Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
@@ -143,6 +148,8 @@ def _after(state: RunState, fact: Fact) -> RunState:
             return state
         case Launching() | Landed():
             return _under_way(state, fact)
+        case Proved():
+            return replace(state, proof=fact, commit=fact.commit)
         case Resumed():
             return _resumed(state)
         case Began():
@@ -205,7 +212,10 @@ def _began(state: RunState, fact: Began) -> RunState:
         iteration=fact.iteration,
         assignment=fact.assignment,
         snapshot=fact.snapshot,
+        first_head=state.first_head or fact.snapshot.stand.head,
         turn=None,
+        proof=None,
+        commit="",
         verdict=None,
         wake=None,
         again=False,
@@ -323,6 +333,8 @@ def _stepped(state: RunState, step: Step) -> RunState:
         steps=(*state.steps, step),
         refusals=_refusals(state, step),
         sent_back=state.sent_back + (step.key == "merge" and not step.ok),
+        commit=step.commit or state.commit,
+        pushed=step.commit if step.ok and step.key.startswith("scm:push") else state.pushed,
         spent=replace(
             state.spent,
             dollars=state.spent.dollars + (step.cost_usd or 0.0),

@@ -1,5 +1,6 @@
 """What a survey finds outside the run: signals and the state of the workspace."""
 
+from ralph.core.proof import Stand
 from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.core.words import duration
@@ -52,3 +53,4 @@ class Snapshot:
 
     tree: str = ""  # a digest of commits and files; empty when progress is not watched
     protected: tuple[tuple[str, str], ...] = ()  # (path, digest)
+    stand: Stand = Stand()  # of a run that proves something

@@ -1,14 +1,15 @@
 """H: the prompt loop. One prompt, guardrails, completion by a `<response>` tag, SCM tasks."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
 from ralph.core.claims import ResponseTag
-from ralph.core.facts import Fact, Step
+from ralph.core.facts import Fact, Proved, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import completion_sentence, count_line, cut_off, place
+from ralph.core.proof import Stand, hook_words
 from ralph.core.rules import (
     Asks,
     Believed,
@@ -33,13 +34,14 @@ from ralph.core.rules import (
     unstartable,
 )
 from ralph.core.select import first_open
-from ralph.core.state import RunState
+from ralph.core.state import RunState, fold
 from ralph.core.turn import Allowance, Order, Role, Turn
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
-from ralph.core.world import Snapshot
-from ralph.ports import Gate, Policy, Ports, survey, watcher
+from ralph.core.words import listed
+from ralph.ports import Committed, Gate, Policy, Ports, survey, watcher
 from ralph.profiles.shared import Patience, allowance, watching
+from ralph.proving import prove
 
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
@@ -59,15 +61,18 @@ class Wording:
 class Scm(Protocol):
     """Source control as H uses it."""
 
-    def has_changes(self) -> tuple[bool, str]:
+    def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
         """Whether there is something to commit, and what is wrong if that cannot be told."""
 
     def tasks(self) -> tuple[str, ...]:
         """The tasks to run, in order."""
 
-    def run(self, task: str, message: str) -> tuple[bool, str]:
-        """Run one task; whether it worked, and what it said. What a killed run did already
-        is no failure when it is asked for again."""
+    def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
+        """Commit what was proven. What a killed run did already is no failure when it is asked for
+        again."""
+
+    def run(self, task: str, state: RunState) -> Committed | None:
+        """Run another task; None where there is nothing for it to do."""
 
 
 def harness(
@@ -76,6 +81,8 @@ def harness(
     wording: Wording = Wording(),
     gates: tuple[Gate, ...] = (),
     scm: Scm | None = None,
+    *,
+    law: tuple[Gate, ...] = (),
 ) -> Policy:
     """The policy of `ralph run`."""
     return Policy(
@@ -88,13 +95,9 @@ def harness(
         closing=closing(limits, patience, wording.contract),
         retaking=(cancelled, RunLimit(limits)),
         gates={Boundary.CLOSING: gates},
+        law=law,
         allowance=allowance(limits, patience),
-        settle=Settle(
-            scm,
-            watching(limits, patience),
-            allowance(limits, patience),
-            tuple(gate for gate in gates if gate.always),
-        ),
+        settle=Settle(scm, watching(limits, patience), allowance(limits, patience), gates, law),
         notes=lambda case: wording.contract.near_misses(case.turn),
     )
 
@@ -156,53 +159,112 @@ class Settle:
     scm: Scm | None
     watching: Ladder
     allowance: Callable[[Case], Allowance]
-    law: tuple[Gate, ...] = ()  # gates that hold after every turn, the message turn too
+    gates: tuple[Gate, ...] = ()
+    law: tuple[Gate, ...] = ()
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         if self.scm is None or not _is_good(state, verdict):
             return
-        told = state.step("scm:message")
-        if told is None:
-            if ports.world.signals().cancels:
-                return  # a message turn is a new operation; none is begun after a signal
-            changed, problem = self.scm.has_changes()
-            if problem:
-                yield Step(ports.clock.now(), "scm:changes", ok=False, detail=problem)
-            if not changed:
-                return
-            told = self._ask(ports, state)
-            yield told
-        for task in self.scm.tasks() if told.ok else ():
+        for task in self.scm.tasks():
             ran = state.step(f"scm:{task}")
-            if ran is None:
-                if ports.world.signals().cancels:
-                    return  # nor is a task
-                ok, said = self.scm.run(task, told.detail)
-                ran = Step(ports.clock.now(), f"scm:{task}", ok=ok, detail=said)
-                yield ran
-            if not ran.ok:
+            if ran is None and ports.world.signals().cancels:
+                return  # no new operation is begun after a signal
+            if ran is None and is_commit(task):
+                state, ran = yield from self._commit(ports, state, task)
+            elif ran is None:
+                done = self.scm.run(task, state)
+                ran = _scm_step(ports, task, done) if done is not None else None
+                yield from (ran,) if ran is not None else ()
+            if ran is not None and not ran.ok:
                 return
 
-    def _ask(self, ports: Ports, state: RunState) -> Step:
-        before = ports.world.snapshot()
+    def _commit(
+        self, ports: Ports, state: RunState, task: str
+    ) -> Generator[Fact, None, tuple[RunState, Step | None]]:
+        """The step that committed, or that says why nothing is; None where there is nothing to
+        commit."""
+        assert self.scm is not None
+        told = state.step("scm:message")
+        if told is None:
+            changed, problem = self.scm.has_changes(state.proof)
+            if problem:
+                told = Step(ports.clock.now(), "scm:changes", ok=False, detail=problem)
+                yield told
+            if not changed:
+                return state, told
+            told = yield from self._ask(ports, state)
+        if not told.ok:
+            return state, told
+        made = self.scm.commit(task, told.detail, state.proof)
+        if made.altered:
+            state, made = yield from self._commit_again(ports, state, task, told.detail, made)
+        step = _scm_step(ports, task, made)
+        yield step
+        return state, step
+
+    def _commit_again(
+        self, ports: Ports, state: RunState, task: str, message: str, made: Committed
+    ) -> Generator[Fact, None, tuple[RunState, Committed]]:
+        """A hook of the user's changed what it got: the gates pass on that too, or it is told."""
+        assert self.scm is not None
+        case = survey(ports, state, Boundary.CLOSING)
+        case = replace(case, snapshot=ports.world.snapshot())
+        case = prove(self.gates, self.law, ports, case, settling=True)
+        if case.proof is None:
+            said = hook_words(made.altered, case.findings)
+            return state, replace(made, ok=False, said=said)
+        yield case.proof
+        state = fold(state, case.proof)
+        made = self.scm.commit(task, message, case.proof)
+        return state, replace(
+            made, ok=False, said=hook_words(made.altered)
+        ) if made.altered else made
+
+    def _ask(self, ports: Ports, state: RunState) -> Generator[Fact, None, Step]:
+        """Ask the agent for a message; whatever else it does is undone."""
+        before, stand = ports.world.snapshot(), ports.trees.look()
         case = survey(ports, state, Boundary.WATCHING)
         order = Order(MESSAGE_PROMPT, state.iteration, Role.MESSAGE, self.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
-        message, objection = commit_message(turn), self._objection(ports, state, before)
-        return Step(
+        objection = self._objection(ports, replace(state, snapshot=before))
+        undone = _undone(ports, stand, state.iteration)
+        if undone:
+            yield Step(ports.clock.now(), "scm:undone", detail=undone)
+        message = commit_message(turn)
+        step = Step(
             ports.clock.now(),
             "scm:message",
             ok=message is not None and not objection,
             detail=objection or message or _no_message(turn),
             cost_usd=None if turn.uncounted else turn.cost_usd or 0.0,
         )
+        yield step
+        return step
 
-    def _objection(self, ports: Ports, state: RunState, before: Snapshot) -> str:
-        """What the law says about the message turn: it may touch protected paths no more than
-        any other, least of all right before a commit."""
-        case = survey(ports, replace(state, snapshot=before), Boundary.CLOSING)
-        case = replace(case, snapshot=ports.world.snapshot())
+    def _objection(self, ports: Ports, state: RunState) -> str:
+        """What the law says about the message turn: it may touch protected paths no more than any
+        other, least of all right before a commit."""
+        case = survey(ports, state, Boundary.CLOSING)
         return " ".join(finding.text for gate in self.law for finding in gate.check(case))
+
+
+def is_commit(task: str) -> bool:
+    """Whether an SCM task commits."""
+    return task.split()[:1] == ["commit"]
+
+
+def _scm_step(ports: Ports, task: str, done: Committed) -> Step:
+    return Step(ports.clock.now(), f"scm:{task}", ok=done.ok, detail=done.said, commit=done.commit)
+
+
+def _undone(ports: Ports, stand: Stand, iteration: int) -> str:
+    """What the message turn wrote, which is put back; in words."""
+    changed = ports.trees.changed(stand, ports.trees.look())
+    if not changed:
+        return ""
+    kept = ports.trees.put_back(stand, changed, str(iteration))
+    where = f"; what it wrote is kept in {kept}" if kept else ""
+    return f"The commit-message turn changed {listed(sorted(changed))}: put back{where}"
 
 
 def _no_message(turn: Turn) -> str:

@@ -2,12 +2,12 @@
 merges what it has proven; the foreman's policy says which task is next."""
 
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import field
 from typing import Protocol
 
 from ralph.core.backlog_prompt import Material
 from ralph.core.case import Case, Ladder, Rule
-from ralph.core.facts import Checked, Checking, Fact, Moved, Settled, Step
-from ralph.core.gates import Finding
+from ralph.core.facts import Fact, Moved, Settled, Step
 from ralph.core.limits import least
 from ralph.core.rules import Objections, RunLimit, UsedUp, cancelled, carry_on, paused, unreadable
 from ralph.core.rules_tasks import Halt, TaskLimit, TasksLimit, all_worked, none_ready, recalled
@@ -33,7 +33,8 @@ from ralph.core.words import listed
 from ralph.errors import AbortedError
 from ralph.ports import Gate, Merge, Policy, Ports, survey
 from ralph.profiles.shared import Patience
-from ralph.profiles.tasks import Bounds, Settle, Workbench, tasks
+from ralph.profiles.tasks import Bounds, Settle, Workbench, commit_step, tasks
+from ralph.proving import prove
 
 _PATIENCE = 2.0  # seconds between two looks at the purse
 _MOST_CONFLICTS = 3  # of one task, each with other work
@@ -193,12 +194,13 @@ def worker(
     *,
     patience: Patience,
     gates: tuple[Gate, ...],
+    law: tuple[Gate, ...] = (),
     about: Callable[[Task], Material],
     after_merge: tuple[Gate, ...],
 ) -> Policy:
     """Who works on one task. `after_merge` are the gates that pass on the merged tree too."""
     own = replace(bounds, run=replace(bounds.run, dollars=None), day=None, stop_on_failure=False)
-    policy = tasks(bench, own, patience=patience, gates=gates, about=about)
+    policy = tasks(bench, own, patience=patience, gates=gates, law=law, about=about)
     limit = SharedLimit(place.purse)
     return replace(
         policy,
@@ -207,7 +209,7 @@ def worker(
         watching=(*policy.watching, ShareLeft(place)),
         closing=_closing(policy.closing, limit),
         allowance=Leasing(policy.allowance, place),
-        settle=Join(bench, TaskLimit(bounds.task), bench, place, after_merge),
+        settle=Join(bench, TaskLimit(bounds.task), after_merge, law, joiner=bench, place=place),
     )
 
 
@@ -245,9 +247,8 @@ class Join(Settle):
     What cannot be merged goes back to the agent once, and is parked then. One worker at a time.
     """
 
-    joiner: Joiner
-    place: Place
-    gates: tuple[Gate, ...]
+    joiner: Joiner = field(kw_only=True)
+    place: Place = field(kw_only=True)
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         if not state.step("record"):
@@ -277,10 +278,10 @@ class Join(Settle):
             for fact in self._record(ports, state, "record", verdict):
                 yield fact
                 state = fold(state, fact)
-            ok, said = self.workbench.commit(state)
-            refusal = self.joiner.land(state) if ok else ""
+            state, made = yield from self._commit(ports, state, verdict)
+            refusal = self.joiner.land(state) if made.ok else ""
             if not refusal:
-                committed = Step(ports.clock.now(), "commit", ok=ok, detail=said)
+                committed = commit_step(ports, made)
                 yield committed
                 return fold(state, committed)
             if self.joiner.is_current(
@@ -303,7 +304,7 @@ class Join(Settle):
                 state = fold(state, moved)
             why = merge.refusal
             if not why and merge.checkpoint:
-                why = yield from self._checked(ports, state)
+                state, why = yield from self._checked(ports, state)
             if not why and self.joiner.is_current(state):
                 return state
             if why:
@@ -316,22 +317,23 @@ class Join(Settle):
         yield from self._sent_back(ports, state, Merge(refusal=why, hopeless=refused is None))
         return None
 
-    def _checked(self, ports: Ports, state: RunState) -> Generator[Fact, None, str]:
-        """What gates have against the merged tree; "" for nothing."""
-        case = survey(ports, state, Boundary.CLOSING)
-        found: list[Finding] = []
-        for gate in self.gates:
-            began = ports.clock.now()
-            yield Checking(began, gate.name)
-            said = tuple(gate.check(case))
-            found += said
-            ended = ports.clock.now()
-            yield Checked(ended, gate.name, ended - began, said)
-        if found and ports.world.signals().cancels:
+    def _checked(
+        self, ports: Ports, state: RunState
+    ) -> Generator[Fact, None, tuple[RunState, str]]:
+        """What gates have against the merged tree; "" for nothing. Protected files are right as the
+        merge has left them: whoever committed others in the project may."""
+        here = ports.world.snapshot()
+        case = survey(ports, replace(state, snapshot=here), Boundary.CLOSING)
+        case = prove(self.gates, self.law, ports, replace(case, snapshot=here), settling=True)
+        if case.findings and ports.world.signals().cancels:
             raise AbortedError("interrupted in the middle of a merge", "Go on: ralph resume")
+        if case.proof is not None:
+            yield case.proof
+            state = fold(state, case.proof)
+        found = case.findings
         gates = listed(tuple(dict.fromkeys(finding.gate for finding in found)))
         texts = "\n".join(finding.text for finding in found)
-        return _AFTER_MERGE.format(gates, texts) if found else ""
+        return state, _AFTER_MERGE.format(gates, texts) if found else ""
 
     def _sent_back(self, ports: Ports, state: RunState, merge: Merge) -> Iterator[Fact]:
         verdict = self._after_merge(ports, state, merge)

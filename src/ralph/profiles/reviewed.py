@@ -87,6 +87,8 @@ def reviewed(
     patience: Patience = Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
     terms: Terms = Terms(15),
+    *,
+    law: tuple[Gate, ...] = (),
 ) -> Policy:
     """The policy of `ralph prd run`: the law after every turn, the same at the stop hook."""
     approved = AllApproved(terms.skip_review)
@@ -109,6 +111,7 @@ def reviewed(
         retaking=(cancelled, RunLimit(limits)),
         closing=closing(limits, patience, approved),
         gates={Boundary.CLOSING: gates, Boundary.STOPPING: gates},
+        law=law,
         allowance=allowance(limits, patience),
         prepare=Prepare(desk),
         land=Land(desk),

@@ -9,6 +9,7 @@ from ralph.core.claims import CompleteClaim, said_failed
 from ralph.core.facts import Fact, Settled, Step
 from ralph.core.limits import Limits, least, left
 from ralph.core.prompt import cut_off, place
+from ralph.core.proof import hook_words
 from ralph.core.rules import (
     Asks,
     Believed,
@@ -43,7 +44,7 @@ from ralph.core.rules_tasks import (
     withdrawn,
 )
 from ralph.core.select import next_task
-from ralph.core.state import RunState, is_interrupted
+from ralph.core.state import RunState, fold, is_interrupted
 from ralph.core.task import Task
 from ralph.core.turn import Allowance
 from ralph.core.value import replace, value
@@ -57,8 +58,9 @@ from ralph.core.verdict import (
     Stop,
     Verdict,
 )
-from ralph.ports import Gate, Policy, Ports, survey
+from ralph.ports import Committed, Gate, Policy, Ports, survey
 from ralph.profiles.shared import Patience, allowance, watching
+from ralph.proving import prove
 
 DISCARDED = "The changes of the failed iteration were discarded: the files are as before it."
 TASK_LIMITS = Limits(iterations=10, seconds=1800.0, dollars=5.0)  # B §Per-Task Limits
@@ -79,9 +81,8 @@ class Workbench(Protocol):
     def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
         """Write status, progress and learning, and where what was undone is saved."""
 
-    def commit(self, state: RunState) -> tuple[bool, str]:
-        """Commit the task's work under its id: its subject, or what the user's own git hook said
-        against it."""
+    def commit(self, state: RunState) -> Committed:
+        """Commit the task's work under its id, exactly as it was proven."""
 
     def sync(self, state: RunState) -> tuple[bool, str]:
         """Tell the tracker the task came from: whether it knows, and what was said or is wrong."""
@@ -122,6 +123,7 @@ def tasks(
     *,
     patience: Patience = Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
+    law: tuple[Gate, ...] = (),
     about: Callable[[Task], Material] = _nothing,
 ) -> Policy:
     """The policy of `ralph tasks run`. A task's completion check is one of the gates; `about`
@@ -137,10 +139,11 @@ def tasks(
         retaking=(cancelled, RunLimit(within)),
         closing=closing(bounds, patience, contract),
         gates={Boundary.CLOSING: gates},
+        law=law,
         allowance=task_allowance(bounds, patience),
         prepare=Prepare(workbench),
         land=Land(workbench),
-        settle=Settle(workbench, TaskLimit(bounds.task)),
+        settle=Settle(workbench, TaskLimit(bounds.task), gates, law),
         notes=lambda case: contract.near_misses(case.turn),
     )
 
@@ -251,6 +254,8 @@ class Settle:
 
     workbench: Workbench
     limit: TaskLimit
+    gates: tuple[Gate, ...] = ()
+    law: tuple[Gate, ...] = ()
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         match verdict:
@@ -292,14 +297,38 @@ class Settle:
         yield from self._record(ports, state, "record", verdict)
         committed = state.step("commit")
         if committed is None:
-            ok, said = self.workbench.commit(state)
-            committed = Step(ports.clock.now(), "commit", ok=ok, detail=said)
+            state, made = yield from self._commit(ports, state, verdict)
+            committed = commit_step(ports, made)
             yield committed
         if not committed.ok:
             yield from self._refused(ports, state, committed.detail)
         elif not state.step("sync"):
             ok, said = self.workbench.sync(state)
             yield Step(ports.clock.now(), "sync", ok=ok, detail=said)
+
+    def _commit(
+        self, ports: Ports, state: RunState, verdict: Accept
+    ) -> Generator[Fact, None, tuple[RunState, Committed]]:
+        """Commit, and once more where a hook of the user's changed what it got and the gates pass
+        on that too."""
+        made = self.workbench.commit(state)
+        if not made.altered:
+            return state, made
+        case = survey(ports, state, Boundary.CLOSING)
+        case = replace(case, snapshot=ports.world.snapshot())
+        case = prove(self.gates, self.law, ports, case, settling=True)
+        if case.findings:
+            return state, replace(made, ok=False, said=hook_words(made.altered, case.findings))
+        if case.proof is not None:
+            yield case.proof
+            state = fold(state, case.proof)
+        for fact in self._record(ports, state, "record again", verdict):
+            yield fact
+            state = fold(state, fact)
+        made = self.workbench.commit(state)
+        if made.altered:
+            made = replace(made, ok=False, said=hook_words(made.altered))
+        return state, made
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
         """The user's own git hook has the last word: the task is open again (ADR 21)."""
@@ -339,6 +368,11 @@ class Settle:
         if not state.step(key):
             self.workbench.record(state, verdict, saved)
             yield Step(ports.clock.now(), key)
+
+
+def commit_step(ports: Ports, made: Committed) -> Step:
+    """A commit as a step."""
+    return Step(ports.clock.now(), "commit", ok=made.ok, detail=made.said, commit=made.commit)
 
 
 def _has_failed(state: RunState) -> bool:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralph.core.case import Case
-from ralph.core.facts import Fact
+from ralph.core.facts import Fact, Proved
 from ralph.core.gates import Finding
 from ralph.core.state import RunState
 from ralph.core.task import Backlog, Status, Task
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
 from ralph.core.verdict import Accept, Cut, Park, Stop, Verdict
 from ralph.core.world import Signals, Snapshot
-from ralph.ports import Agent, Ports, Watch
+from ralph.ports import Agent, Committed, Ports, Watch
 
 ONE_TASK = Backlog((Task("prompt", text="do it"),))
 
@@ -157,21 +157,30 @@ class FakeScm:
     dirty: bool = True
     problem: str = ""
     fails: frozenset[str] = frozenset()
+    hooks: list[str] = field(default_factory=list)  # what each of the next commits' hooks changes
     ran: list[tuple[str, str]] = field(default_factory=list)
 
-    def has_changes(self) -> tuple[bool, str]:
+    def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
         return self.dirty, self.problem
 
     def tasks(self) -> tuple[str, ...]:
         return self.task_list
 
-    def run(self, task: str, message: str) -> tuple[bool, str]:
+    def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
         if task in self.fails:
-            return False, f"{task} failed"
-        if task != "commit" or self.dirty:
+            return Committed(ok=False, said=f"{task} failed")
+        if self.hooks:
+            return Committed(altered=(self.hooks.pop(0),))
+        if self.dirty:
             self.ran.append((task, message))
-        self.dirty = self.dirty and task != "commit"
-        return True, message
+        self.dirty = False
+        return Committed(said=message, commit="c0ffee")
+
+    def run(self, task: str, state: RunState) -> Committed | None:
+        if task in self.fails:
+            return Committed(ok=False, said=f"{task} failed")
+        self.ran.append((task, ""))
+        return Committed()
 
 
 @dataclass
@@ -181,6 +190,7 @@ class FakeWorkbench:
     world: FakeWorld
     refusals: dict[int, str] = field(default_factory=dict)  # by iteration
     edits: dict[int, str] = field(default_factory=dict)  # by iteration
+    hooks: list[str] = field(default_factory=list)  # what each of the next commits' hooks changes
     leftover: str = ""  # where what a turn that was cut off had done is saved
     done: dict[tuple[int, str, str], str] = field(default_factory=dict)
     ended: bool = False
@@ -200,10 +210,12 @@ class FakeWorkbench:
     def undo_edits(self, state: RunState) -> str:
         return self.edits.get(state.iteration, "")
 
-    def commit(self, state: RunState) -> tuple[bool, str]:
+    def commit(self, state: RunState) -> Committed:
+        if self.hooks:
+            return Committed(altered=(self.hooks.pop(0),))
         refusal = self.refusals.get(state.iteration)
         self._keep(state, "commit" if refusal is None else "refusal", refusal or "")
-        return refusal is None, refusal or ""
+        return Committed(refusal is None, refusal or "")
 
     def sync(self, state: RunState) -> tuple[bool, str]:
         self._keep(state, "sync", "")

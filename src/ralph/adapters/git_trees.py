@@ -1,0 +1,353 @@
+"""What would be committed, as a run's proofs are about it (ADR 33)."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+
+from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Files, content, index_lines
+from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.digest import digest_of
+from ralph.adapters.files import shown_path, unwritable_state, writable_dir, write_atomically
+from ralph.adapters.git_look import Seen, inner_changes
+from ralph.adapters.git_rules import Rules
+from ralph.adapters.git_view import View
+from ralph.adapters.git_work import Place, Repository, copy_index, find, scratch
+from ralph.core.facts import Proved
+from ralph.core.gates import Finding
+from ralph.core.proof import GATE, HEAD, OF_GIT, REFS, SETTINGS, Stand
+from ralph.core.uncommitted import is_ours
+from ralph.core.value import replace, value
+from ralph.core.words import listed
+from ralph.errors import ConfigError, StateError
+
+PINNED = "git.json"  # where the repository is, in the run's directory
+_MEMO = "trees.json"  # beside it
+_OUR_REFS = b" refs/ralph/"
+_NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
+
+
+@value
+class Memo:
+    """What a run remembers of its work tree, also after a crash."""
+
+    head: str  # when it began
+    tree: str
+    inner: tuple[str, ...]  # submodules that a person had changed by then
+    left_out: tuple[str, ...] = ()  # files that only gates made
+
+
+class GitTrees:
+    """Looks at a work tree. Every path is relative to the top of the repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        workspace: str,
+        run_dir: str,
+        *,
+        shared: bool = False,
+        mixes: bool = True,
+    ) -> None:
+        """Where the repository is `shared` with other workers, its branches are theirs to move.
+        What a person had not committed and a turn changes is committed where the run `mixes`
+        them."""
+        self.repository, self.view = repository, View(repository, run_dir)
+        self.workspace, self.run_dir = os.path.realpath(workspace), os.path.abspath(run_dir)
+        self._shared, self._mixes = shared, mixes
+        self._rules = Rules(self.view)
+        self._memo: Memo | None = None
+        self._last: tuple[Seen, str] | None = None  # what was seen, and its tree
+        self._kept: dict[str, bytes] = {}  # refs and settings by their digests
+        self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
+
+    def begin(self) -> None:
+        """Know what there is before the first turn; a run that goes on knows it already."""
+        self.view.begin()
+        self._memo = self._remembered()
+        if self._memo is not None:
+            return
+        stand = self.look()
+        inner = tuple(sorted(path for path, dirt in inner_changes(self.view).items() if dirt))
+        self._rules.remember(stand.tree, self.seen.ignored)
+        self._remember(Memo(stand.head, stand.tree, inner))
+
+    def pin(self) -> None:
+        """A run that goes on finds the repository where it is now."""
+        path = os.path.join(self.run_dir, PINNED)
+        try:
+            if not os.path.exists(path):
+                write_atomically(path, self.repository.place.text(), 0o600)
+        except OSError as error:
+            raise unwritable_state(self.run_dir, error) from error
+
+    def yours(self) -> tuple[str, ...]:
+        """What a person had not committed when the run began."""
+        names = self.names_of(self.memo.head, self.memo.tree)
+        return tuple(path for path in names if not self.repository.place.is_ours(path))
+
+    # ------------------------------------------------------------ the port
+
+    def look(self, after: str = "") -> Stand:
+        """The work now."""
+        refs = self._refs()
+        head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
+        seen = self.view.look(head)
+        tree = self.view.tree(seen)
+        before, self._last = self._last, (seen, tree)
+        if before is not None and self._memo is not None and before[1] != tree:
+            self._tell_apart(before[1], tree, head, by_gate=bool(after))
+        on = content(os.path.join(self.repository.place.git_dir, "HEAD")) or b""
+        settings = b"\0".join(content(path) or b"" for path in self._settings_files())
+        stand = Stand(tree, head, digest_of([on, refs], 16), digest_of([settings], 16))
+        self._kept |= {stand.refs: on + b"\0" + refs, stand.settings: settings}
+        return stand
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        """The paths that differ, and what moved beside them."""
+        if not since.tree:
+            return frozenset(self.names(now.head or self.empty, now.tree))
+        paths = self.names(since.tree, now.tree) if since.tree != now.tree else []
+        return frozenset(paths).difference(self.memo.left_out) | since.moved(now)
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        """Let these be as they were, and keep what stood there in `.ralph/reverted`."""
+        kept_in = os.path.join(writable_dir(self.workspace, self.run_dir), "reverted", kept_as)
+        now = self.look()
+        entries = [e for e in differing(self.view, now.tree, to.tree) if e.path in paths]
+        files = Files(self.view, self.workspace, self.run_dir, kept_in, _NOTHING_APART)
+        moved = False
+        try:
+            # What was not there goes first: it may be a link where a directory has to be.
+            for entry in sorted(entries, key=lambda entry: entry.old_mode != NOTHING):
+                if entry.old_mode != NOTHING:
+                    files.make_way_above(entry.path)
+                if entry.mode != LINK:
+                    moved |= _move_away(self.repository.place.path(entry.path), kept_in, entry.path)
+            files.put_back(entries)
+        except OSError as error:
+            message = f"cannot put {listed([e.path for e in entries], 3)} back: {error.strerror}"
+            raise StateError(message, "Mend that, then: ralph resume") from error
+        if paths & OF_GIT:
+            self._put_git_back(to, now, paths, kept_as)
+        self.look()
+        return shown_path(kept_in, self.workspace) if moved else ""
+
+    def objections(self) -> tuple[Finding, ...]:
+        """Work inside a submodule that nobody has committed is in no tree of ours."""
+        dirty = {path for path, dirt in inner_changes(self.view).items() if dirt}
+        new = sorted(dirty.difference(self.memo.inner))
+        if not new:
+            return ()
+        text = (
+            f"There are uncommitted changes inside the submodule {listed(new)}."
+            " Commit them there, or undo them."
+        )
+        return (Finding(GATE, text, gist=f"submodules: {listed(new)}"),)
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        """What a commit of the work would hold, and what it would not."""
+        yours, mixed = self._persons(stand)
+        tree = self.commit_tree(stand)
+        is_there = stand.head and self.repository.resolve(f"{stand.head}^{{tree}}") == tree
+        return Proved(
+            now,
+            tree,
+            stand,
+            stand.head if is_there else "",
+            gates,
+            left_out=tuple(sorted(self.memo.left_out)),
+            yours=yours,
+            mixed=mixed,
+            hidden=self._rules.hidden(self.seen.ignored),
+        )
+
+    def uncommitted(self, stand: Stand) -> list[str]:
+        """What differs from HEAD and is not Ralph's, a gate's, or a person's of before the run."""
+        names = self.names(stand.head or self.empty, self.commit_tree(stand))
+        return [path for path in names if not is_ours(path)]
+
+    # ------------------------------------------------------------ what is in a commit
+
+    def commit_tree(self, stand: Stand) -> str:
+        """The tree that a commit on the stand's HEAD would have."""
+        excluded = self._excluded(stand)
+        if not excluded:
+            return stand.tree
+        key = (stand.tree, stand.head, *sorted(excluded))
+        if key not in self._made:
+            with scratch(self.run_dir) as directory:
+                index = os.path.join(directory, "index")
+                self.stage(index, stand)
+                self._made = {key: self.view.identifier("write-tree", index=index)}
+        return self._made[key]
+
+    def stage(self, index: str, stand: Stand) -> None:
+        """Write an index that holds what a commit on the stand's HEAD would."""
+        if self.view.holds(stand.tree):
+            copy_index(self.view.index, index)
+        else:
+            self.view.ask("read-tree", stand.tree, index=index)
+        excluded = self._excluded(stand)
+        if excluded:
+            base = stand.head or self.empty
+            entries = [e for e in differing(self.view, stand.tree, base) if e.path in excluded]
+            words = ("update-index", "--replace", "-z", "--index-info")
+            self.view.ask(*words, stdin=index_lines(entries), index=index)
+
+    def _excluded(self, stand: Stand) -> frozenset[str]:
+        """What differs from HEAD and is not to be committed: it stays there as it is in HEAD."""
+        place = self.repository.place
+        inside = os.path.relpath(self.workspace, place.top)
+        prefix = "" if inside == "." else f"{inside}/"
+        not_ours = {*self.memo.left_out, *self._persons(stand)[0]}
+        return frozenset(
+            path
+            for path in self.names(stand.head or self.empty, stand.tree)
+            if path in not_ours or place.is_ours(path) or not path.startswith(prefix)
+        )
+
+    def _persons(self, stand: Stand) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What was not committed when the run began: as it was then, and changed since."""
+        persons = self.yours()
+        if not persons:
+            return (), ()
+        touched = {*self.names(self.memo.tree, stand.tree)} if self._mixes else set()
+        same = tuple(path for path in persons if path not in touched)
+        return same, tuple(path for path in persons if path in touched)
+
+    # ------------------------------------------------------------ parts
+
+    @property
+    def memo(self) -> Memo:
+        """What the run remembers."""
+        assert self._memo is not None, "a run begins before it looks"
+        return self._memo
+
+    @property
+    def seen(self) -> Seen:
+        """What the last look saw."""
+        assert self._last is not None, "nobody has looked yet"
+        return self._last[0]
+
+    @property
+    def empty(self) -> str:
+        """The tree of nothing."""
+        return self.view.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
+
+    def names(self, one: str, other: str) -> list[str]:
+        """The paths in which two trees differ."""
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+        return os.fsdecode(self.view.ask(*words)).split("\0")[:-1]
+
+    def names_of(self, head: str, tree: str) -> tuple[str, ...]:
+        """The same from a commit, "" for none; asked often."""
+        key = ("names", head, tree)
+        if key not in self._made:
+            self._made[key] = "\0".join(self.names(head or self.empty, tree))
+        return tuple(filter(None, self._made[key].split("\0")))
+
+    def _tell_apart(self, before: str, now: str, head: str, *, by_gate: bool) -> None:
+        """Whose new files are: what only gates made is no part of the work until a turn touches
+        it."""
+        left_out, changed = {*self.memo.left_out}, differing(self.view, before, now)
+        if by_gate:
+            new = {e.path for e in changed if e.mode == NOTHING}
+            deleted = differing(self.view, head, before) if new and head else []
+            left_out |= new - {e.path for e in deleted if e.old_mode == NOTHING}
+        else:
+            left_out -= {e.path for e in changed}
+        if left_out != {*self.memo.left_out}:
+            self._remember(replace(self.memo, left_out=tuple(sorted(left_out))))
+
+    def _refs(self) -> bytes:
+        """HEAD and all refs but ours, as git lists them."""
+        alone = ("rev-parse", "--verify", "--quiet", "HEAD")
+        words = alone if self._shared else ("show-ref", "--head")
+        done = self.repository.run(*words)
+        if done.code not in (0, 1) or (done.code == 1 and done.said):
+            raise StateError(f"git {words[0]}: {done.said}", "Try: git status")
+        if self._shared:
+            return done.output.strip() + b" HEAD\n" if done.code == 0 else b""
+        lines = done.output.splitlines(keepends=True)
+        return b"".join(line for line in lines if _OUR_REFS not in line)
+
+    def _settings_files(self) -> tuple[str, ...]:
+        git_dir, common = self.repository.place.git_dir, self.view.common
+        return (os.path.join(common, "config"), os.path.join(git_dir, "config.worktree"))
+
+    def _put_git_back(self, to: Stand, now: Stand, paths: frozenset[str], kept_as: str) -> None:
+        """HEAD, branches and settings as they were; where a ref was moved from is kept."""
+        if SETTINGS in paths and to.settings in self._kept:
+            texts = self._kept[to.settings].split(b"\0")
+            for path, text in zip(self._settings_files(), texts, strict=True):
+                if (content(path) or b"") != text:
+                    with open(path, "wb") as file:
+                        file.write(text)
+        if not paths & {HEAD, REFS} or to.refs not in self._kept:
+            return
+        on, _, was = self._kept[to.refs].partition(b"\0")
+        is_now = _places(self._kept[now.refs].partition(b"\0")[2])
+        git, name = self.repository, f"refs/ralph/{os.path.basename(self.run_dir)}/moved-{kept_as}"
+        tips = [at for ref, at in is_now.items() if _places(was).get(ref) != at]
+        for number, at in enumerate(dict.fromkeys(tips)):
+            git.ask("update-ref", f"{name}.{number}", at)
+        if (content(os.path.join(git.place.git_dir, "HEAD")) or b"") != on:
+            write_atomically(os.path.join(git.place.git_dir, "HEAD"), os.fsdecode(on))
+        for ref in {*is_now, *_places(was)}:
+            old = _places(was).get(ref, "")
+            if old != is_now.get(ref, "") and (ref != "HEAD" or not on.startswith(b"ref:")):
+                git.ask("update-ref", "--no-deref", *((ref, old) if old else ("-d", ref)))
+
+    def _remembered(self) -> Memo | None:
+        try:
+            with open(os.path.join(self.run_dir, _MEMO), encoding="utf-8") as file:
+                said = json.load(file)
+        except FileNotFoundError:
+            return None
+        self._rules.recall(said["rules"])
+        return Memo(said["head"], said["tree"], tuple(said["inner"]), tuple(said["left_out"]))
+
+    def _remember(self, memo: Memo) -> None:
+        self._memo = memo
+        fields = {name: getattr(memo, name) for name in ("head", "tree", "inner", "left_out")}
+        path = os.path.join(self.run_dir, _MEMO)
+        try:
+            write_atomically(path, json.dumps({**fields, "rules": self._rules.memo()}), 0o600)
+        except OSError as error:
+            raise unwritable_state(self.run_dir, error) from error
+
+
+def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository:
+    """The repository as it was when the run began, also for a run that goes on."""
+    try:
+        with open(os.path.join(run_dir, PINNED), encoding="utf-8") as file:
+            place = Place.of(file.read())
+    except FileNotFoundError:
+        place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
+    return Repository(place, environ)
+
+
+def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> GitTrees | None:
+    """What a run would commit; None where there is no repository to commit to."""
+    try:
+        repository = repository_of_run(workspace, environ, run_dir)
+    except ConfigError:
+        return None
+    return GitTrees(repository, workspace, run_dir)
+
+
+def _move_away(path: str, kept_in: str, name: str) -> bool:
+    if not os.path.lexists(path):
+        return False
+    target = os.path.join(kept_in, name)
+    while os.path.lexists(target):
+        target += "~"
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.move(path, target)
+    return True
+
+
+def _places(listing: bytes) -> dict[str, str]:
+    lines = (line.split(" ", 1) for line in os.fsdecode(listing).splitlines())
+    return {ref: at for at, ref in lines}

@@ -1,0 +1,263 @@
+"""A view of a work tree that nobody else shapes (ADR 33).
+
+It is a git directory of our own, beside the journal: an index, settings, filters, attributes and
+ignore rules as they were when the run began. Objects are the repository's. Whatever an agent writes
+to `.git` afterwards, the view sees the files as they are.
+"""
+
+import os
+from collections.abc import Iterator
+
+from ralph.adapters.files import unwritable_state
+from ralph.adapters.git_attributes import flattened
+from ralph.adapters.git_look import Seen, look
+from ralph.adapters.git_work import Done, Repository, call, copy_index
+from ralph.adapters.turn_files import private
+from ralph.core.value import replace
+from ralph.errors import StateError
+
+DIRECTORY = "view"  # in a run's directory
+_CONFIG = ("config", "--list", "-z")
+_UNBORN = "ref: refs/heads/unborn"
+# What would lead git elsewhere, run something for a look, or trust somebody's word for a file.
+_NOT_TAKEN = (
+    *("alias.", "core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "include"),
+    *("core.untrackedcache", "core.splitindex", "core.excludesfile", "core.attributesfile"),
+    *("core.trustctime", "core.checkstat", "submodule.recurse", "index.", "safe.", "trace2."),
+    *("core.repositoryformatversion", "core.gitproxy", "core.sshcommand", "core.askpass"),
+)
+_EXTENSIONS = ("extensions.objectformat", "extensions.partialclone")
+_OURS = (
+    ("core.repositoryformatversion", "1"),
+    ("core.bare", "false"),
+    ("core.excludesfile", ""),
+    ("core.attributesfile", ""),
+    ("index.sparse", "false"),
+)
+# Files and directories of a repository that are its own business, or that the view has itself.
+_NOT_SHOWN = frozenset(
+    {"HEAD", "config", "config.worktree", "description", "hooks", "index", "info", "logs"}
+    | {"objects", "packed-refs", "refs", "reftable", "worktrees", "branches", "commondir", "gitdir"}
+)
+_RULES = (":(top,glob).gitattributes", ":(top,glob)**/.gitattributes")
+
+
+class View(Repository):
+    """The files of a repository's work tree, as git would commit them at the run's start."""
+
+    def __init__(self, repository: Repository, run_dir: str) -> None:
+        super().__init__(repository.place, repository.environ)
+        self.repository = repository
+        self.directory = os.path.join(os.path.abspath(run_dir), DIRECTORY)
+        self._mine: tuple[int, ...] = ()  # the index as we left it
+        self._tree = ""  # what it holds
+        self._texts: dict[str, bytes] = {}  # what the view's files say
+        pinned = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT")  # among the settings
+        kept = {k: v for k, v in repository.environ.items() if not k.startswith(pinned)}
+        self._view = {
+            **kept,
+            "GIT_DIR": self.directory,
+            "GIT_WORK_TREE": self.place.top,
+            "GIT_OBJECT_DIRECTORY": os.path.join(self.common, "objects"),
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "LC_ALL": "C",
+        }
+
+    @property
+    def index(self) -> str:
+        """The view's own."""
+        return os.path.join(self.directory, "index")
+
+    # ------------------------------------------------------------ making it
+
+    def begin(self) -> None:
+        """Make the view, before the first turn; a run that goes on has it."""
+        if os.path.exists(os.path.join(self.directory, "config")):
+            self._read_back()
+            return
+        try:
+            os.makedirs(os.path.join(self.directory, "info"), mode=0o700, exist_ok=True)
+            os.makedirs(os.path.join(self.directory, "refs"), mode=0o700, exist_ok=True)
+            self._write("HEAD", f"{_UNBORN}\n".encode())
+            self._show_the_rest()
+            settings = list(self._settings())
+            self._write("info/exclude", self._exclude())
+            self._write("info/attributes", b"")
+            copy_index(self.repository.index, self.index)
+            self._copy("info/sparse-checkout")
+            self._write("config", _config(settings))
+            self._write("info/attributes", self._attributes())
+        except OSError as error:
+            raise unwritable_state(self.directory, error) from error
+        if os.path.exists(self.index):
+            self._take_over_index()
+        self._mine = _signature(self.index)
+
+    @property
+    def common(self) -> str:
+        """Where worktrees of one repository have their objects."""
+        path = os.path.join(self.place.git_dir, "commondir")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return os.path.normpath(os.path.join(self.place.git_dir, file.read().strip()))
+        except OSError:
+            return self.place.git_dir
+
+    def _show_the_rest(self) -> None:
+        """Filters keep things beside the objects: large files, keys."""
+        if self.repository.run("config", "--get-regexp", r"^filter\.lfs\.").code == 0:
+            os.makedirs(os.path.join(self.common, "lfs"), exist_ok=True)
+        for name in os.listdir(self.common):
+            if name not in _NOT_SHOWN and not name.endswith((".lock", "_HEAD", "MSG")):
+                link = os.path.join(self.directory, name)
+                if not os.path.lexists(link):
+                    os.symlink(os.path.join(self.common, name), link)
+
+    def _settings(self) -> Iterator[tuple[str, str | None]]:
+        done = call(_CONFIG, self.place.top, {**self.repository.environ, "LC_ALL": "C"})
+        yield from _OURS
+        for entry in os.fsdecode(done.output).split("\0")[:-1]:
+            name, has_value, text = entry.partition("\n")
+            if name in _EXTENSIONS or not name.startswith((*_NOT_TAKEN, "extensions.")):
+                yield name, text if has_value else None
+
+    def _exclude(self) -> bytes:
+        """The user's own ignore rules, then the repository's: of two the last one counts."""
+        files = (self._named("core.excludesfile"), self.place.exclude)
+        return b"".join(_content(path) + b"\n" for path in files if path)
+
+    def _attributes(self) -> bytes:
+        """Those of the user, of the work tree from the top down, and of the repository."""
+        said = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", *_RULES)
+        found = sorted({*os.fsdecode(said.output).split("\0")} - {""}, key=lambda p: p.count("/"))
+        named = [("", self._named("core.attributesfile"))]
+        named += [(os.path.dirname(path), self.place.path(path)) for path in found]
+        own = os.path.join(os.path.dirname(self.place.exclude), "attributes")
+        named.append(("", own))
+        texts = ((folder, _content(path)) for folder, path in named if path)
+        return flattened([(folder, os.fsdecode(text)) for folder, text in texts])
+
+    def _named(self, setting: str) -> str:
+        """A file that a setting names, which the repository knows with its default."""
+        pairs = (text.partition("=") for text in self.place.settings)
+        name = next((path for name, _, path in pairs if name == setting), "")
+        return os.path.expanduser(name)
+
+    def _copy(self, name: str) -> None:
+        text = _content(os.path.join(self.place.git_dir, name))
+        if text:
+            self._write(name, text)
+
+    def _take_over_index(self) -> None:
+        """What a person has told git not to look at is looked at, where it is there."""
+        said = os.fsdecode(self.ask("ls-files", "-v", "-z")).split("\0")
+        hidden = [entry[2:] for entry in said if entry[:1].islower() or entry[:1] == "S"]
+        there = [path for path in hidden if os.path.lexists(self.place.path(path))]
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if there else ():
+            names = b"".join(os.fsencode(path) + b"\0" for path in there)
+            self.ask("update-index", flag, "-z", "--stdin", stdin=names)
+        self._forget_records()
+
+    def _forget_records(self) -> None:
+        """What git keeps of `.ralph` is the host's, and no part of the work."""
+        words = ("rm", "-r", "--cached", "--quiet", "--force", "--ignore-unmatch", "--")
+        self.ask(*words, f":(top,literal){self.place.records}")
+
+    # ------------------------------------------------------------ using it
+
+    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> Done:
+        """Run a git command in the view, with another index if one is named."""
+        environ = {**self._view, "GIT_INDEX_FILE": index or self.index}
+        return call(words, self.place.top, environ, stdin)
+
+    def within(self, directory: str, *words: str, stdin: bytes | None = None) -> Done:
+        """Run a git command by the view's rules on another directory."""
+        environ = {**self._view, "GIT_WORK_TREE": directory, "GIT_INDEX_FILE": self.index}
+        return call(words, directory, environ, stdin)
+
+    def holds(self, tree: str) -> bool:
+        """Whether the index is of that tree, and ours."""
+        return tree == self._tree and self._mine == _signature(self.index)
+
+    def look(self, head: str) -> Seen:
+        """What differs from a commit, "" for none, and from the index, which is then of now."""
+        self._make_sure(head)
+        seen = look(self)
+        return replace(seen, head=head)
+
+    def tree(self, seen: Seen) -> str:
+        """The files that were seen, as a tree in git."""
+        if self._tree and not seen.gone and not seen.there:
+            return self._tree
+        if seen.gone or seen.there:
+            done = self.stage(self.index, seen.gone, seen.there)
+            if done.code != 0:
+                raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
+        self._tree = self.identifier("write-tree")
+        self._mine = _signature(self.index)
+        return self._tree
+
+    def _make_sure(self, head: str) -> None:
+        """The view is as we left it. Somebody who has our rights can write to it: then its index is
+        made anew, from the commit and the files themselves."""
+        wanted = {**self._texts, "HEAD": f"{head or _UNBORN}\n".encode()}
+        for name, text in wanted.items():
+            if _content(os.path.join(self.directory, name)) != text:
+                self._write(name, text)
+        if self._mine and self._mine == _signature(self.index):
+            return
+        self.ask("read-tree", head or "--empty")
+        self._forget_records()
+        self._tree = ""
+        self._mine = _signature(self.index)
+
+    def _write(self, name: str, text: bytes) -> None:
+        if name != "HEAD":
+            self._texts[name] = text
+        path = os.path.join(self.directory, name)
+        with open(f"{path}.new", "wb", opener=private) as file:
+            file.write(text)
+        os.replace(f"{path}.new", path)
+
+    def _read_back(self) -> None:
+        """A run that goes on takes the view as it finds it, but for the index."""
+        names = ("config", "info/exclude", "info/attributes")
+        self._texts = {name: _content(os.path.join(self.directory, name)) for name in names}
+
+
+def _signature(path: str) -> tuple[int, ...]:
+    """What nobody can write a file without changing."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _config(settings: list[tuple[str, str | None]]) -> bytes:
+    lines = []
+    for name, text in settings:
+        section, _, rest = name.partition(".")
+        inner, _, key = rest.rpartition(".")
+        head = f'[{section} "{_escaped(inner)}"]' if inner else f"[{section}]"
+        lines.append(f"{head}\n\t{key}" + ("" if text is None else f' = "{_value(text)}"'))
+    return os.fsencode("\n".join(lines) + "\n")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _value(text: str) -> str:
+    return _escaped(text).replace("\n", "\\n").replace("\t", "\\t").replace("\b", "\\b")

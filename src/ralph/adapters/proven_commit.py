@@ -1,0 +1,177 @@
+"""A commit of exactly what was proven (ADR 33). The user's own hooks run, and may refuse it; what
+they change is found, and the commit taken back."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+
+from ralph.adapters.checkpoint_files import content, index_lines, when_unlocked
+from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.files import unwritable_state, write_atomically
+from ralph.adapters.git_trees import GitTrees
+from ralph.adapters.git_work import Done, scratch
+from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.core.proof import Stand
+from ralph.core.value import value
+from ralph.core.verdict import Cut
+from ralph.errors import AbortedError, StateError
+
+_MOST_SAID = 64 << 10  # bytes of a refusal
+_LONGEST_COMMIT = 3600.0  # seconds
+_TOO_LONG = "the commit's hooks took too long"
+# Git tidies up after some commits; in the background it would be ended with the commit.
+_OPTIONS = ("-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false")
+_GO_ON = "Fix that, then go on: ralph resume"
+_MARKER = "committing"  # in the run's directory
+
+
+def patient(seconds: float, longest: float | None = None) -> Cut | None:
+    """Hooks of users may run all their tests; one that waits for somebody waits in vain."""
+    most = _LONGEST_COMMIT if longest is None else min(longest, _LONGEST_COMMIT)
+    return Cut(_TOO_LONG, grace=1.0) if seconds >= most else None
+
+
+@value
+class Made:
+    """What came of a commit: HEAD as it is now, or why there is no commit."""
+
+    commit: str = ""
+    refusal: str = ""
+    altered: tuple[str, ...] = ()  # what a hook made another: the commit was taken back
+
+
+@value
+class ProvenCommit:
+    """Commits on an index of our own. `watch` is asked every 250 ms with the seconds since the
+    start."""
+
+    trees: GitTrees
+    start: Starter = start
+    watch: Callable[[float], Cut | None] = patient
+
+    def __call__(self, stand: Stand, words: tuple[str, ...], records: Iterable[str] = ()) -> Made:
+        """Commit the stand's files on its HEAD, with `records` of the host as they are now. What a
+        killed run has committed is found again."""
+        with scratch(self.trees.run_dir) as directory:
+            index = os.path.join(directory, "index")
+            self.trees.stage(index, stand)
+            self._add(records, index)
+            tree = self.trees.view.identifier("write-tree", index=index)
+            done = self._done_before(stand, tree)
+            if done is not None:
+                return done
+            if stand.head and tree == self._tree_of(stand.head):
+                return Made(stand.head)
+            self._mark(stand.head)
+            said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
+        if said.code != 0:
+            self._mark(None)
+            return Made(refusal=said.said)
+        return self._compared(stand, tree)
+
+    def begun(self, trailers: str, since: str) -> tuple[str, str]:
+        """What a killed run was about to commit on, and the commit that came of it; both "" if it
+        did not come to that. Anybody can write our trailers, but an agent not on top of that."""
+        below = content(self._marker)
+        repository = self.trees.repository
+        head = repository.resolve("HEAD") if below is not None else ""
+        if below is None or head in ("", since):
+            return "", ""
+        words = ("-z", "--no-show-signature", "--format=%H %P%n%(trailers:only,unfold)")
+        said = repository.ask("log", *words, f"{since}..{head}" if since else head)
+        for entry in said.decode("utf-8", "replace").split("\0"):
+            (commit, *parents), *lines = (line.split(" ") for line in entry.split("\n"))
+            told = {" ".join(words) for words in lines}
+            if parents[:1] == below.decode().split() and {*trailers.split("\n")} <= told:
+                return below.decode(), commit
+        return "", ""
+
+    def _done_before(self, stand: Stand, tree: str) -> Made | None:
+        """What there is of this commit; None if it is still to be made."""
+        head, below = self.trees.repository.resolve("HEAD"), content(self._marker)
+        if head == stand.head:
+            return None
+        ours = below is not None and below.decode() == stand.head and self._follows(head, stand)
+        if ours or self._tree_of(head) == tree:
+            return self._compared(stand, tree)
+        return Made(refusal="somebody has committed here since the work was proven")
+
+    def _follows(self, head: str, stand: Stand) -> bool:
+        """Whether a commit stands right on the one that the proof is about."""
+        said = self.trees.repository.run("rev-list", "--parents", "-1", head).output.decode()
+        return said.split()[1:2] == ([stand.head] if stand.head else [])
+
+    def _add(self, records: Iterable[str], index: str) -> None:
+        place = self.trees.repository.place
+        there = {path: os.path.lexists(place.path(path)) for path in records}
+        gone = [path for path, is_there in there.items() if not is_there]
+        done = self.trees.view.stage(index, gone, [path for path in there if there[path]])
+        if done.code != 0:
+            raise StateError(f"the work cannot be committed: {done.said}", _GO_ON)
+
+    def _commit(self, words: tuple[str, ...], index: str) -> Done:
+        repository = self.trees.repository
+        hooks = ("-c", f"core.hooksPath={repository.place.hooks}")
+        argv = ("git", *hooks, *_OPTIONS, "commit", *words)
+        environ = {**repository.environ, "GIT_INDEX_FILE": index}
+        command = Command(argv, repository.place.top, environ)
+        try:
+            with tempfile.TemporaryFile() as output:
+                child = self.start(command, log=output)
+                ended = child.wait(lambda: self.watch(child.seconds()))
+                output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_SAID))
+                said = output.read().decode("utf-8", "replace").strip()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", error)
+            raise StateError(f"the work cannot be committed: git: {why}", _GO_ON) from error
+        return _answer(ended, said)
+
+    def _compared(self, stand: Stand, tree: str) -> Made:
+        """HEAD holds what was proven, and the user's index knows it; or HEAD is as before."""
+        repository = self.trees.repository
+        head = repository.resolve("HEAD")
+        altered = tuple(self.trees.names(tree, head)) if self._tree_of(head) != tree else ()
+        if altered:
+            back = ("HEAD", stand.head, head) if stand.head else ("-d", "HEAD", head)
+            repository.ask("update-ref", "-m", "ralph: take back what was not proven", *back)
+            self._mark(None)
+            return Made(altered=altered)
+        self._tell_index(stand.head, head)
+        self._mark(None)
+        return Made(head)
+
+    def _tell_index(self, old: str, new: str) -> None:
+        """What somebody else has staged stays staged."""
+        repository = self.trees.repository
+        lines = index_lines(differing(self.trees.view, old or self.trees.empty, new))
+        words = ("update-index", "--replace", "-z", "--index-info")
+        done = when_unlocked(repository, lambda: repository.run(*words, stdin=lines))
+        if done.code != 0:
+            raise StateError(f"the index cannot be told of the commit: {done.said}", _GO_ON)
+        repository.run("update-index", "-q", "--refresh")  # which git would do itself, later
+
+    def _tree_of(self, commit: str) -> str:
+        return self.trees.repository.resolve(f"{commit}^{{tree}}") if commit else ""
+
+    @property
+    def _marker(self) -> str:
+        return os.path.join(self.trees.run_dir, _MARKER)
+
+    def _mark(self, head: str | None) -> None:
+        """Remember on top of what we commit, or that we do not."""
+        try:
+            if head is not None:
+                write_atomically(self._marker, head, 0o600)
+            elif os.path.exists(self._marker):
+                os.unlink(self._marker)
+        except OSError as error:
+            raise unwritable_state(self.trees.run_dir, error) from error
+
+
+def _answer(ended: Exit, said: str) -> Done:
+    """What git or a hook said. Who was in a hurry said nothing against the work: the run goes on
+    with the commit."""
+    if ended.code != 0 and ended.cut and ended.cut.why != _TOO_LONG:
+        raise AbortedError("interrupted in the middle of a commit", "Go on with it: ralph resume")
+    cut = f"{ended.cut.why}\n" if ended.cut else ""
+    return Done(ended.code, b"", cut + (said or f"git commit exited with code {ended.code}"))

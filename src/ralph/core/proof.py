@@ -1,0 +1,48 @@
+"""What a proof is about (ADR 33): one tree, and the words when gates do not leave it alone."""
+
+from ralph.core.gates import Finding
+from ralph.core.value import value
+from ralph.core.words import listed
+
+GATE = "proof"
+HEAD, REFS, SETTINGS = "HEAD", "git's refs", "git's settings"  # they change beside the files
+OF_GIT = frozenset({HEAD, REFS, SETTINGS})
+_MOST_NAMED = 10
+
+
+@value
+class Stand:
+    """The work at one moment. Empty outside git."""
+
+    tree: str = ""  # every file that git would commit
+    head: str = ""
+    refs: str = ""  # a digest of the branches, the tags and what HEAD is on
+    settings: str = ""  # a digest of the repository's configuration
+
+    def moved(self, other: "Stand") -> frozenset[str]:
+        """What differs beside the files."""
+        pairs = (
+            (HEAD, self.head, other.head),
+            (REFS, self.refs, other.refs),
+            (SETTINGS, self.settings, other.settings),
+        )
+        return frozenset(name for name, one, two in pairs if one != two)
+
+
+def restless(gate: str, paths: frozenset[str]) -> Finding:
+    """The objection to a gate that changes what it checks, each time."""
+    names = listed(sorted(paths), _MOST_NAMED)
+    text = (
+        f"`{gate}` changes {names} every time it runs, so what was checked is not what would be"
+        " committed. Make it leave that alone, commit what it makes, or have git ignore it."
+    )
+    return Finding(GATE, text, gist=f"{gate}: {names}")
+
+
+def hook_words(altered: tuple[str, ...], findings: tuple[Finding, ...] = ()) -> str:
+    """Why a commit that a hook of the user's changed does not stand."""
+    what = f"a commit hook changed {listed(altered, _MOST_NAMED)}"
+    if not findings:
+        return f"{what}, each time: what was checked is not what would be committed"
+    texts = "\n".join(finding.text for finding in findings)
+    return f"{what}, and with that {findings[0].gate} does not pass\n{texts}"

@@ -1,0 +1,157 @@
+"""A proof: every gate passes on one tree, which stands when the last one is through (ADR 33).
+
+the law → gate → the law, look → gate → the law, look → …      and once more if gates changed it
+"""
+
+from collections.abc import Callable
+
+from ralph.core.case import Case
+from ralph.core.facts import Checked, Checking
+from ralph.core.gates import Finding
+from ralph.core.proof import GATE, OF_GIT, Stand, restless
+from ralph.core.value import replace
+from ralph.errors import StateError
+from ralph.ports import Gate, Ports
+
+
+def prove(
+    gates: tuple[Gate, ...],
+    law: tuple[Gate, ...],
+    ports: Ports,
+    case: Case,
+    *,
+    settling: bool = False,
+) -> Case:
+    """The case with what the law and the gates found, and with a proof where that is nothing. A
+    signal keeps gates from running, unless a verdict is being `settled` that stands on them."""
+
+    def is_due(gate: Gate) -> bool:
+        """Command gates run only if the turn ended by itself and nobody asked to stop."""
+        asked = ports.world.signals().cancels and not settling
+        return gate.always or (case.turn.by_itself and not asked)
+
+    try:
+        return _Proving(gates, law, ports, case, is_due)()
+    except StateError as error:  # an agent may have broken its repository
+        finding = Finding(GATE, f"Nobody can tell what would be committed: {error.message}")
+        _tell(ports, finding)
+        return replace(case, findings=(finding,), checked=False)
+
+
+class _Proving:
+    """Two passes at most. The second is on the tree that gates of the first have made."""
+
+    def __init__(
+        self,
+        gates: tuple[Gate, ...],
+        law: tuple[Gate, ...],
+        ports: Ports,
+        case: Case,
+        is_due: Callable[[Gate], bool],
+    ) -> None:
+        self._gates, self._law, self._ports, self._case = gates, law, ports, case
+        self._is_due = is_due
+        self._stand = case.snapshot.stand
+        self._found: list[Finding] = []
+        self._passed: list[str] = []
+        self._all_ran = True
+        self._turns: frozenset[str] = frozenset()  # what the turn touched
+        self._known: set[tuple[str, Stand]] = set()  # gates that have passed on a stand
+        self._made: set[str] = set()  # what gates changed in the first pass
+        self._put_back: set[str] = set()
+
+    def __call__(self) -> Case:
+        trees, case = self._ports.trees, self._case
+        self._ask_law(always=True)
+        if self._found or not self._stand.tree:  # put back, or could not be seen
+            self._stand = trees.look()
+        self._turns = trees.changed(case.state.snapshot.stand, self._stand)
+        self._run(self._note)
+        if self._made and not self._found and self._all_ran:
+            self._passed = []
+            self._run(self._object)
+        if not self._found:
+            self._object_to(*trees.objections())
+        proof = None
+        if not self._found and self._all_ran:
+            found = trees.proved(self._ports.clock.now(), self._stand, tuple(self._passed))
+            proof = found and replace(found, put_back=tuple(sorted(self._put_back)))
+        return replace(
+            case,
+            snapshot=replace(case.snapshot, stand=self._stand),
+            findings=tuple(self._found),
+            passed=tuple(self._passed),
+            checked=self._all_ran,
+            proof=proof,
+        )
+
+    def _run(self, after: Callable[[Gate, frozenset[str], Stand], None]) -> None:
+        for gate in self._gates:
+            if not self._is_due(gate):
+                self._all_ran = False
+            elif gate.always or (gate.name, self._stand) not in self._known:
+                self._ask(gate, after)
+            else:
+                self._passed.append(gate.name)
+
+    def _ask(self, gate: Gate, after: Callable[[Gate, frozenset[str], Stand], None]) -> None:
+        before = self._stand
+        case = replace(self._case, snapshot=replace(self._case.snapshot, stand=before))
+        found = check(gate, self._ports, case)
+        self._found += found
+        if not found:
+            self._passed.append(gate.name)
+        if gate.always:
+            return  # it executes nothing
+        self._ask_law()
+        now = self._ports.trees.look(after=gate.name)
+        changed = self._ports.trees.changed(before, now)
+        if changed:
+            after(gate, changed, now)
+            return
+        self._stand = now
+        if not found:
+            self._known |= {(gate.name, before), (gate.name, now)}
+
+    def _note(self, gate: Gate, changed: frozenset[str], now: Stand) -> None:
+        """The first pass: there will be another."""
+        self._made |= changed
+        self._stand = now
+
+    def _object(self, gate: Gate, changed: frozenset[str], now: Stand) -> None:
+        """The second: what changes again and no turn has touched is put back before anybody looks
+        at it; the rest is an objection."""
+        churn = (changed & self._made) - self._turns - OF_GIT
+        if changed - churn:
+            self._object_to(restless(gate.name, changed - churn))
+            self._stand = now
+            return
+        iteration = self._case.state.iteration
+        self._ports.trees.put_back(self._stand, churn, f"{iteration}")
+        self._put_back |= churn
+
+    def _object_to(self, *findings: Finding) -> None:
+        self._found += findings
+        _tell(self._ports, *findings)
+
+    def _ask_law(self, *, always: bool = False) -> None:
+        """The law is told of where it objects, and the first time."""
+        for gate in self._law:
+            self._found += check(gate, self._ports, self._case, quietly=not always)
+
+
+def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tuple[Finding, ...]:
+    """What a gate finds, told to the journal; `quietly`: only if that is something."""
+    began = ports.clock.now()
+    if not quietly:
+        ports.journal.record(Checking(began, gate.name))
+    found = tuple(gate.check(case))
+    ended = ports.clock.now()
+    if found or not quietly:
+        ports.journal.record(Checked(ended, gate.name, ended - began, found))
+    return found
+
+
+def _tell(ports: Ports, *findings: Finding) -> None:
+    if findings:
+        ports.journal.record(Checked(ports.clock.now(), GATE, 0.0, findings))
