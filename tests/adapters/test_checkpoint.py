@@ -117,7 +117,7 @@ def test_what_an_agent_left_in_the_middle_is_ended(top: Path, name: str) -> None
     work_of(top, "another", begun=False).check()
     assert git(top, "for-each-ref", "refs/bisect") == ""
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", point)[1] == ""
+    assert work.commit("T-1: x", "T-1", point).refusal == ""
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_the_start_of_a_run_is_kept_once(top: Path) -> None:
     assert os.path.samefile(point.index, work.checkpoint().index)
     Path(work.run_dir, "git-left").mkdir()
     work.end()
-    assert sorted(os.listdir(work.run_dir)) == ["git.json"]
+    assert sorted(os.listdir(work.run_dir)) == ["git.json", "trees.json"]
     assert (
         git(top, "for-each-ref", "--format=%(refname)") == "refs/heads/main\nrefs/ralph/run-1/cut-1"
     )

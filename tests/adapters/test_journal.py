@@ -27,6 +27,7 @@ from ralph.core.facts import (
     Landed,
     Launching,
     Moved,
+    Proved,
     Resumed,
     Returned,
     Settled,
@@ -35,6 +36,7 @@ from ralph.core.facts import (
 )
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
+from ralph.core.proof import Stand
 from ralph.core.task import Assignment, Mode
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
@@ -88,6 +90,7 @@ FACTS: tuple[Fact, ...] = (
     Landed(4.9, kept=False, count=2, held=("a",), spared=("b: why",), saved="/s"),
     Checking(5.0, "make test"),
     Checked(6.0, "make test", 0.5, (FINDING,)),
+    Proved(6.1, "a-tree", Stand("all", "head", "refs", "settings"), gates=("make test",)),
     *(Decided(7.0, Boundary.CLOSING, v, (FINDING,), True, False, ("note",)) for v in VERDICTS),
     Step(8.0, "scm:commit", ok=False, detail="no", cost_usd=0.2),
     Moved(8.5, "there"),

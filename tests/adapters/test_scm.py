@@ -8,8 +8,10 @@ import pytest
 from adapter_support import nobody_asks
 
 from ralph.adapters.scm import ScmCommand, task_words
+from ralph.core.state import NEW
 from ralph.core.world import Signals
 from ralph.errors import ConfigError
+from ralph.ports import Committed
 
 RECORDER = """#!/bin/sh
 printf '<%s>' "$@" >> "$RECORD"; echo >> "$RECORD"; echo recorded
@@ -45,7 +47,7 @@ def test_commit_takes_new_changed_and_deleted_files(repo: Path) -> None:
     (repo / "folder").mkdir()
     (repo / "folder" / "deep.txt").write_text("deep")
     (repo / "README.md").unlink()
-    assert scm(repo).run("commit", "Add things") == (True, "Add things")
+    assert scm(repo).commit("commit", "Add things", None) == Committed(True, "Add things")
     assert git("log", "-1", "--format=%s") == "Add things"
     assert git("ls-files").split() == ["folder/deep.txt", "new.txt"]
     assert git("status", "--porcelain") == ""
@@ -58,7 +60,7 @@ def test_commit_takes_new_changed_and_deleted_files(repo: Path) -> None:
 def test_a_message_is_an_argument_and_never_goes_through_a_shell(repo: Path, message: str) -> None:
     """ADR 8: "with an argument vector, never a shell"."""
     (repo / "new.txt").write_text("new")
-    assert scm(repo).run("commit", message) == (True, message)
+    assert scm(repo).commit("commit", message, None) == Committed(True, message)
     assert git("log", "-1", "--format=%B") == message
     assert git("rev-list", "--count", "HEAD") == "2"
 
@@ -82,7 +84,7 @@ def test_changes_are_seen(repo: Path, change: str) -> None:
 
 def test_what_a_killed_run_had_committed_is_no_failure(repo: Path) -> None:
     """The port: "What a killed run did already is no failure when it is asked for again"."""
-    assert scm(repo).run("commit", "Again") == (True, "Again")
+    assert scm(repo).commit("commit", "Again", None) == Committed(True, "Again")
     assert git("rev-list", "--count", "HEAD") == "1"
 
 
@@ -90,9 +92,9 @@ def test_a_directory_that_is_no_repository_is_told_in_gits_words(workspace: Path
     changed, problem = scm(workspace).has_changes()
     assert not changed
     assert "not a git repository" in problem
-    ok, said = scm(workspace).run("commit", "x")
-    assert not ok
-    assert "not a git repository" in said
+    done = scm(workspace).commit("commit", "x", None)
+    assert not done.ok
+    assert "not a git repository" in done.said
 
 
 def test_a_hook_that_refuses_is_a_failure_with_its_words(repo: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_hook_that_refuses_is_a_failure_with_its_words(repo: Path) -> None:
     hook.write_text("#!/bin/sh\necho 'tabs are forbidden' >&2\nexit 1\n")
     hook.chmod(0o755)
     (repo / "new.txt").write_text("new")
-    assert scm(repo).run("commit", "x") == (False, "tabs are forbidden")
+    assert scm(repo).commit("commit", "x", None) == Committed(False, "tabs are forbidden")
     assert git("rev-list", "--count", "HEAD") == "1"
 
 
@@ -109,19 +111,19 @@ def test_commit_in_a_folder_of_the_repository_takes_everything(repo: Path) -> No
     folder = repo / "folder"
     folder.mkdir()
     (repo / "above.txt").write_text("above")
-    assert scm(folder).run("commit", "x")[0]
+    assert scm(folder).commit("commit", "x", None).ok
     assert "above.txt" in git("ls-files")
 
 
 def test_tasks_are_split_like_shell_words(repo: Path) -> None:
     """The issue: "A task is split like shell words"."""
-    assert scm(repo).run("tag -a v1 -m 'the first one'", "unused")[0]
+    assert scm(repo).run("tag -a v1 -m 'the first one'", NEW) == Committed()
     assert git("tag", "--list", "-n", "v1").split(maxsplit=1)[1] == "the first one"
 
 
 def test_a_commit_may_have_flags_of_its_own(repo: Path) -> None:
     (repo / "new.txt").write_text("new")
-    assert scm(repo).run("commit --no-verify --author='A B <a@b.invalid>'", "x")[0]
+    assert scm(repo).commit("commit --no-verify --author='A B <a@b.invalid>'", "x", None).ok
     assert git("log", "-1", "--format=%an") == "A B"
 
 
@@ -136,8 +138,8 @@ def test_another_command_than_git_gets_exactly_commit_am_and_the_message(
     """H §SCM Tasks: "For commit, use `-am` with the agent-provided message"; no `add -A`."""
     hg = scm(workspace, str(recorder))
     assert hg.has_changes() == (True, "")
-    assert hg.run("commit", "Two words") == (True, "Two words")
-    assert hg.run("push --force origin", "Two words") == (True, "recorded")
+    assert hg.commit("commit", "Two words", None) == Committed(True, "Two words")
+    assert hg.run("push --force origin", NEW) == Committed(True, "recorded")
     assert recorded(recorder) == "<commit><-am><Two words>\n<push><--force><origin>\n"
 
 
@@ -146,7 +148,7 @@ def test_the_tasks_are_run_in_the_order_of_the_settings(workspace: Path) -> None
 
 
 def test_a_command_that_fails_without_a_word_is_named(workspace: Path) -> None:
-    assert scm(workspace, "false").run("push", "x") == (False, "false exited with code 1")
+    assert scm(workspace, "false").run("push", NEW) == Committed(False, "false exited with code 1")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_command_that_fails_without_a_word_is_named(workspace: Path) -> None:
 def test_a_command_that_cannot_run_is_a_failure(
     workspace: Path, command: str, message: str, said: str
 ) -> None:
-    assert scm(workspace, command).run("commit", message) == (False, said)
+    assert scm(workspace, command).commit("commit", message, None) == Committed(False, said)
 
 
 def test_git_never_asks_at_the_terminal(workspace: Path) -> None:
@@ -167,9 +169,9 @@ def test_git_never_asks_at_the_terminal(workspace: Path) -> None:
     sh = ScmCommand(
         "sh", (), str(workspace), {**os.environ, "GIT_TERMINAL_PROMPT": "1"}, nobody_asks
     )
-    assert sh.run(f"-c '{script}'", "") == (True, "0")
+    assert sh.run(f"-c '{script}'", NEW) == Committed(True, "0")
 
 
 def test_the_second_signal_ends_a_task(workspace: Path) -> None:
     sh = ScmCommand("sh", (), str(workspace), os.environ, lambda: Signals(cancels=2))
-    assert sh.run("-c 'sleep 60'", "") == (False, "sh exited with code 130")
+    assert sh.run("-c 'sleep 60'", NEW) == Committed(False, "sh exited with code 130")

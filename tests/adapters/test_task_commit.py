@@ -12,7 +12,8 @@ from ralph.adapters import checkpoint_files
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Child, Command, Starter, start
-from ralph.adapters.task_commit import in_one_line, patient
+from ralph.adapters.proven_commit import Made, patient
+from ralph.adapters.task_commit import in_one_line
 from ralph.core.value import replace
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, StateError
@@ -47,7 +48,8 @@ def test_everything_that_changed_is_in_it_under_the_tasks_id(top: Path) -> None:
     (top / "-n").write_text("dash")
     (top / "a" / "one").write_text("two\n")
     (top / "tool").unlink()
-    commit, refusal = work.commit("T-1: Do it", "T-1", since)
+    made = work.commit("T-1: Do it", "T-1", since)
+    commit, refusal = made.commit, made.refusal
     assert (commit, refusal) == (git(top, "rev-parse", "HEAD"), "")
     assert committed(top) == ["-n", "a/one", "new\nline", "tool"]
     said = git(top, "log", "-1", "--format=%B")
@@ -63,12 +65,12 @@ def test_the_records_are_in_it_and_the_rest_of_ralphs_files_not(top: Path) -> No
     ralph = Path(ensure_ralph_dir(str(top)))
     for name in ("tasks.jsonl", "progress.jsonl", "learning.jsonl", "settings.json", "log"):
         (ralph / name).write_text("{}\n")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     names = ("learning.jsonl", "progress.jsonl", "tasks.jsonl")
     assert committed(top) == [f".ralph/{name}" for name in names]
     (ralph / "tasks.jsonl").unlink()
     (ralph / "settings.json").write_text("{ }\n")
-    assert work.commit("T-2: x", "T-2", work.checkpoint())[1] == ""
+    assert work.commit("T-2: x", "T-2", work.checkpoint()).refusal == ""
     assert committed(top) == [".ralph/tasks.jsonl"]
 
 
@@ -80,7 +82,7 @@ def test_records_that_git_ignores_stay_out(top: Path) -> None:
     ralph = Path(ensure_ralph_dir(str(top)))
     (ralph / "tasks.jsonl").write_text("{}\n")
     head = git(top, "rev-parse", "HEAD")
-    assert work.commit("T-1: x", "T-1", since) == (head, "")
+    assert work.commit("T-1: x", "T-1", since) == Made(head, "")
 
 
 def dirty(top: Path) -> None:
@@ -104,7 +106,8 @@ def test_a_persons_files_are_left_out_and_stay_as_they_are(top: Path) -> None:
     since, before = work.checkpoint(), state(top)
     (top / "theirs").write_text("the agent's\n")
     (top / "link").unlink()
-    commit, refusal = work.commit("T-1: x", "T-1", since)
+    made = work.commit("T-1: x", "T-1", since)
+    commit, refusal = made.commit, made.refusal
     assert (commit, refusal) == (git(top, "rev-parse", "HEAD"), "")
     assert committed(top) == ["link", "theirs"]
     after = state(top)
@@ -125,7 +128,7 @@ def test_a_persons_file_that_the_agent_changed_is_left_out_and_named(top: Path) 
     (top / "untracked").write_text("changed by the agent\n")
     (top / "both").unlink()
     (top / "theirs").write_text("x")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["theirs"]
     assert work.left_out() == ("both", "untracked")
     assert (top / "untracked").read_text() == "changed by the agent\n"
@@ -139,8 +142,8 @@ def test_a_killed_run_finds_its_commit_again(top: Path) -> None:
     made = work.commit("T-1: x", "T-1", since)
     (top / "later").write_text("a second commit must not be made of this")
     assert work_of(top).commit("T-1: x", "T-1", since) == made
-    assert work_of(top).commit("T-2: x", "T-2", since)[0] != made[0]
-    assert work_of(top, "run-2").commit("T-1: x", "T-1", since)[0] != made[0]
+    assert work_of(top).commit("T-2: x", "T-2", since).commit != made.commit
+    assert work_of(top, "run-2").commit("T-1: x", "T-1", since).commit != made.commit
 
 
 def test_what_the_agent_committed_stays(top: Path) -> None:
@@ -150,9 +153,9 @@ def test_what_the_agent_committed_stays(top: Path) -> None:
     git(top, "add", "new")
     git(top, "commit", "--quiet", "--message", "The agent's")
     head = git(top, "rev-parse", "HEAD")
-    assert work.commit("T-1: x", "T-1", since) == (head, "")
+    assert work.commit("T-1: x", "T-1", since) == Made(head, "")
     Path(ensure_ralph_dir(str(top)), "tasks.jsonl").write_text("{}\n")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert git(top, "rev-parse", "HEAD~1") == head
     assert committed(top) == [".ralph/tasks.jsonl"]
 
@@ -163,12 +166,12 @@ def test_a_hook_that_refuses_is_told_and_the_next_try_works(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("\t")
-    assert work.commit("T-1: x", "T-1", since) == ("", "tabs are forbidden")
+    assert work.commit("T-1: x", "T-1", since) == Made("", "tabs are forbidden")
     assert git(top, "rev-parse", "HEAD") == since.head
     (top / "new").unlink()
     (top / "other").write_text("x")
     refusing.write_text(HOOK)
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["other"]
 
 
@@ -178,15 +181,16 @@ def test_a_refusal_with_a_persons_files_leaves_them_staged(top: Path) -> None:
     work = work_of(top)
     since, before = work.checkpoint(), state(top)
     (top / "theirs").write_text("x")
-    assert work.commit("T-1: x", "T-1", since) == ("", "no")
+    assert work.commit("T-1: x", "T-1", since) == Made("", "no")
     assert persons(before["status"], set()) == persons(state(top)["status"], {"theirs"})
     refusing.unlink()
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["theirs"]
 
 
 def test_a_hook_runs_as_it_does_for_the_user(top: Path) -> None:
-    """It may stage more, finds no other repository in its environment and no terminal."""
+    """It finds no other repository in its environment and no terminal. What it stages was not
+    proven: the commit is taken back, and made of what is there then (ADR 33)."""
     script = """echo "$GIT_DIR|$GIT_WORK_TREE" > .git/seen
 echo formatted > new && git add new
 tty >> .git/seen; exit 0
@@ -195,8 +199,10 @@ tty >> .git/seen; exit 0
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since) == Made(altered=("new",))
     assert (top / ".git" / "seen").read_text() == "|\nnot a tty\n"
+    assert git(top, "rev-parse", "HEAD") == since.head
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert git(top, "show", "HEAD:new") == "formatted"
     assert git(top, "status", "--porcelain") == ""
 
@@ -207,7 +213,7 @@ def test_an_agent_does_not_get_rid_of_a_hook_by_a_setting(top: Path) -> None:
     since = work.checkpoint()
     (top / "new").write_text("x")
     git(top, "config", "core.hooksPath", "/dev/null")
-    assert work.commit("T-1: x", "T-1", since) == ("", "no")
+    assert work.commit("T-1: x", "T-1", since) == Made("", "no")
 
 
 def test_a_hook_that_hangs_is_ended(top: Path) -> None:
@@ -217,7 +223,8 @@ def test_a_hook_that_hangs_is_ended(top: Path) -> None:
     work = WorkTree(str(top), os.environ, given.run_dir, starter=start, watch=lambda _: cut)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    commit, refusal = work.commit("T-1: x", "T-1", since)
+    made = work.commit("T-1: x", "T-1", since)
+    commit, refusal = made.commit, made.refusal
     assert commit == ""
     assert refusal.startswith("the commit's hooks took too long")
 
@@ -233,7 +240,7 @@ def test_someone_in_a_hurry_refuses_nothing(top: Path) -> None:
         work.commit("T-1: x", "T-1", since)
     assert "ralph resume" in caught.value.remedy
     slow.unlink()
-    assert work_of(top).commit("T-1: x", "T-1", since)[1] == ""
+    assert work_of(top).commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["new"]
 
 
@@ -249,7 +256,7 @@ def test_a_locked_index_is_no_refusal(top: Path, monkeypatch: pytest.MonkeyPatch
             work.commit("T-1: x", "T-1", since)
         other.communicate()
     (top / ".git" / "index.lock").unlink()
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["new"]
 
 
@@ -262,7 +269,7 @@ def test_a_lock_of_a_killed_git_does_not_stop_a_commit(
     since = work.checkpoint()
     (top / "new").write_text("x")
     (top / ".git" / "index.lock").touch()
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
 
 
 def test_a_hook_may_speak_of_other_locks(top: Path) -> None:
@@ -270,7 +277,7 @@ def test_a_hook_may_speak_of_other_locks(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert "out of date" in work.commit("T-1: x", "T-1", since)[1]
+    assert "out of date" in work.commit("T-1: x", "T-1", since).refusal
 
 
 def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
@@ -287,7 +294,7 @@ def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
         return start(command if len(starts) > 1 else locked, log=log)
 
     tried = WorkTree(str(top), os.environ, work.run_dir, starter=cast("Starter", starter))
-    assert tried.commit("T-1: x", "T-1", since)[1] == ""
+    assert tried.commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["new"]
     assert len(starts) == 2
 
@@ -300,7 +307,8 @@ def test_the_environment_does_not_lead_elsewhere(
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    commit, refusal = work.commit("T-1: x", "T-1", since)
+    made = work.commit("T-1: x", "T-1", since)
+    commit, refusal = made.commit, made.refusal
     monkeypatch.delenv(name)
     assert (commit, refusal) == (git(top, "rev-parse", "HEAD"), "")
 
@@ -311,7 +319,7 @@ def test_an_editor_is_never_opened(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert not (top / ".git" / "opened").exists()
 
 
@@ -330,7 +338,7 @@ def test_a_subject_is_one_line(top: Path, subject: str, expected: str) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit(subject, "T-1", since)[1] == ""
+    assert work.commit(subject, "T-1", since).refusal == ""
     assert git(top, "log", "-1", "--format=%s") == expected
     assert git(top, "log", "-1", "--format=%(trailers:key=Ralph-Task,valueonly)") == "T-1"
 
@@ -355,9 +363,9 @@ def test_the_first_commit_of_a_repository(tmp_path: Path, *, mine: bool) -> None
         git(top, "add", "mine")
     work = work_of(top)
     since = work.checkpoint()
-    assert work.commit("T-0: nothing", "T-0", since) == ("", "")
+    assert work.commit("T-0: nothing", "T-0", since) == Made("", "")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since) == (git(top, "rev-parse", "HEAD"), "")
+    assert work.commit("T-1: x", "T-1", since) == Made(git(top, "rev-parse", "HEAD"), "")
     assert committed(top) == ["new"]
     assert git(top, "status", "--porcelain") == ("A  mine" if mine else "")
 
@@ -367,7 +375,7 @@ def test_a_detached_head_is_committed_on(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert git(top, "rev-parse", "main") == since.head
     assert git(top, "rev-parse", "HEAD~1") == since.head
 
@@ -378,7 +386,7 @@ def test_a_repository_that_the_agent_made_is_left_out_and_named(top: Path) -> No
     git(top, "init", "--quiet", "vendor")
     (top / "vendor" / "x").write_text("x")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since)[1] == ""
+    assert work.commit("T-1: x", "T-1", since).refusal == ""
     assert committed(top) == ["new"]
     assert work.left_out() == ("vendor/",)
 
@@ -389,4 +397,4 @@ def test_a_change_that_cancels_itself_is_nothing_to_commit(top: Path) -> None:
     (top / "b").write_text("other\n")
     git(top, "add", "b")
     (top / "b").write_text("b\n")
-    assert work.commit("T-1: x", "T-1", since) == (since.head, "")
+    assert work.commit("T-1: x", "T-1", since) == Made(since.head, "")

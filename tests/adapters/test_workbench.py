@@ -277,7 +277,7 @@ def test_a_task_is_committed_with_its_records_under_its_id(place: Place) -> None
     state = place.begun(bench)
     place.write("new")
     bench.record(state, ACCEPT)
-    assert bench.commit(state) == (True, "T-1: Sort")
+    assert bench.commit(state).said == "T-1: Sort"
     assert git(place.workspace, "log", "-1", "--format=%s") == "T-1: Sort"
     names = git(place.workspace, "show", "--format=", "--name-only", "HEAD").splitlines()
     assert set(names) == {
@@ -289,7 +289,7 @@ def test_a_task_is_committed_with_its_records_under_its_id(place: Place) -> None
     task = json.loads(git(place.workspace, "show", "HEAD:.ralph/tasks.jsonl"))
     assert task["status"] == "done", "one line, and the last word"
     head = git(place.workspace, "rev-parse", "HEAD")
-    assert place.bench().commit(state) == (True, "T-1: Sort"), "a killed run takes the step again"
+    assert place.bench().commit(state).said == "T-1: Sort", "a killed run takes the step again"
     assert git(place.workspace, "rev-parse", "HEAD") == head
 
 
@@ -300,8 +300,9 @@ def test_a_task_whose_commit_is_refused_is_open_again(place: Place) -> None:
     state = place.begun(bench)
     place.write("new")
     bench.record(state, ACCEPT)
-    ok, said = bench.commit(state)
-    assert (ok, said.strip()) == (False, "the linter objects")
+    done = bench.commit(state)
+    said = done.said
+    assert (done.ok, said.strip()) == (False, "the linter objects")
     told = Continue((Feedback(f"The commit was refused:\n{said}"),))
     bench.record(state, told)
     before = place.files()
@@ -315,7 +316,7 @@ def test_a_task_whose_commit_is_refused_is_open_again(place: Place) -> None:
     let_go()
     second = replace(place.begun(bench, 2), task_checkpoint=state.task_checkpoint)
     bench.record(second, ACCEPT)
-    assert bench.commit(second) == (True, "T-1: Sort")
+    assert bench.commit(second).said == "T-1: Sort"
     assert place.changes() == [*there, "in_progress -> done"]
     assert git(place.workspace, "show", "HEAD:new") == "work"
 
@@ -325,7 +326,7 @@ def test_a_task_without_a_title_is_committed_by_its_id(place: Place) -> None:
     bench = place.bench()
     state = place.begun(bench)
     bench.record(state, ACCEPT)
-    assert bench.commit(state) == (True, "T-1")
+    assert bench.commit(state).said == "T-1"
 
 
 def test_what_is_left_out_of_a_commit_is_told(place: Place) -> None:
@@ -336,7 +337,7 @@ def test_what_is_left_out_of_a_commit_is_told(place: Place) -> None:
     place.write("mine", "and the agent's\n")
     place.write("new")
     bench.record(state, ACCEPT)
-    assert bench.commit(state)[0]
+    assert bench.commit(state).ok
     ref = "refs/ralph/run-1/left-1"
     assert place.told == [f"Yours, and as before the task: mine. What stood there: git show {ref}"]
     assert "mine" in git(place.workspace, "status", "--porcelain")

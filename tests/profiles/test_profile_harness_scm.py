@@ -39,7 +39,7 @@ def test_every_iteration_whose_gates_pass_is_committed() -> None:
     """ADR 8: "H commits after each iteration whose gates pass"."""
     scm = FakeScm(("commit", "push"))
     result = committed(scm, WORK, DONE)
-    assert scm.ran == [("commit", "Fix it"), ("push", "Fix it")] * 2
+    assert scm.ran == [("commit", "Fix it"), ("push", "")] * 2
     assert result.exit_code == 0
     assert roles(result) == [Role.WORK, Role.MESSAGE] * 2
     message = result.agent.orders[1]

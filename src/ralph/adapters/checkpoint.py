@@ -96,7 +96,10 @@ class WorkTree:
     def trees(self) -> GitTrees:
         """What would be committed; known once the run has begun."""
         where = (self.repository, self.workspace, self.run_dir)
-        return GitTrees(*where, shared=self._shared, mixes=False)
+        trees = GitTrees(*where, shared=self._shared, mixes=False)
+        if trees.has_begun:
+            trees.begin()
+        return trees
 
     @property
     def start_ref(self) -> str:

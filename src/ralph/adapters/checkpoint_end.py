@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable
 
 from ralph.adapters import git_work
+from ralph.adapters.git_view import DIRECTORY as VIEW
 from ralph.adapters.git_work import Repository
 
 CHECKPOINTS = "checkpoints"  # in a run's directory
@@ -15,7 +16,7 @@ def forget_run(repository: Repository, run_dir: str) -> None:
     refs = f"refs/ralph/{os.path.basename(run_dir)}"
     forget_refs(repository, (f"{refs}/start", f"{refs}/checkpoint-*", f"{refs}/work-*"))
     for name in os.listdir(run_dir):
-        if name == CHECKPOINTS or name.startswith(git_work.SCRATCH):
+        if name in (CHECKPOINTS, VIEW) or name.startswith(git_work.SCRATCH):
             shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)
 
 

@@ -27,6 +27,8 @@ class Seen:
     there: tuple[str, ...] = ()  # new or changed since it was staged
     gone: tuple[str, ...] = ()  # in the index only
     staged: tuple[str, ...] = ()  # another in the index than in the commit
+    added: tuple[str, ...] = ()  # of these, what the commit does not have
+    removed: tuple[str, ...] = ()  # and what the index does not have
     apart: tuple[str, ...] = ()  # what git cannot keep: other repositories, unreadable files
     ignored: tuple[str, ...] = ()
     records: tuple[str, ...] = ()  # of `.ralph`, whatever was changed there
@@ -58,6 +60,8 @@ class _Entries:
         self.there: list[str] = []
         self.gone: list[str] = []
         self.staged: list[str] = []
+        self.added: list[str] = []
+        self.removed: list[str] = []
         self.apart: list[str] = []
         self.ignored: list[str] = []
         self.records: list[str] = []
@@ -70,6 +74,8 @@ class _Entries:
             there=tuple(self.there),
             gone=tuple(self.gone),
             staged=tuple(self.staged),
+            added=tuple(self.added),
+            removed=tuple(self.removed),
             apart=tuple(self.apart),
             ignored=tuple(self.ignored),
             records=tuple(self.records),
@@ -100,6 +106,8 @@ class _Entries:
             self._untracked(path)
         else:
             self.staged += [path] if how[0] != "." or kind == "u" else []
+            self.added += [path] if how[0] == "A" else []
+            self.removed += [path] if how[0] == "D" else []
             self._tracked(path, how[1] if kind == "1" else "u")
 
     def _tracked(self, path: str, how: str) -> None:

@@ -61,6 +61,11 @@ class GitTrees:
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
         self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the run knows already, perhaps in another process."""
+        return os.path.exists(os.path.join(self.run_dir, _MEMO))
+
     def begin(self) -> None:
         """Know what there is before the first turn; a run that goes on knows it already."""
         self.view.begin()

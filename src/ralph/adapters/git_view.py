@@ -185,8 +185,53 @@ class View(Repository):
     def look(self, head: str) -> Seen:
         """What differs from a commit, "" for none, and from the index, which is then of now."""
         self._make_sure(head)
-        seen = look(self)
-        return replace(seen, head=head)
+        return replace(self._followed(look(self), head), head=head)
+
+    def _followed(self, seen: Seen, head: str) -> Seen:
+        """What the commit has is part of the work, also if it is ignored; what only our index has
+        is not, once it is ignored or another repository's. New submodules are part of it."""
+        back = [path for path in seen.removed if os.path.lexists(self.place.path(path))]
+        lost = self._ignored(seen.added) | {p for p in seen.added if self._is_elsewhere(p)}
+        links = self._links(seen.apart, head)
+        if not back and not lost and not links:
+            return seen
+        return replace(
+            seen,
+            there=(*(p for p in seen.there if p not in lost), *back, *links),
+            gone=(*seen.gone, *sorted(lost)),
+            apart=tuple(path for path in seen.apart if path.rstrip("/") not in links),
+        )
+
+    def _ignored(self, paths: tuple[str, ...]) -> set[str]:
+        if not paths:
+            return set()
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        said = self.run("check-ignore", "--no-index", "-z", "--stdin", stdin=names).output
+        return {*os.fsdecode(said).split("\0")} - {""}
+
+    def _is_elsewhere(self, path: str) -> bool:
+        """Whether a directory above it is a repository of its own."""
+        above = os.path.dirname(path)
+        while above:
+            if os.path.lexists(os.path.join(self.place.path(above), ".git")):
+                return True
+            above = os.path.dirname(above)
+        return False
+
+    def _links(self, apart: tuple[str, ...], head: str) -> set[str]:
+        """Which repositories in the work tree are submodules of this one."""
+        inner = {path.rstrip("/") for path in apart if path.endswith("/")}
+        if not inner:
+            return set()
+        modules = self.place.path(".gitmodules")
+        words = ("config", "--file", modules, "-z", "--get-regexp", r"^submodule\..*\.path$")
+        said = self.run(*words).output if os.path.isfile(modules) else b""
+        named = {entry.partition("\n")[2] for entry in os.fsdecode(said).split("\0")}
+        if head:
+            tree = ("--literal-pathspecs", "ls-tree", "-z", "--full-tree", head, "--", *inner)
+            entries = os.fsdecode(self.ask(*tree)).split("\0")
+            named |= {e.partition("\t")[2] for e in entries if e.startswith("160000 ")}
+        return inner & named
 
     def tree(self, seen: Seen) -> str:
         """The files that were seen, as a tree in git."""

@@ -60,7 +60,7 @@ class ProvenCommit:
             done = self._done_before(stand, tree)
             if done is not None:
                 return done
-            if stand.head and tree == self._tree_of(stand.head):
+            if tree == (self._tree_of(stand.head) or self.trees.empty):
                 return Made(stand.head)
             self._mark(stand.head)
             said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
@@ -137,7 +137,6 @@ class ProvenCommit:
             self._mark(None)
             return Made(altered=altered)
         self._tell_index(stand.head, head)
-        self._mark(None)
         return Made(head)
 
     def _tell_index(self, old: str, new: str) -> None:

@@ -52,8 +52,8 @@ class TaskCommit:
         commit = ProvenCommit(self.work.trees, self.start, self.watch)
         trailers = trailers_of(os.path.basename(self.work.run_dir), task)
         begun, made = commit.begun(trailers, since.head)
-        if made and made != self.work.head():
-            return Made(made)  # somebody has gone on from it
+        if made and (proven is None or made != self.work.head()):
+            return Made(made)  # somebody has gone on from it, or nobody can compare it
         seen = self.work.look() if made else AgentCommits(self.work, since).settle()
         stand = proven or self.work.trees.look()
         message = ("-m", in_one_line(subject) or in_one_line(task), "-m", trailers)
