@@ -2,11 +2,9 @@
 
 import pytest
 
-from agents.real_agents import DONE, World
+from agents.real_agents import DONE, MESSAGE_PROMPT, World
 
 pytestmark = pytest.mark.agents
-
-MESSAGE_PROMPT = "Provide a short imperative commit message for the changes."
 
 
 @pytest.fixture
@@ -25,7 +23,7 @@ def test_what_passed_is_committed_in_the_models_words(committing: World) -> None
     world.plays(
         world.shell("echo hello > hello.txt; echo more >> README.md"),
         {"text": DONE},
-        {"text": "Add a greeting"},
+        message=({"text": "Add a greeting"},),
     )
     run = world.run("-m", "1")
     assert run.code == 0, run.err
@@ -44,8 +42,8 @@ def test_a_clean_tree_needs_no_message(committing: World) -> None:
     world.plays(
         world.shell("echo hello > hello.txt"),
         {"text": "Half of it is there."},
-        {"text": message},
         {"text": DONE},
+        message=({"text": message},),
     )
     run = world.run("-m", "5")
     assert run.code == 0, run.err
@@ -60,7 +58,9 @@ def test_a_message_turn_that_fails_commits_nothing(committing: World) -> None:
     world = committing
     error = {"status": 400, "type": "invalid_request_error", "message": "no"}
     world.plays(
-        world.shell("echo hello > hello.txt"), {"text": DONE}, {"error": error, "times": -1}
+        world.shell("echo hello > hello.txt"),
+        {"text": DONE},
+        message=({"error": error, "times": -1},),
     )
     run = world.run("-m", "1")
     assert run.code == 0, run.err

@@ -107,6 +107,8 @@ class CliAgent:
                 prompt_file=self._prompt_file(order),
                 answer_file=files.answer if files else "",
                 help_text=setup.help_text,
+                tools=order.role is not Role.MESSAGE,
+                variable=setup.env.get,
             )
         )
 
@@ -124,7 +126,8 @@ class CliAgent:
 
     def _run(self, launch: Launch, files: TurnFiles, reading: "Reading", watch: Watch) -> Turn:
         setup = self._setup
-        env = {**setup.env, **files.env} if files.env else setup.env
+        more = {**files.env, **launch.env}
+        env = {**setup.env, **more} if more else setup.env
         command = Command(launch.argv, setup.workspace, env, launch.stdin)
         try:
             child = setup.start(command, reading.output, reading.error)

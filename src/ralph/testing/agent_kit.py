@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from ralph.adapters.agents import KINDS, Request, Tells
+from ralph.adapters.agents import KINDS, Request, Tells, split_flags
 from ralph.core.events import Todo, ToolEnd, ToolStart, Usage
 from ralph.core.turn import Ending, Role
 from ralph.core.value import value
@@ -186,6 +186,20 @@ def message_is_text(bench: Bench) -> None:
     assert played.events == (), played.story()
 
 
+def message_without_tools(bench: Bench) -> None:
+    """A message turn can change nothing, if its module says that the CLI can be told so."""
+    flags = bench.module.PERMISSION_HINT.split('"')[1::2]  # what grants everything
+    flags = [flag for flag in flags if flag.startswith("-") and "..." not in flag]
+    tool = {"name": "shell", "run": "touch written", "output": ""}
+    turn = {"text": ["I write.", "Add the thing"], "tools": [tool]}
+    granted = split_flags(tuple(flags[:1]))
+    played = bench.play(turn, role=Role.MESSAGE, flags=granted, help_text=bench.help)
+    assert not played.turn.failed, played.story()
+    if not bench.module.BARS_TOOLS:
+        raise NotApplicable("nothing that its CLI documents takes the tools away")
+    assert not bench.wrote("written"), played.argv
+
+
 def model_flag(bench: Bench) -> None:
     """The model is an argument of its own, and the prompt still arrives."""
     refusal = bench.refusal(Request((bench.kind,), "do it", model="large"))
@@ -237,7 +251,8 @@ CHECKS: Mapping[str, Callable[[Bench], None]] = {
         *(claim_found, claim_in_tool_output, claim_in_echo, claim_of_others),
         *(tools_counted, todo_shown, usage_reported, cost_reported),
         *(failing_exit, killed, broken_off, rate_limited, refused, words_are_no_failure),
-        *(message_is_text, model_flag, flags_kept, no_permission_added, denied_named),
+        *(message_is_text, message_without_tools),
+        *(model_flag, flags_kept, no_permission_added, denied_named),
         noise_survived,
     )
 }
