@@ -256,12 +256,13 @@ def test_an_iteration_that_passes_is_committed_with_the_agents_message(
     """H §SCM Tasks: a message turn, then `commit -am MESSAGE`, new files included."""
     agent = prepare(
         repo,
-        {**DONE, "files": {"new.txt": "x"}},
-        {"text": "Add new.txt"},
+        {**DONE, "files": {"new.txt": "x"}, "cost": 0.5},
+        {"text": "Add new.txt", "cost": 0.25},
         guardrails=[{"command": "true"}],
         scm={"command": "git", "tasks": ["commit", "tag v1"]},
     )
-    assert_clear(here("-p", "x"), 0, "Committed: Add new.txt", "SCM task tag v1 done")
+    done = here("-p", "x")
+    assert_clear(done, 0, "Committed: Add new.txt", "SCM task tag v1 done", ", $0.75.")
     assert git("log", "-1", "--format=%s", "v1") == "Add new.txt"
     assert "new.txt" in git("ls-files").split()
     assert not [name for name in git("ls-files").split() if name.endswith(".log")]

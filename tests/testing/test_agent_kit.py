@@ -21,7 +21,7 @@ WORLD = {"PATH": os.environ["PATH"]}
 
 NO_STREAM = {
     *("tools counted", "todo shown", "usage reported", "cost reported", "broken off"),
-    *("rate limited", "refused", "denied named"),
+    *("rate limited", "refused", "denied named", "message is counted"),
 }
 TOOLS_STAY = "message without tools"
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen; a new agent may wait for its line
@@ -98,6 +98,7 @@ def granted(launch: Launch, _request: Request) -> Launch:
         ("cost reported", "codex", changed("codex", as_it_is, REPORTS="cost")),
         ("cost reported", "claude", changed("claude", as_it_is, REPORTS="tokens")),
         ("denied named", "opencode", changed("opencode", as_it_is, PERMISSION_HINT="")),
+        ("message is counted", "claude", changed("claude", as_text)),
         ("message without tools", "gemini", changed("gemini", with_tools)),
         ("message without tools", "text", changed("text", as_it_is, BARS_TOOLS=True)),
     ],
