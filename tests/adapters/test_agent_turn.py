@@ -233,14 +233,33 @@ def test_an_iteration_that_is_taken_again_keeps_what_was_said_before(stage: Stag
 # ------------------------------------------------------------------ a message turn
 
 
-def test_a_message_turn_is_in_text_mode_has_its_own_files_and_is_not_shown(stage: Stage) -> None:
-    """H §SCM Tasks; "message turn in text mode"."""
-    order = Order("Provide a message", 2, Role.MESSAGE)
-    turn = stage.play("claude", {"text": "Add the thing"}, order=order)
-    assert turn.text.strip() == "Add the thing"
-    assert "text" in calls(stage.agent)[0]["argv"]
+MESSAGE = Order("Provide a message", 2, Role.MESSAGE)
+
+
+def test_a_message_turn_tells_its_cost_has_its_own_files_and_is_not_shown(stage: Stage) -> None:
+    """H §SCM Tasks; ADR 8: the agent's words, by its stream."""
+    turn = stage.play("claude", {"text": "Add the thing", "cost": 0.25}, order=MESSAGE)
+    assert (turn.text, turn.cost_usd, turn.uncounted) == ("Add the thing", 0.25, False)
     assert stage.events == []
     assert {p.name for p in stage.run_dir.iterdir()} == {"002.message.prompt", "002.message.stream"}
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex", "amp", "gemini", "opencode"])
+def test_a_message_is_what_was_said_last(stage: Stage, kind: str) -> None:
+    """As text modes print it: what the agent said before it looked at the changes is no message,
+    and no tag in it is one either."""
+    said = ["Let me <response>look</response>.", "Add the thing\nand more"]
+    looks = {"text": said, "tools": [{"output": "diff"}]}
+    turn = stage.play(kind, looks, order=MESSAGE)
+    assert (turn.text.strip(), turn.claims) == (said[-1], ())
+    assert not list(stage.run_dir.glob("*.answer"))
+
+
+def test_a_message_turn_of_codex_is_priced_by_its_tokens(stage: Stage) -> None:
+    """ADR 22: tokens become dollars by `agent.prices`, else by the list."""
+    setup = stage.setup("codex", {"text": "Add it", "usage": {"input": 1_000_000, "output": 0}})
+    turn = stage.take(replace(setup, prices=Prices(input=3.0)), order=MESSAGE)
+    assert (turn.text, turn.cost_usd) == ("Add it", 3.0)
 
 
 def test_codex_in_text_mode_is_read_from_its_answer_file_which_is_then_removed(

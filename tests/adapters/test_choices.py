@@ -44,13 +44,51 @@ def test_a_choice_is_told_with_its_reason_and_is_what_the_launch_does(
     kind: str, help_text: str | None, expected: Choice
 ) -> None:
     """ADR 15: the binary's own help decides between flags."""
-    assert module_of(kind).choices(help_text) == (expected,)
+    assert module_of(kind).choices(help_text)[0] == expected
     argv = launched(kind, help_text)
     words = [word.split("=")[0] for word in argv]
     told = expected.flag.split()
     assert [word for word in words if word in told] == told
     flags = {"--full-auto", "workspace-write", "--max-budget-usd"}
     assert flags & set(words) <= set(told)
+
+
+@pytest.mark.parametrize(
+    ("help_text", "expected"),
+    [
+        (
+            "--disallowedTools, --disallowed-tools <tools...>\n --strict-mcp-config\n --tools <a>",
+            Choice(
+                "--tools= --disallowedTools=* --strict-mcp-config",
+                "a commit message is written without tools",
+            ),
+        ),
+        (
+            "--disallowedTools <tools...>",
+            Choice("--disallowedTools=*", "a commit message is written without tools"),
+        ),
+        (
+            "--toolsmith",
+            Choice(
+                "",
+                "this claude has no --tools, so a commit message is written without permissions"
+                " only",
+            ),
+        ),
+        (
+            None,
+            Choice("", "not probed, so a commit message is written without permissions only"),
+        ),
+    ],
+)
+def test_what_takes_the_tools_from_claude_is_what_its_help_has(
+    help_text: str | None, expected: Choice
+) -> None:
+    """ADR 15: an older claude is still called correctly."""
+    claude = module_of("claude")
+    assert claude.choices(help_text)[1] == expected
+    request = Request(("claude",), "do it", tools=False, help_text=lambda: help_text)
+    assert claude.launch(request).argv[2:-4] == tuple(expected.flag.split())
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("claude", "codex")])
@@ -146,3 +184,21 @@ def test_the_tighter_budget_of_a_turn_counts(own: str, added: bool) -> None:
 def test_a_model_is_named_once(arguments: tuple[str, ...], kept: tuple[str, ...]) -> None:
     """Codex and opencode refuse two; `--model` of ralph counts."""
     assert without(arguments, ("-m", "--model")) == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (("--yolo", "-m", "a"), ("-m", "a")),
+        (("--yolo=true", "a"), ("a",)),
+        (("--allowed", "a", "b c", "-m", "a"), ("-m", "a")),
+        (("--allowed=a", "b"), ("b",)),
+        (("--allowed", "a", "--yolo", "b"), ("b",)),
+        (("-s", "--yolo", "b"), ("b",)),  # whatever follows is its value
+        (("--allowed",), ()),
+    ],
+)
+def test_grants_are_taken_out_with_all_their_values(
+    arguments: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
+    assert without(arguments, ("-s",), ("--yolo",), ("--allowed",)) == kept

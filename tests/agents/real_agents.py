@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.clis import CLIS, Cli, Json, write_json
-from ralph.testing.model_script import Script
+from ralph.testing.model_script import Script, user_text
 from ralph.testing.scripted_model import ScriptedModel
 
 DONE = "<response>DONE</response>"
 PROMPT = "Write hello.txt."
+MESSAGE_PROMPT = "Provide a short imperative commit message for the changes."
+TITLE = "Generate a title"  # what opencode asks beside a prompt
 PATIENCE = 60.0  # seconds until a test gives up; nothing is measured by it
 DYING = 2.0  # seconds in which a killed process is surely gone
 
@@ -65,6 +67,24 @@ class Run:
         return [fact["verdict"]["type"] for fact in self.closings]
 
 
+class Committing(Script):
+    """Knows a message turn by its prompt: an agent without tools offers the model none."""
+
+    def __init__(
+        self, turns: tuple[Json, ...], message: tuple[Json, ...], names: dict[str, str]
+    ) -> None:
+        super().__init__(list(turns), names)
+        self.message = Script(list(message), names).main
+
+    def next(self, body: Json) -> tuple[str, int, Json]:
+        """Lane name, turn index and turn for one model call."""
+        text = user_text(body)
+        if MESSAGE_PROMPT not in text or TITLE in text:
+            return super().next(body)
+        with self.lock:
+            return ("lane", *self.message.take(self.after))
+
+
 @dataclass
 class World:
     """One agent's world. Its root is part of the environment of everything that runs in it."""
@@ -81,9 +101,10 @@ class World:
         """The agent's own ways."""
         return CLIS[self.kind]
 
-    def plays(self, *turns: Json) -> None:
-        """What the model answers, call by call; the last answer is given for ever."""
-        self.model.server.script = Script(list(turns))
+    def plays(self, *turns: Json, message: tuple[Json, ...] = ()) -> None:
+        """What the model answers, call by call, and to whoever asks for a commit message; the last
+        answer is given for ever."""
+        self.model.server.script = Committing(turns, message, {"REPO": str(self.repo)})
 
     def shell(self, command: str, **more: object) -> Json:
         """A model's answer: run this command."""

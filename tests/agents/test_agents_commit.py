@@ -2,11 +2,20 @@
 
 import pytest
 
-from agents.real_agents import DONE, World
+from agents.real_agents import DONE, MESSAGE_PROMPT, World
 
 pytestmark = pytest.mark.agents
 
-MESSAGE_PROMPT = "Provide a short imperative commit message for the changes."
+WRITES = {  # a call that writes a file, other than by a shell
+    "claude": {"name": "Write", "input": {"file_path": "${REPO}/evil.txt", "content": "evil"}},
+    "codex": {
+        "name": "apply_patch",
+        "input": "*** Begin Patch\n*** Add File: evil.txt\n+evil\n*** End Patch\n",
+    },
+    "gemini": {"name": "write_file", "input": {"file_path": "evil.txt", "content": "evil"}},
+    "opencode": {"name": "write", "input": {"filePath": "evil.txt", "content": "evil"}},
+}
+USAGE = {"input": 10_000, "output": 100}
 
 
 @pytest.fixture
@@ -25,7 +34,7 @@ def test_what_passed_is_committed_in_the_models_words(committing: World) -> None
     world.plays(
         world.shell("echo hello > hello.txt; echo more >> README.md"),
         {"text": DONE},
-        {"text": "Add a greeting"},
+        message=({"text": "Add a greeting"},),
     )
     run = world.run("-m", "1")
     assert run.code == 0, run.err
@@ -44,8 +53,8 @@ def test_a_clean_tree_needs_no_message(committing: World) -> None:
     world.plays(
         world.shell("echo hello > hello.txt"),
         {"text": "Half of it is there."},
-        {"text": message},
         {"text": DONE},
+        message=({"text": message},),
     )
     run = world.run("-m", "5")
     assert run.code == 0, run.err
@@ -60,10 +69,39 @@ def test_a_message_turn_that_fails_commits_nothing(committing: World) -> None:
     world = committing
     error = {"status": 400, "type": "invalid_request_error", "message": "no"}
     world.plays(
-        world.shell("echo hello > hello.txt"), {"text": DONE}, {"error": error, "times": -1}
+        world.shell("echo hello > hello.txt"),
+        {"text": DONE},
+        message=({"error": error, "times": -1},),
     )
     run = world.run("-m", "1")
     assert run.code == 0, run.err
     assert "No commit" in run.err
     assert world.git("log", "-1", "--format=%s") == "Add settings"
     assert world.git("status", "--porcelain") == "?? hello.txt"
+
+
+def test_a_message_turn_can_change_nothing(committing: World) -> None:
+    """ADR 8: it has no tools, although `agent.flags` let every tool run; what it tries costs."""
+    world = committing
+    evil = world.shell("echo evil > evil.txt; echo evil >> hello.txt; git commit -qam evil")
+    world.plays(
+        world.shell("echo hello > hello.txt"),
+        {"text": DONE},
+        message=(
+            {"text": "First I mend it.", **evil, "usage": USAGE},
+            {"tools": [WRITES[world.kind]], "usage": USAGE},
+            {"text": "Add a greeting", "usage": USAGE},
+        ),
+    )
+    run = world.run("-m", "1")
+    assert run.code == 0, run.err
+    assert len(world.model.main_calls()) == 5  # it was tried, and the model was told
+    assert not (world.repo / "evil.txt").exists()
+    assert (world.repo / "hello.txt").read_text() == "hello\n"
+    subjects = world.git("log", "--format=%s").splitlines()
+    assert subjects[:2] == ["Add a greeting", "Add settings"]
+    assert world.git("status", "--porcelain") == ""
+    (message, _) = run.facts("step")
+    assert message["cost_usd"] > 0
+    assert run.stop["cost_usd"] > message["cost_usd"]
+    assert "unknown cost" not in run.err

@@ -58,10 +58,13 @@ def test_a_turn_that_destroys_the_project_and_fails_is_undone(world: World) -> N
 
 @both
 def test_the_commit_message_is_asked_for_inside(world: World) -> None:
-    """H §SCM Tasks; some CLIs write their last words to a file."""
+    """H §SCM Tasks; some CLIs write their last words to a file. Claude has no tools there, codex
+    a sandbox in the sandbox."""
     world.configure(scm={"command": "git", "tasks": ["commit"]})
     world.plays(
-        world.shell("echo hello > hello.txt"), {"text": DONE}, {"text": "Say hello to everybody"}
+        world.shell("echo hello > hello.txt"),
+        {"text": DONE},
+        message=({"text": "Say hello to everybody"},),
     )
     run = world.run("-m", "1", *in_sandbox(world))
     assert run.code == 0, run.err

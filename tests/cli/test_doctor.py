@@ -93,7 +93,10 @@ def test_the_agents_for_programs(
         "path": f"{agents}/claude",
         "version": "2.1.197",
         "tested": True,
-        "flags": [{"flag": "--max-budget-usd", "why": claude["flags"][0]["why"]}],
+        "flags": [
+            {"flag": "--max-budget-usd", "why": claude["flags"][0]["why"]},
+            {"flag": "", "why": claude["flags"][1]["why"]},
+        ],
         "credential": "ANTHROPIC_API_KEY",
         "withheld": ["OPENAI_API_KEY"],
         "chosen": True,

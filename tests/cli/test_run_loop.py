@@ -253,21 +253,22 @@ def test_a_protected_file_is_put_back_and_the_agent_told(here: Here, workspace: 
 def test_an_iteration_that_passes_is_committed_with_the_agents_message(
     here: Here, repo: Path
 ) -> None:
-    """H §SCM Tasks: message turn in text mode, then `commit -am MESSAGE`, new files included."""
+    """H §SCM Tasks: a message turn, then `commit -am MESSAGE`, new files included."""
     agent = prepare(
         repo,
-        {**DONE, "files": {"new.txt": "x"}},
-        {"text": "Add new.txt"},
+        {**DONE, "files": {"new.txt": "x"}, "cost": 0.5},
+        {"text": "Add new.txt", "cost": 0.25},
         guardrails=[{"command": "true"}],
         scm={"command": "git", "tasks": ["commit", "tag v1"]},
     )
-    assert_clear(here("-p", "x"), 0, "Committed: Add new.txt", "SCM task tag v1 done")
+    done = here("-p", "x")
+    assert_clear(done, 0, "Committed: Add new.txt", "SCM task tag v1 done", ", $0.75.")
     assert git("log", "-1", "--format=%s", "v1") == "Add new.txt"
     assert "new.txt" in git("ls-files").split()
     assert not [name for name in git("ls-files").split() if name.endswith(".log")]
     ask = "Provide a short imperative commit message for the changes. Output only the message, "
     assert prompts(agent)[1] == f"{ask}no explanation."
-    assert "text" in calls(agent)[1]["argv"]
+    assert "--tools=" in calls(agent)[1]["argv"]
 
 
 @pytest.mark.parametrize(

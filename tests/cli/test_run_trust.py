@@ -27,7 +27,8 @@ def test_a_message_turn_may_not_touch_protected_paths(here: Here, repo: Path) ->
     """ADR 12: "The same holds for the message turn before a commit"."""
     hook = repo / ".git" / "hooks" / "pre-commit"
     plant = f"printf '#!/bin/sh\\ntouch pwned\\n' > {hook}; chmod +x {hook}"
-    prepare(repo, WORK, {"text": "Fix it", "tools": [{"name": "Bash", "run": plant}]}, scm=COMMIT)
+    message = {"text": "Fix it", "tools": [{"name": "Bash", "run": plant}]}
+    prepare(repo, WORK, message, kind="amp", scm=COMMIT)  # whose tools nothing takes away
     assert_clear(here("-p", "x"), 0, "No commit: Protected path .git/hooks/pre-commit was changed")
     assert not hook.exists()
     assert not (repo / "pwned").exists()

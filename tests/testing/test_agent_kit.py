@@ -21,18 +21,19 @@ WORLD = {"PATH": os.environ["PATH"]}
 
 NO_STREAM = {
     *("tools counted", "todo shown", "usage reported", "cost reported", "broken off"),
-    *("rate limited", "refused", "denied named"),
+    *("rate limited", "refused", "denied named", "message is counted"),
 }
+TOOLS_STAY = "message without tools"
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen; a new agent may wait for its line
     "claude": set(),
     "codex": {"cost reported", "denied named"},
-    "amp": {"cost reported", "denied named", "rate limited", "refused", "model flag"},
+    "amp": {"cost reported", "denied named", "rate limited", "refused", "model flag", TOOLS_STAY},
     "gemini": {"cost reported"},
     "opencode": set(),
     "copilot": NO_STREAM,
-    "cursor-agent": NO_STREAM | {"long prompt"},
+    "cursor-agent": NO_STREAM | {"long prompt", TOOLS_STAY},
     "goose": NO_STREAM,
-    "text": NO_STREAM | {"long prompt", "model flag"},
+    "text": NO_STREAM | {"long prompt", "model flag", TOOLS_STAY},
 }
 
 
@@ -51,8 +52,9 @@ def test_every_agent_does_what_an_agent_must(tmp_path: Path, kind: str, check: s
 def changed(kind: str, launch: Callable[[Launch, Request], Launch], **more: object) -> AgentModule:
     """A module that is a little wrong."""
     right = module_of(kind)
-    names = ("PROBE", "MODEL_FLAGS", "REPORTS", "PERMISSION_HINT", "TELLS", "TESTED", "choices")
-    wrong = SimpleNamespace(**{**{name: getattr(right, name) for name in names}, **more})
+    names = ("PROBE", "MODEL_FLAGS", "REPORTS", "PERMISSION_HINT", "TELLS", "TESTED", "BARS_TOOLS")
+    same = {name: getattr(right, name) for name in (*names, "choices")}
+    wrong = SimpleNamespace(**{**same, **more})
     wrong.launch = lambda request: launch(right.launch(request), request)
     return cast("AgentModule", wrong)
 
@@ -71,6 +73,10 @@ def as_text(launch: Launch, _request: Request) -> Launch:
 
 def without_flags(launch: Launch, request: Request) -> Launch:
     return replace(launch, argv=tuple(w for w in launch.argv if w not in request.flags))
+
+
+def with_tools(launch: Launch, request: Request) -> Launch:
+    return replace(launch, argv=("gemini", *request.flags, *launch.argv[3:]))
 
 
 def granted(launch: Launch, _request: Request) -> Launch:
@@ -92,6 +98,9 @@ def granted(launch: Launch, _request: Request) -> Launch:
         ("cost reported", "codex", changed("codex", as_it_is, REPORTS="cost")),
         ("cost reported", "claude", changed("claude", as_it_is, REPORTS="tokens")),
         ("denied named", "opencode", changed("opencode", as_it_is, PERMISSION_HINT="")),
+        ("message is counted", "claude", changed("claude", as_text)),
+        ("message without tools", "gemini", changed("gemini", with_tools)),
+        ("message without tools", "text", changed("text", as_it_is, BARS_TOOLS=True)),
     ],
 )
 def test_what_is_wrong_is_found(tmp_path: Path, check: str, kind: str, module: AgentModule) -> None:

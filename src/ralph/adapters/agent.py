@@ -14,7 +14,7 @@ from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.adapters.turn_files import Filing, SavedStream, TurnFiles, private
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
-from ralph.core.events import AgentEvent, Failure, Progress
+from ralph.core.events import AgentEvent, Failure, Progress, ToolStart
 from ralph.core.facts import Launching
 from ralph.core.limits import Prices, priced
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
@@ -89,8 +89,11 @@ class CliAgent:
             self._on_launch(launch, order)
             # Before it starts: what goes wrong with the journal must not leave a process behind.
             self._record(Launching(time.time(), order.role, launch.dialect, files.stream))
-            reading = self._reading(launch, order, output, errors)
-            return self._run(launch, files, reading, watch)
+            answer = Answer() if order.role is Role.MESSAGE else None
+            show = answer.hear if answer else self._on_events
+            reading = self._reading(launch, order, show, output, errors)
+            turn = self._run(launch, files, reading, watch)
+            return answer.of(turn) if answer and launch.answer_file is None else turn
 
     def launch(self, order: Order, files: TurnFiles | None = None) -> Launch:
         """The call for this turn; nothing is started."""
@@ -101,30 +104,39 @@ class CliAgent:
                 prompt=order.prompt,
                 flags=setup.flags,
                 model=setup.model,
-                stream=setup.stream and order.role is not Role.MESSAGE,
+                # Nobody sees a message turn, and only the stream tells what it costs (ADR 8).
+                stream=setup.stream or order.role is Role.MESSAGE,
                 dollars=order.allowance.dollars,
                 prompt_via=setup.prompt_via,
                 prompt_file=self._prompt_file(order),
                 answer_file=files.answer if files else "",
                 help_text=setup.help_text,
+                tools=order.role is not Role.MESSAGE,
+                variable=setup.env.get,
             )
         )
 
     def _reading(
-        self, launch: Launch, order: Order, output: FileIO, errors: FileIO | None
+        self,
+        launch: Launch,
+        order: Order,
+        show: Callable[[Sequence[AgentEvent]], None],
+        output: FileIO,
+        errors: FileIO | None,
     ) -> "Reading":
         secrets = self._setup.secrets
         return Reading(
             parser_for(launch.dialect, order.prompt),
             SavedStream(output, secrets),
             SavedStream(errors, secrets) if errors else None,
-            self._on_events if order.role is not Role.MESSAGE else _ignore,
+            show,
             self._setup.prices,
         )
 
     def _run(self, launch: Launch, files: TurnFiles, reading: "Reading", watch: Watch) -> Turn:
         setup = self._setup
-        env = {**setup.env, **files.env} if files.env else setup.env
+        more = {**files.env, **launch.env}
+        env = {**setup.env, **more} if more else setup.env
         command = Command(launch.argv, setup.workspace, env, launch.stdin)
         try:
             child = setup.start(command, reading.output, reading.error)
@@ -236,8 +248,26 @@ class Reading:
             self._result_at = time.monotonic()
 
 
-def _ignore(_: Sequence[AgentEvent]) -> None:
-    """A message turn is not for the display."""
+class Answer:
+    """What an agent said last, as its text mode prints it; what it said between calls is none."""
+
+    def __init__(self) -> None:
+        self._words = Collector()
+
+    def hear(self, events: Sequence[AgentEvent]) -> None:
+        """In place of the display: a message turn is not for it."""
+        for event in events:
+            if isinstance(event, ToolStart) and not event.subagent:
+                self._words = Collector()
+            self._words.add((event,))
+
+    def of(self, turn: Turn) -> Turn:
+        """The turn with its answer: that of its result, else what came after its last call."""
+        said = self._words.turn(has_result=False)
+        result = self._words.result
+        if result is None or not result.text:
+            return replace(turn, text=said.text, claims=said.claims)
+        return replace(turn, text=result.text, claims=find_claims(result.text))
 
 
 def _opened(path: str) -> FileIO:

@@ -13,7 +13,7 @@ class Role(StrEnum):
 
     WORK = "work"
     REVIEW = "review"
-    MESSAGE = "message"  # a commit message, in text mode
+    MESSAGE = "message"  # a commit message: words only, no tools and no display
 
 
 @value

@@ -12,6 +12,7 @@ from ralph.core.events import AgentEvent, Speaker, Text
 from ralph.core.turn import Order, Role, Turn
 from ralph.core.value import value
 from ralph.errors import ConfigError
+from ralph.testing.commandline import GRAMMARS
 from ralph.testing.install import calls, install_agent
 
 
@@ -61,6 +62,14 @@ class Bench:
         done = CliAgent(setup, events.extend).take_turn(Order(prompt, 1, role), lambda _: None)
         call: dict[str, Any] = next(iter(calls(agent)), {"argv": [], "prompt": ""})
         return Played(done, tuple(events), tuple(call["argv"]), call["prompt"])
+
+    def help(self) -> str:
+        """What the CLI says of itself, as the probe would hear it."""
+        return GRAMMARS[self.kind].help if self.kind in GRAMMARS else ""
+
+    def wrote(self, name: str) -> bool:
+        """Whether this file is in the workspace."""
+        return os.path.exists(os.path.join(self._root, "workspace", name))
 
     def refusal(self, request: Request) -> ConfigError | None:
         """Why the adapter will not make such a call; None where it will."""

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from ralph.adapters.agents import KINDS, Request, Tells
+from ralph.adapters.agents import KINDS, Request, Tells, split_flags
 from ralph.core.events import Todo, ToolEnd, ToolStart, Usage
 from ralph.core.turn import Ending, Role
 from ralph.core.value import value
@@ -180,10 +180,39 @@ def words_are_no_failure(bench: Bench) -> None:
 
 
 def message_is_text(bench: Bench) -> None:
-    """A message turn is plain text, and is not shown (H §SCM Tasks)."""
+    """A message turn gives the agent's last words, and is not shown (H §SCM Tasks, ADR 8)."""
     played = bench.play({"text": "Add the thing"}, role=Role.MESSAGE)
     assert played.turn.text.strip() == "Add the thing", played.story()
     assert played.events == (), played.story()
+    assert played.prompt == "do it", played.prompt
+    if not bench.module.TELLS:
+        return  # its text may be all that it said
+    looks = {"text": ["I look.", "Add the thing"], "tools": [{"output": "x"}]}
+    said = bench.play(looks, role=Role.MESSAGE).turn.text
+    assert said.strip() == "Add the thing", said
+
+
+def message_is_counted(bench: Bench) -> None:
+    """What a message turn costs is told as that of any turn, also if the display shows none."""
+    if not bench.module.REPORTS:
+        raise NotApplicable("it reports neither tokens nor cost")
+    turn = bench.play({"text": "ok", "cost": 0.25}, role=Role.MESSAGE, stream=False).turn
+    assert turn.usage != Usage(), turn
+    assert turn.cost_usd == (0.25 if bench.module.REPORTS == "cost" else None), turn.cost_usd
+
+
+def message_without_tools(bench: Bench) -> None:
+    """A message turn can change nothing, if its module says that the CLI can be told so."""
+    flags = bench.module.PERMISSION_HINT.split('"')[1::2]  # what grants everything
+    flags = [flag for flag in flags if flag.startswith("-") and "..." not in flag]
+    tool = {"name": "shell", "run": "touch written", "output": ""}
+    turn = {"text": ["I write.", "Add the thing"], "tools": [tool]}
+    granted = split_flags(tuple(flags[:1]))
+    played = bench.play(turn, role=Role.MESSAGE, flags=granted, help_text=bench.help)
+    assert not played.turn.failed, played.story()
+    if not bench.module.BARS_TOOLS:
+        raise NotApplicable("nothing that its CLI documents takes the tools away")
+    assert not bench.wrote("written"), played.argv
 
 
 def model_flag(bench: Bench) -> None:
@@ -237,7 +266,8 @@ CHECKS: Mapping[str, Callable[[Bench], None]] = {
         *(claim_found, claim_in_tool_output, claim_in_echo, claim_of_others),
         *(tools_counted, todo_shown, usage_reported, cost_reported),
         *(failing_exit, killed, broken_off, rate_limited, refused, words_are_no_failure),
-        *(message_is_text, model_flag, flags_kept, no_permission_added, denied_named),
+        *(message_is_text, message_is_counted, message_without_tools),
+        *(model_flag, flags_kept, no_permission_added, denied_named),
         noise_survived,
     )
 }

@@ -1,6 +1,6 @@
 """How each CLI is called: enough of its grammar to find the prompt where the real one does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -22,12 +22,16 @@ CLAUDE = Grammar(
 
 Options:
   --dangerously-skip-permissions  Bypass all permission checks
+  --disallowedTools, --disallowed-tools <tools...>
+                                  Comma or space-separated list of tool names to deny
   -h, --help                      Display help for command
   --max-budget-usd <amount>       Maximum dollar amount to spend on API calls (only with --print)
   --model <model>                 Model for the current session
   --output-format <format>        Output format (choices: "text", "json", "stream-json")
   --permission-mode <mode>        Permission mode to use for the session
   -p, --print                     Print response and exit
+  --strict-mcp-config             Only use MCP servers from --mcp-config
+  --tools <tools...>              Specify the list of available tools; "" disables all tools
   --verbose                       Override verbose mode setting from config
   -v, --version                   Output the version number
 """,
@@ -36,6 +40,7 @@ Options:
         | {"--max-budget-usd", "--permission-mode", "--append-system-prompt", "--system-prompt"}
         | {"--settings", "--setting-sources", "--add-dir", "--mcp-config", "--plugin-dir"}
         | {"--allowedTools", "--disallowedTools", "--session-id", "--agents", "-r", "--resume"}
+        | {"--tools", "--allowed-tools", "--disallowed-tools"}
     ),
 )
 
@@ -88,11 +93,20 @@ Options:
   -p, --prompt                    Run in non-interactive (headless) mode with the given prompt.
       --skip-trust                Trust the current workspace for this session.  [boolean]
   -y, --yolo                      Automatically accept all actions?  [boolean]
+      --approval-mode             Set the approval mode  [string]
+      --allowed-mcp-server-names  Allowed MCP server names  [array]
   -o, --output-format             The format of the CLI output.  [string]
 """,
     values=frozenset(
         {"-m", "--model", "-p", "--prompt", "-o", "--output-format", "--approval-mode", "--policy"}
-        | {"--allowed-tools", "--include-directories", "-e", "--extensions", "--session-id"}
+        | {
+            "--allowed-tools",
+            "--allowed-mcp-server-names",
+            "--include-directories",
+            "-e",
+            "--extensions",
+            "--session-id",
+        }
     ),
     prompts=frozenset({"-p", "--prompt"}),
 )
@@ -148,6 +162,10 @@ GRAMMARS = {
     "cursor-agent": CURSOR_AGENT,
     "goose": GOOSE,
 }
+
+
+NEW_IN_CLAUDE = frozenset({"--tools", "--disallowedTools", "--strict-mcp-config"})
+BYPASSES = "--dangerously-bypass-approvals-and-sandbox"  # of codex
 
 
 class Arguments:
@@ -222,7 +240,38 @@ class Arguments:
             return "error: unexpected argument '--full-auto' found"
         if self.kind == "claude" and self.streams and "--verbose" not in self.options:
             return "Error: When using --print, --output-format=stream-json requires --verbose"
+        if self.kind == "claude" and (new := NEW_IN_CLAUDE & self.options.keys()):
+            unknown = sorted(new - set(help_text.replace(",", " ").split()))
+            return f"error: unknown option '{unknown[0]}'" if unknown else None
+        return self._contradiction()
+
+    def _contradiction(self) -> str | None:
+        names = self.options.keys()
+        if self.kind == "gemini" and "--approval-mode" in names and names & {"-y", "--yolo"}:
+            return "Cannot use both --yolo (-y) and --approval-mode together."
+        sandboxes = [word for word in self.argv if word.partition("=")[0] in ("-s", "--sandbox")]
+        if self.kind == "codex" and len(sandboxes) > 1:
+            return "error: the argument '--sandbox <SANDBOX_MODE>' cannot be used multiple times"
         return None
+
+    def bars_tools(self, environ: Mapping[str, str]) -> bool:
+        """Whether the agent may change nothing, by what it was told in this call."""
+        options = self.options
+        match self.kind:
+            case "claude":
+                return options.get("--tools") == "" or options.get("--disallowedTools") == "*"
+            case "codex":
+                sandbox = options.get("-s") or options.get("--sandbox")
+                return sandbox == "read-only" and BYPASSES not in options
+            case "gemini":
+                return options.get("--approval-mode") == "default"
+            case "opencode":
+                return '"*": "deny"' in environ.get("OPENCODE_PERMISSION", "")
+            case "copilot":
+                return "--deny-tool" in options
+            case "goose":
+                return environ.get("GOOSE_MODE") == "chat"
+        return False
 
 
 def in_quotes(word: str) -> str:

@@ -88,6 +88,7 @@ class Performance:
         self.voice = voice_for(arguments, turn)
         self.output_file = arguments.output_file
         self.framed = turn.get("frame", True)
+        self.barred = arguments.bars_tools(os.environ)
         self.call: Call | None = None  # the tool call under way
 
     def play(self) -> int:
@@ -173,7 +174,9 @@ class Performance:
     def use(self, tool: Tool) -> None:
         self.call = Call(tool)
         self.print(self.voice.calls(self.call))
-        if "run" in tool and not tool.get("denied"):
+        if self.barred:
+            self.call.ended("Error: No such tool available", 1)
+        elif "run" in tool and not tool.get("denied"):
             self.call.ended(*run_command(tool["run"]))
         self.print(self.voice.answers(self.call))
         self.call = None

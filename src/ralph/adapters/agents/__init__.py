@@ -9,13 +9,15 @@ An agent module has
     TELLS                          what its stream tells beside text: see `Tells`
     TESTED                         whether its real output is held against ours; else only its
                                    documentation was
+    BARS_TOOLS                     whether it can be told to let its agent change nothing
     choices(help_text)             which flags depend on what the binary's help says
 """
 
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Protocol, cast
@@ -52,6 +54,8 @@ class Request:
     prompt_file: str = ""  # where the prompt was written, if it goes by file
     answer_file: str = ""  # where a CLI may write its last message
     help_text: Callable[[], str | None] = lambda: None
+    tools: bool = True  # else the agent is to change nothing, as far as the CLI can be told
+    variable: Callable[[str], str | None] = lambda _: None  # of the agent's environment
 
 
 @value
@@ -62,6 +66,7 @@ class Launch:
     dialect: str
     stdin: bytes | None = None
     answer_file: str | None = None  # where the last message will be, instead of on stdout
+    env: Mapping[str, str] = field(default_factory=dict)  # beside the agent's usual environment
 
     def shown(self, prompt: str) -> tuple[tuple[str, ...], str]:
         """The arguments without the prompt, and how the prompt gets there, in words."""
@@ -87,6 +92,7 @@ class AgentModule(Protocol):
     PERMISSION_HINT: str
     TELLS: frozenset[Tells]
     TESTED: bool
+    BARS_TOOLS: bool
 
     def launch(self, request: Request) -> Launch:
         """The call for one turn."""
@@ -184,16 +190,35 @@ def value_in(arguments: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
     return found
 
 
-def without(arguments: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The arguments without these flags and their values."""
-    kept: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        if argument in flags:
-            next(rest, None)
-        elif argument.partition("=")[0] not in flags:
-            kept.append(argument)
-    return tuple(kept)
+def without(
+    arguments: tuple[str, ...],
+    flags: tuple[str, ...] = (),
+    bare: tuple[str, ...] = (),
+    lists: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """The arguments without these flags and their values: `flags` have one, those of `lists` all
+    words up to the next flag, `bare` ones none."""
+    return tuple(_without(arguments, flags, bare, lists))
+
+
+def _without(
+    arguments: tuple[str, ...],
+    flags: tuple[str, ...],
+    bare: tuple[str, ...],
+    lists: tuple[str, ...],
+) -> Iterator[str]:
+    is_value = is_listed = False
+    for argument in arguments:
+        name, stuck, _ = argument.partition("=")
+        is_listed = is_listed and not argument.startswith("-")
+        if is_value or is_listed:
+            is_value = False
+        elif name in lists:
+            is_listed = not stuck
+        elif name in flags:
+            is_value = not stuck
+        elif name not in bare:
+            yield argument
 
 
 def as_bytes(prompt: str) -> bytes:

@@ -9,6 +9,7 @@ from ralph.adapters.agents import (
     by_stdin,
     no_file,
     no_model,
+    without,
 )
 
 PROBE: tuple[str, ...] = ()
@@ -17,6 +18,9 @@ REPORTS = "tokens"
 PERMISSION_HINT = 'Amp runs with --dangerously-allow-all; see "amp permissions".'
 TELLS = frozenset({Tells.TOOLS, Tells.TODO})
 TESTED = False
+BARS_TOOLS = False  # its help names no such flag; without the one below, its own rules decide
+
+_GRANT = "--dangerously-allow-all"
 
 
 def launch(request: Request) -> Launch:
@@ -24,7 +28,8 @@ def launch(request: Request) -> Launch:
     no_model(request, "amp")
     no_file(request, "amp")
     output = ("--stream-json",) if request.stream else ()
-    argv = (*request.command, *request.flags, *output, "--dangerously-allow-all", "-x")
+    given = (*request.flags, *output, _GRANT)
+    argv = (*request.command, *(given if request.tools else without(given, bare=(_GRANT,))), "-x")
     dialect = "amp" if request.stream else "text"
     if by_stdin(request):
         return Launch(argv, dialect, as_bytes(request.prompt))

@@ -1,6 +1,7 @@
 """Codex: `codex e`, the prompt on standard input."""
 
-from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file
+from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, no_file, without
+from ralph.core.value import replace
 
 PROBE = ("e", "--help")
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
@@ -8,28 +9,36 @@ REPORTS = "tokens"
 PERMISSION_HINT = 'Add "-s danger-full-access" to agent.flags if you run in a sandbox of your own.'
 TELLS = frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS})
 TESTED = True
+BARS_TOOLS = True
 
 _FORMER, _PRESENT = "--full-auto", "-s workspace-write"
+_READ_ONLY = "--sandbox=read-only"  # in every version; it may still look at the changes
 _SETTING = "sandbox_mode"  # in its configuration, which `-c` overrides
-_CHOOSES_SANDBOX = (
-    "--sandbox",
+_BARE_GRANTS = (
     "--full-auto",
     "--yolo",
     "--dangerously-bypass-approvals-and-sandbox",
+    "--approve-for-me",
 )
+_CHOOSES_SANDBOX = ("--sandbox", *_BARE_GRANTS)
 
 
 def launch(request: Request) -> Launch:
     """H §Codex Integration Details, with what today's codex has in place of `--full-auto`."""
     no_file(request, "codex")
+    if not request.tools:
+        request = _read_only(request)
     argv = [*request.command, "e", *request.flags]
     if request.model is not None:
         argv += ["-m", request.model]
     if not any(map(_chooses_sandbox, request.flags)):
         argv += _autonomy(request.help_text()).flag.split()
-    if request.stream:
+    if request.stream and request.tools:
         return _with_prompt(request, [*argv, "--json"], "codex")
-    return _with_prompt(request, [*argv, "-o", request.answer_file], "text", request.answer_file)
+    # The last message and nothing before it: what it said between calls is no answer.
+    output, dialect = (["--json"], "codex") if request.stream else ([], "text")
+    argv += [*output, "-o", request.answer_file]
+    return _with_prompt(request, argv, dialect, request.answer_file)
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:
@@ -37,14 +46,28 @@ def choices(help_text: str | None) -> tuple[Choice, ...]:
     return (_autonomy(help_text),)
 
 
+def _read_only(request: Request) -> Request:
+    """It refuses two sandboxes, and bypassing beats ours; `-c sandbox_mode=...` does not."""
+    kept = without(request.flags, ("-s", "--sandbox"), _BARE_GRANTS)
+    kept = tuple(flag for flag in kept if not _is_short(flag))
+    return replace(
+        request,
+        command=without(request.command, bare=_BARE_GRANTS),
+        flags=(*kept, _READ_ONLY),
+    )
+
+
+def _is_short(flag: str) -> bool:
+    return flag.startswith("-s")
+
+
 def _chooses_sandbox(flag: str) -> bool:
     """Also `-sread-only`, and `sandbox_mode=...` behind `-c` or stuck to it."""
-    short = flag.startswith("-s") and not flag.startswith("--")
     name, _, setting = flag.partition("=")
     config = name.removeprefix("-c") == _SETTING or (
         name in ("-c", "--config") and setting.startswith(_SETTING)
     )
-    return short or config or name in _CHOOSES_SANDBOX
+    return _is_short(flag) or config or name in _CHOOSES_SANDBOX
 
 
 def _autonomy(help_text: str | None) -> Choice:

@@ -8,6 +8,9 @@ REPORTS = ""
 PERMISSION_HINT = 'Add "--allow-all-tools" to agent.flags: without a terminal copilot needs it.'
 TELLS: frozenset[Tells] = frozenset()
 TESTED = False
+BARS_TOOLS = True
+
+_NO_TOOLS = ("--deny-tool=shell", "--deny-tool=write")  # which beats every flag that allows
 
 
 def launch(request: Request) -> Launch:
@@ -16,7 +19,7 @@ def launch(request: Request) -> Launch:
     argv = [*request.command, *request.flags]
     if request.model is not None:
         argv += ["--model", request.model]
-    argv += ["--silent"]
+    argv += [*(() if request.tools else _NO_TOOLS), "--silent"]
     if by_stdin(request):
         return Launch(tuple(argv), "text", as_bytes(request.prompt))
     return Launch((*argv, "-p", request.prompt), "text")

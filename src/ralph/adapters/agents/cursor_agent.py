@@ -1,6 +1,15 @@
 """Cursor's CLI: `cursor-agent -p`, as it is documented; its text mode prints the last answer."""
 
-from ralph.adapters.agents import Choice, Launch, Request, Tells, as_bytes, must_fit, no_file
+from ralph.adapters.agents import (
+    Choice,
+    Launch,
+    Request,
+    Tells,
+    as_bytes,
+    must_fit,
+    no_file,
+    without,
+)
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
@@ -8,6 +17,9 @@ REPORTS = ""
 PERMISSION_HINT = 'Add "--force" to agent.flags (and "--trust" if it does not trust the folder).'
 TELLS: frozenset[Tells] = frozenset()
 TESTED = False
+BARS_TOOLS = False  # without these it is documented to propose changes only
+
+_BARE_GRANTS = ("-f", "--force", "--yolo")
 
 _TOO_LONG = 'Shorten it, or try agent.promptVia "stdin" if your cursor-agent reads that.'
 
@@ -15,7 +27,8 @@ _TOO_LONG = 'Shorten it, or try agent.promptVia "stdin" if your cursor-agent rea
 def launch(request: Request) -> Launch:
     """The prompt is the last argument; that it can be piped is not documented."""
     no_file(request, "cursor-agent")
-    argv = [*request.command, "-p", *request.flags]
+    flags = request.flags if request.tools else without(request.flags, bare=_BARE_GRANTS)
+    argv = [*request.command, "-p", *flags]
     if request.model is not None:
         argv += ["--model", request.model]
     argv += ["--output-format", "text"]

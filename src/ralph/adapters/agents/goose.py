@@ -8,6 +8,9 @@ REPORTS = ""
 PERMISSION_HINT = 'Set GOOSE_MODE to "auto" under agent.env.set.'
 TELLS: frozenset[Tells] = frozenset()
 TESTED = False
+BARS_TOOLS = True
+
+_NO_TOOLS = {"GOOSE_MODE": "chat"}
 
 _TOO_LONG = "Leave agent.promptVia out: goose reads standard input."
 
@@ -19,10 +22,11 @@ def launch(request: Request) -> Launch:
     if request.model is not None:
         argv += ["--model", request.model]
     argv += ["--quiet", "--no-session"]
+    env = {} if request.tools else _NO_TOOLS
     if request.prompt_via == "arg":
         must_fit(request.prompt, _TOO_LONG)
-        return Launch((*argv, "-t", request.prompt), "text")
-    return Launch((*argv, "-i", "-"), "text", as_bytes(request.prompt))
+        return Launch((*argv, "-t", request.prompt), "text", env=env)
+    return Launch((*argv, "-i", "-"), "text", as_bytes(request.prompt), env=env)
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:

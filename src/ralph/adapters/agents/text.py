@@ -8,6 +8,7 @@ REPORTS = ""
 PERMISSION_HINT = ""
 TELLS: frozenset[Tells] = frozenset()
 TESTED = True
+BARS_TOOLS = False
 
 _TOO_LONG = 'Set agent.promptVia to "stdin" or "file", whichever your agent reads.'
 
