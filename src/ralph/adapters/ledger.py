@@ -51,10 +51,10 @@ class Ledger:
         match fact:
             case Ended(turn=turn) if self._is_due(turn):
                 self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
-            case Step(cost_usd=cost) if cost or (cost is None and self._tells):
+            case Step(cost_usd=cost) if cost or fact.usage != Usage() or self._owes(cost):
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
-                self._enter(fact.time, Role.MESSAGE, cost, Usage(), seconds)
+                self._enter(fact.time, Role.MESSAGE, cost, fact.usage, seconds)
             case _:
                 pass
 
@@ -76,6 +76,9 @@ class Ledger:
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """What a turn costs is known when it is over."""
+
+    def _owes(self, cost: float | None) -> bool:
+        return cost is None and self._tells
 
     def _is_due(self, turn: Turn) -> bool:
         """A turn that cost something, or may have: an agent that tells was cut off before."""

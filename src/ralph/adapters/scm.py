@@ -10,6 +10,7 @@ from ralph.adapters.files import writable_dir
 from ralph.adapters.process import Command, Starter, start
 from ralph.adapters.proven_commit import ProvenCommit
 from ralph.core.facts import Proved
+from ralph.core.redact import redact
 from ralph.core.state import RunState
 from ralph.core.value import value
 from ralph.core.verdict import Cut
@@ -28,6 +29,7 @@ _IN_THE_FOREGROUND = {
     "GIT_CONFIG_KEY_1": "maintenance.autoDetach",
     "GIT_CONFIG_VALUE_1": "false",
 }
+_MOST_SHOWN = 20_000  # characters of what is to be committed
 _CHANGED = ("1 ", "2 ", "u ", "? ")  # ordinary, renamed, unmerged, untracked
 
 
@@ -58,6 +60,17 @@ class ScmCommand:
             return False, said
         # Warnings are in there too; an entry begins with its kind.
         return any(entry[:2] in _CHANGED for entry in said.split("\0")), ""
+
+    def changes(self, proof: Proved | None) -> str:
+        """What will be committed, as git shows it: a turn without tools cannot look."""
+        if self.trees is None or proof is None:
+            return ""
+        trees = (proof.stand.head or self.trees.empty, proof.tree)
+        words = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--stat=100", "--patch")
+        said = self.trees.view.run(*words, *trees).output.decode("utf-8", "replace")
+        shown = redact(said.replace("\0", "\ufffd"))
+        more = "\n[truncated]" if len(shown) > _MOST_SHOWN else ""
+        return f"\n\nThe changes:\n\n{shown[:_MOST_SHOWN]}{more}"
 
     def tasks(self) -> tuple[str, ...]:
         """The tasks to run, in order."""

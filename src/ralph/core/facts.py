@@ -1,5 +1,6 @@
 """Facts: what happened, in order. The journal is a list of these, and nothing else is stored."""
 
+from ralph.core.events import Usage
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits, Spent
 from ralph.core.proof import Stand
@@ -134,6 +135,7 @@ class Step:
     ok: bool = True
     detail: str = ""
     cost_usd: float | None = 0.0  # of a turn that it took; None: nobody knows
+    usage: Usage = Usage()  # of that turn
     commit: str = ""  # that it made, or sent away
 
 

@@ -338,6 +338,7 @@ def _stepped(state: RunState, step: Step) -> RunState:
         spent=replace(
             state.spent,
             dollars=state.spent.dollars + (step.cost_usd or 0.0),
+            usage=state.spent.usage + step.usage,
             uncounted=state.spent.uncounted + (step.cost_usd is None),
         ),
     )

@@ -64,6 +64,9 @@ class Scm(Protocol):
     def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
         """Whether there is something to commit, and what is wrong if that cannot be told."""
 
+    def changes(self, proof: Proved | None) -> str:
+        """What the message is about, for an agent that has no tools to look; "" if nobody knows."""
+
     def tasks(self) -> tuple[str, ...]:
         """The tasks to run, in order."""
 
@@ -224,7 +227,9 @@ class Settle:
         """Ask the agent for a message; whatever else it does is undone."""
         before, stand = ports.world.snapshot(), ports.trees.look()
         case = survey(ports, state, Boundary.WATCHING)
-        order = Order(MESSAGE_PROMPT, state.iteration, Role.MESSAGE, self.allowance(case))
+        assert self.scm is not None
+        prompt = f"{MESSAGE_PROMPT}{self.scm.changes(state.proof)}"
+        order = Order(prompt, state.iteration, Role.MESSAGE, self.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
         objection = self._objection(ports, replace(state, snapshot=before))
         undone = _undone(ports, stand, state.iteration)
@@ -237,6 +242,7 @@ class Settle:
             ok=message is not None and not objection,
             detail=objection or message or _no_message(turn),
             cost_usd=None if turn.uncounted else turn.cost_usd or 0.0,
+            usage=turn.usage,
         )
         yield step
         return step

@@ -163,6 +163,9 @@ class FakeScm:
     def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
         return self.dirty, self.problem
 
+    def changes(self, proof: Proved | None) -> str:
+        return ""
+
     def tasks(self) -> tuple[str, ...]:
         return self.task_list
 
