@@ -135,6 +135,9 @@ class GitTrees:
             raise StateError(message, "Mend that, then: ralph resume") from error
         if paths & OF_GIT:
             self._put_git_back(to, now, paths, kept_as)
+        staged = differing(self.view, now.tree, to.head or self.empty)
+        lines = index_lines(entry for entry in staged if entry.path in paths)
+        self.repository.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
         self.look()
         return shown_path(kept_in, self.workspace) if moved else ""
 

@@ -2,7 +2,6 @@
 merges what it has proven; the foreman's policy says which task is next."""
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import field
 from typing import Protocol
 
 from ralph.core.backlog_prompt import Material
@@ -209,7 +208,7 @@ def worker(
         watching=(*policy.watching, ShareLeft(place)),
         closing=_closing(policy.closing, limit),
         allowance=Leasing(policy.allowance, place),
-        settle=Join(bench, TaskLimit(bounds.task), after_merge, law, joiner=bench, place=place),
+        settle=Join(bench, TaskLimit(bounds.task), after_merge, law, bench, place),
     )
 
 
@@ -247,8 +246,8 @@ class Join(Settle):
     What cannot be merged goes back to the agent once, and is parked then. One worker at a time.
     """
 
-    joiner: Joiner = field(kw_only=True)
-    place: Place = field(kw_only=True)
+    joiner: Joiner
+    place: Place
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         if not state.step("record"):

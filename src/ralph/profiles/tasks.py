@@ -254,8 +254,8 @@ class Settle:
 
     workbench: Workbench
     limit: TaskLimit
-    gates: tuple[Gate, ...] = ()
-    law: tuple[Gate, ...] = ()
+    gates: tuple[Gate, ...]
+    law: tuple[Gate, ...]
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
         match verdict:
