@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
+from ralph.adapters.artifacts_gate import Artifacts
 from ralph.adapters.git_ignore import ignore_here, is_ignored
 from ralph.adapters.process import Starter
 from ralph.adapters.story_desk import StoryDesk
@@ -165,7 +166,7 @@ class StoriesWiring(HarnessWiring):
             wary_patience(plan.loaded),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
             # may run what it wrote, so the law looks at the list when they are through.
-            (clean, *self._gates(attention, start), *law),
+            (clean, Artifacts(plan.workspace), *self._gates(attention, start), *law),
             self._terms,
         )
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 
+from ralph.adapters.artifacts_gate import Artifacts
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import CompletionCheck, Terms
 from ralph.adapters.github_cli import runner
@@ -64,6 +65,7 @@ class TasksWiring(HarnessWiring):
         self._tasks, self._backlog = plan.tasks, plan.backlog
         super().__init__(plan, run_dir)
         self._protector.protect_also(self._scripts())
+        self._artifacts = Artifacts(plan.workspace)
         self._state = state
         self._between = _Between()
         self._bench: Bench | None = None
@@ -158,7 +160,7 @@ class TasksWiring(HarnessWiring):
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
-            gates=(HistoryGate(self._work), *self._gates(attention, start), check),
+            gates=(HistoryGate(self._work), self._artifacts, *self._gates(attention, start), check),
             about=partial(self._backlog.material, self._records),
         )
 

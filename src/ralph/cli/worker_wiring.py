@@ -84,7 +84,7 @@ class WorkerWiring(TasksWiring):
             self._tasks.bounds,
             self._seat.place,
             patience=self._tasks.patience,
-            gates=(HistoryGate(self._work), *self._gates(attention, start), check),
+            gates=(HistoryGate(self._work), self._artifacts, *self._gates(attention, start), check),
             about=partial(self._backlog.material, self._records),
             after_merge=(*self._guardrails(attention, start), check),
         )
