@@ -87,6 +87,6 @@ def test_a_run_in_place_by_choice_is_guarded(world: World) -> None:
     world.plays(world.shell("git commit --amend -m other; touch amended"), {"text": DONE})
     run = world.run("-m", "1", "--no-sandbox")
     assert run.code == 0, run.err
-    assert "the guard judges shell commands" in run.err
+    assert "Guard: on for shell commands." in run.err
     assert not (world.repo / "amended").exists()
     assert "guard: refused (git-history)" in world.asked(1)
