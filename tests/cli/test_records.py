@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from pathlib import Path
 
 import parallel_support
@@ -260,12 +259,16 @@ def test_a_run_is_closed_to_whoever_carries_its_name(
     assert here("tasks", "edit", "B", "--note", "x").code == 0
 
 
-def test_a_worker_changes_no_task_in_its_own_tree_either(
-    here: Here, project: Project, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("flags", [("--no-sandbox", "--parallel", "2"), ("--sandbox=worktree",)])
+def test_an_agent_changes_no_task_in_a_tree_of_its_own_either(
+    project: Project, flags: tuple[str, ...]
 ) -> None:
+    """What lies with the run is the run's: a worker's tree, and that of a sandbox."""
     project.tasks(A, B)
     said = project.path.parent / "said"
-    call = f"{OWN} tasks edit B --note x"
-    script = f"{call} > {shlex.quote(str(said))} 2>&1; touch $id; {COMPLETE}"
-    parallel_support.run(project, script, workers=2)
-    assert "an agent may not change the tasks of its own run" in said.read_text()
+    calls = attempts(said, EDITS[1]) + f'{OWN} {EDITS[1]} >> $SAID 2>&1; echo "=> $?" >> $SAID\n'
+    agent = project.agent(f"{calls}touch $id; {COMPLETE}")
+    assert_clear(ralph("tasks", "run", "--agent", agent, *flags), 3)
+    assert codes(said) == [2, 2], said.read_text()
+    assert said.read_text().count("an agent may not change the tasks of its own run") == 2
+    assert untouched(project)

@@ -42,15 +42,15 @@ def refuse_unseen(environ: Mapping[str, str], command: str) -> None:
 def refuse_own_backlog(environ: Mapping[str, str], workspace: str) -> None:
     """An agent must not change the tasks by which it is judged; it may only add some."""
     deed = "change the tasks of its own run"
-    own = _project_of(environ, workspace)
-    for place in runs_above():
-        if place == UNKNOWN:
-            raise _refusal("change tasks", _UNSEEN)
-        # Whoever names another state directory still means the same tasks.
-        if os.path.basename(place) == os.path.basename(own) or _is_same(place, own):
-            raise _refusal(deed, "that run has started this process")
-    named = _named(environ)
-    if any(_is_of(own, run) for run in named):
+    above, named = runs_above(), _named(environ)
+    if UNKNOWN in above:
+        raise _refusal("change tasks", _UNSEEN)
+    if any(_is_worked_on(workspace, place, environ) for place in above):
+        raise _refusal(deed, "that run has started this process")
+    kept = [
+        place for place in projects(state_root(environ)) if any(_has(place, run) for run in named)
+    ]
+    if any(_is_worked_on(workspace, place, environ) for place in kept):
         raise _refusal(deed, "RALPH_RUN names it")
     if _is_nowhere(environ, named):
         raise _refusal("change tasks", "RALPH_RUN names a run that is not to be seen from here")
@@ -61,7 +61,7 @@ def refuse_own_backlog(environ: Mapping[str, str], workspace: str) -> None:
 def goes_on_unseen(environ: Mapping[str, str], workspace: str) -> bool:
     """Whether a run goes on over the tasks of a directory whose process looks dead. It does so from
     another PID namespace, into which an agent can put whoever shall not be known for its own."""
-    lock = os.path.join(_project_of(environ, workspace), LOCK)
+    lock = os.path.join(project_dir(state_root(environ), workspace), LOCK)
     owner = read_owner(lock)
     return owner is not None and not owner.is_alive() and is_held(lock)
 
@@ -70,13 +70,12 @@ def _refusal(deed: str, why: str) -> ConfigError:
     return ConfigError(f"an agent may not {deed}: {why}", _ELSEWHERE)
 
 
-def _project_of(environ: Mapping[str, str], workspace: str) -> str:
-    """Where the runs over the tasks of a directory are kept. A worker's tree lies in there."""
-    real = os.path.realpath(workspace)
-    project, within, _ = real.partition("/worktrees/")
-    if within and os.path.isdir(os.path.join(project, "runs")):
-        return project
-    return project_dir(state_root(environ), workspace)
+def _is_worked_on(workspace: str, place: str, environ: Mapping[str, str]) -> bool:
+    """Whether the runs that are kept in a place work in that directory: there, or in a tree of
+    their own, which lies with them. Whoever names another state directory means the same tasks."""
+    own = project_dir(state_root(environ), workspace)
+    within = os.path.realpath(workspace).startswith(os.path.join(os.path.realpath(place), ""))
+    return within or os.path.basename(place) == os.path.basename(own) or _is_same(place, own)
 
 
 def _is_same(place: str, project: str) -> bool:
@@ -103,7 +102,7 @@ def _place(project: str, run: str) -> str:
     return os.path.join(project, "runs", os.path.basename(run))
 
 
-def _is_of(project: str, run: str) -> bool:
+def _has(project: str, run: str) -> bool:
     """Whether a run is kept there; a link leads to one that is kept with its task."""
     path = _place(project, run)
     return os.path.isdir(path) and not os.path.islink(path)
