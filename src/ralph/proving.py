@@ -89,7 +89,7 @@ class _Proving:
         for gate in self._gates:
             if not self._is_due(gate):
                 self._all_ran = False
-            elif gate.always or (gate.name, self._stand) not in self._known:
+            elif not _executes(gate, self._case) or (gate.name, self._stand) not in self._known:
                 self._ask(gate, after)
             else:
                 self._passed.append(gate.name)
@@ -101,8 +101,8 @@ class _Proving:
         self._found += found
         if not found:
             self._passed.append(gate.name)
-        if gate.always:
-            return  # it executes nothing
+        if not _executes(gate, case):
+            return
         self._ask_law()
         now = self._ports.trees.look(after=gate.name)
         changed = self._ports.trees.changed(before, now)
@@ -150,6 +150,13 @@ def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tup
     if found or not quietly:
         ports.journal.record(Checked(ended, gate.name, ended - began, found))
     return found
+
+
+def _executes(gate: Gate, case: Case) -> bool:
+    """Whether a gate runs code, which may be the agent's. A gate can say so by `executes(case)`;
+    those that run after every turn only look."""
+    said: Callable[[Case], bool] | None = getattr(gate, "executes", None)
+    return not gate.always if said is None else said(case)
 
 
 def _tell(ports: Ports, *findings: Finding) -> None:

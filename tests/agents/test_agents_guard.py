@@ -82,11 +82,21 @@ def git_log(world: World) -> str:
 
 
 @pytest.mark.parametrize("kind", ["claude"])
-def test_a_run_in_place_by_choice_is_guarded(world: World) -> None:
-    """ADR 26: `--no-sandbox` turns the guard on; claude takes it from its command line."""
+@pytest.mark.parametrize("words", [(), ("--no-sandbox",)])
+def test_a_run_in_place_is_guarded(world: World, words: tuple[str, ...]) -> None:
+    """ADR 25: where nothing contains it, claude takes the guard from its command line."""
     world.plays(world.shell("git commit --amend -m other; touch amended"), {"text": DONE})
-    run = world.run("-m", "1", "--no-sandbox")
+    run = world.run("-m", "1", *words)
     assert run.code == 0, run.err
-    assert "the guard judges shell commands" in run.err
+    assert "Sandbox: none (in place). Guard: on for shell commands." in run.err
     assert not (world.repo / "amended").exists()
     assert "guard: refused (git-history)" in world.asked(1)
+
+
+@pytest.mark.parametrize("kind", ["claude"])
+def test_a_person_may_go_without(world: World) -> None:
+    world.plays(world.shell("git commit --amend --allow-empty -m o; touch amended"), {"text": DONE})
+    run = world.run("-m", "1", "--no-guard")
+    assert run.code == 0, run.err
+    assert "Sandbox: none (in place). Guard: off (--no-guard)." in run.err
+    assert (world.repo / "amended").exists()

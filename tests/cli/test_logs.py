@@ -45,8 +45,9 @@ def test_the_log_is_what_the_run_said_each_line_with_its_time(here: Here, ended:
     day, *lines = without_times(done.out)
     assert re.fullmatch(r"\w+ \d{4}-\d\d-\d\d", day)
     said = ended.splitlines()
-    assert said[0].startswith("[ralph] Agent: "), "told before the journal begins"
-    assert lines == said[1:]
+    before = ["[ralph] Agent: ", "[ralph] Sandbox: "]  # told before the journal begins
+    assert [a.startswith(b) for a, b in zip(said, before, strict=False)] == [True, True]
+    assert lines == said[2:]
 
 
 def test_with_events_the_agents_words_stand_at_their_place(here: Here, ended: str) -> None:

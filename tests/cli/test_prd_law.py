@@ -242,7 +242,10 @@ def test_nobody_archives_his_own_stories(project: StoryProject) -> None:
 if n == 1:
     words = [{sys.executable!r}, "-m", "ralph", "prd", "archive", "--label", "mine"]
     env = {{k: v for k, v in os.environ.items() if k != "RALPH_RUN"}}
-    subprocess.run(words, env={{**env, "RALPH_STATE_DIR": notes + "-state"}}, check=True)
+    done = subprocess.run(words, env={{**env, "RALPH_STATE_DIR": notes + "-state"}})
+    assert done.returncode == 2, "it is known for the run's own"
+    os.makedirs("ralph-archive/2026-01-01-mine")
+    os.rename("ralph/tasks.json", "ralph-archive/2026-01-01-mine/tasks.json")
     save = False
 """
     done = project.run(script)

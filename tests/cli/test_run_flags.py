@@ -210,7 +210,7 @@ def test_the_probe_can_be_turned_off(here: Here, workspace: Path) -> None:
 def test_model_and_flags_reach_the_agent(here: Here, workspace: Path) -> None:
     flags = ["--permission-mode plan", "--no-auto-compact"]
     agent = prepare(workspace, DONE, agent={"flags": flags})
-    assert here("-p", "x", "--model", "opus").code == 0
+    assert here("-p", "x", "--model", "opus", "--no-guard").code == 0
     argv = calls(agent)[0]["argv"]
     assert argv[:6] == ["-p", "--permission-mode", "plan", "--no-auto-compact", "--model", "opus"]
 
@@ -262,7 +262,7 @@ def test_a_dry_run_shows_prompt_and_command_and_runs_nothing(
         includeIterationCountInPrompt=True,
         guardrails=[{"command": "x"}],
     )
-    done = here("-p", "do\nit", "--dry-run", "--tell-completion", "-m", "3")
+    done = here("-p", "do\nit", "--dry-run", "--tell-completion", "-m", "3", "--no-guard")
     prompt = (
         "Iteration 1 of 3, 2 remaining.\n\ndo\nit\n\n"
         "When everything is done, and only then, end your answer with <response>DONE</response>."

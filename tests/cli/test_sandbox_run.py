@@ -304,7 +304,10 @@ def test_a_worktree_undoes_and_contains_nothing_so_that_the_guard_is_wanted(tmp_
     assert stage.call(*PYTHON, *RUN, "--sandbox", "worktree") == 0
     assert (stage.repo / "guard").read_text() == "1\n"
     assert (stage.repo / "where").read_text() != f"{stage.repo}\n"
-    assert "Sandbox: worktree (rollback); no guard, unless a hook of your own" in stage.said()
+    assert (
+        "Sandbox: worktree (rollback). Guard: off for this agent, unless a hook of your own"
+        in stage.said()
+    )
     assert stage.git("worktree", "list").count("\n") == 1
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from backlog_support import COMPLETE, Project, project
+from person_support import person
 from run_support import Running, assert_clear, ralph
 
 from ralph.testing.sandbox_stage import overlay_is_usable
@@ -101,14 +102,14 @@ def test_an_agent_may_add_tasks(project: Project) -> None:
 
 def test_a_person_may_edit_while_the_run_goes_on(project: Project) -> None:
     project.tasks(A, {"id": "C", "title": "other"}, {"id": "D", "title": "more"})
-    person = "env -u RALPH_RUN python3 -m ralph tasks"
     script = f"""
     if [ $id = A ]; then
-        {person} edit C --status cancelled; {person} edit D --status done
-        {person} add "Another" --id E
+        person tasks edit C --status cancelled; person tasks edit D --status done
+        person tasks add "Another" --id E
     fi
     touch $id; {COMPLETE}"""
-    done = project.run(script)
+    with person(project.path.parent / "person") as asked:
+        done = project.run(f"{asked}{script}")
     assert_clear(done, 0)
     assert project.statuses() == {"A": "done", "C": "cancelled", "D": "done", "E": "done"}
     assert [project.turns(name) for name in "ACDE"] == [1, 0, 0, 1]
@@ -178,12 +179,12 @@ def test_an_old_line_is_no_new_edit(project: Project) -> None:
 
 def test_a_person_may_settle_the_task_under_work(project: Project) -> None:
     project.tasks(A, {"id": "C", "title": "other"}, {"id": "D", "title": "more"})
-    person = "env -u RALPH_RUN python3 -m ralph tasks"
     script = f"""
-    [ $id = A ] && {person} edit A --status cancelled
-    [ $id = C ] && {person} edit C --status done
+    [ $id = A ] && person tasks edit A --status cancelled
+    [ $id = C ] && person tasks edit C --status done
     touch $id; [ $id = D ] && {COMPLETE}"""
-    done = project.run(script)
+    with person(project.path.parent / "person") as asked:
+        done = project.run(f"{asked}{script}")
     assert_clear(done, 0, "a person made it cancelled")
     assert project.statuses() == {"A": "cancelled", "C": "done", "D": "done"}
     assert project.subjects() == ["D: more", "C: other", "begin"]

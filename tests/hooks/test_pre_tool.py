@@ -103,6 +103,8 @@ def test_without_a_directory_the_process_has_the_say(tmp_path: Path) -> None:
         ('{"mode": "direct", "run": "a"}', {"RALPH_RUN": "b"}, False),
         ('{"mode": "direct", "run": "a"}', {}, False),
         ('{"mode": "direct", "run": "a"}', {"RALPH_GUARD": "1"}, True),
+        ('{"mode": "direct", "run": "a"}', {"RALPH_RUN": "a", "RALPH_GUARD": "0"}, False),
+        ('{"mode": "direct", "run": null}', {"RALPH_GUARD": "0"}, True),
         ('{"mode": "direct", "run": null}', {}, True),
         ('{"mode": "direct", "run": 5}', {"RALPH_RUN": "5"}, False),
     ],

@@ -57,7 +57,9 @@ class Aside:
         env = {**self.environ, **(also or {})}
         try:
             argv = ("sh", "-c", command)
-            child = self.start(Command(argv, self.workspace, env, stdin), hear, hear)
+            # A keeper has another one for such commands: an agent may be at work meanwhile.
+            begin: Starter = getattr(self.start, "beside", self.start)
+            child = begin(Command(argv, self.workspace, env, stdin), hear, hear)
             ended = child.wait(lambda: self._watch(child.seconds()))
         except (OSError, ValueError) as error:
             return Trouble(f"it could not be run: {_words(error)}")

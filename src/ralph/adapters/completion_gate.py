@@ -55,7 +55,6 @@ class Evidence:
     command: str | None
     exit_code: int | None
     output_sha256: str
-    tree: str
     artifacts: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,7 +64,6 @@ class Evidence:
             "command": self.command,
             "exitCode": self.exit_code,
             "outputSha256": self.output_sha256,
-            "tree": self.tree,
         }
         return {**found, "artifacts": list(self.artifacts)} if self.artifacts else found
 
@@ -85,11 +83,16 @@ class CompletionCheck:
 
     place: Place
     rule_of: Callable[[str], Completion]  # by the task's id
-    tree: Callable[[], str]  # what the files are now
     store: str  # where evidence waits until the task is settled
     terms: Terms = Terms()
     name = CHECK
     always = False
+
+    def executes(self, case: Case) -> bool:
+        """A task without a check, or one that is a file, runs nothing."""
+        if not case.task.check:
+            return False
+        return self.rule_of(case.task.id).kind is not Kind.FILE_EXISTS
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Nothing where the proof is there; what it found is kept either way."""
@@ -115,12 +118,12 @@ class CompletionCheck:
     # ------------------------------------------------------------ a file
 
     def _file(self, rule: Completion) -> tuple[Evidence, Finding | None]:
-        path, tree = os.path.join(self.place.workspace, rule.path), self.tree()
+        path = os.path.join(self.place.workspace, rule.path)
         problem = _file_problem(path, self.place.workspace)
         digest = _digest_of_file(path) if problem is None else _sha256(b"")
         artifacts = (rule.path,) if problem is None else ()
         code = 0 if problem is None else 1
-        evidence = Evidence(rule.kind, None, code, digest, tree, artifacts)
+        evidence = Evidence(rule.kind, None, code, digest, artifacts)
         if problem is None:
             return evidence, None
         return evidence, Finding(CHECK, f"Not complete yet: {rule.path} {problem}.", gist=problem)
@@ -130,7 +133,7 @@ class CompletionCheck:
     def _command(self, rule: Completion, task: str, case: Case) -> tuple[Evidence, Finding | None]:
         shown, argv, problem = self._argv(rule)
         if problem:
-            evidence = Evidence(rule.kind, shown, _NOT_FOUND, _sha256(b""), self.tree())
+            evidence = Evidence(rule.kind, shown, _NOT_FOUND, _sha256(b""))
             return evidence, Finding(CHECK, f"Not complete yet: {problem}", gist=problem)
         name = f"completion_{case.state.iteration:03d}.log"
         log = os.path.join(writable_dir(self.place.workspace, self.place.fallback), name)
@@ -138,8 +141,7 @@ class CompletionCheck:
             code, why, output = self._run(argv, task, case, log)
         except (OSError, ValueError) as error:
             code, why, output = NOT_RUN, f"it could not be run: {error}", _Output(0)
-        # The tree as it is after the check: what is committed is what was checked.
-        evidence = Evidence(rule.kind, shown, code, output.sha256(), self.tree())
+        evidence = Evidence(rule.kind, shown, code, output.sha256())
         if rule.kind is Kind.VALIDATE and code == 0:
             evidence = _with_artifacts(evidence, output)
         if code == 0:
@@ -270,10 +272,10 @@ def kept_evidence(store: str, iteration: int, task: str) -> dict[str, Any] | Non
         return None
 
 
-def claimed_evidence(claim: str, tree: str, artifacts: tuple[str, ...] = ()) -> dict[str, Any]:
+def claimed_evidence(claim: str, artifacts: tuple[str, ...] = ()) -> dict[str, Any]:
     """That of a task which the agent's own word completes."""
     digest = _sha256(claim.encode("utf-8", "surrogateescape"))
-    return Evidence(Kind.EXPLICIT, None, None, digest, tree, artifacts).as_dict()
+    return Evidence(Kind.EXPLICIT, None, None, digest, artifacts).as_dict()
 
 
 def _with_artifacts(evidence: Evidence, output: _Output) -> Evidence:
@@ -284,7 +286,6 @@ def _with_artifacts(evidence: Evidence, output: _Output) -> Evidence:
         evidence.command,
         evidence.exit_code,
         evidence.output_sha256,
-        evidence.tree,
         tuple(named[:_MOST_ARTIFACTS]),
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from ralph.adapters import keeper_process
+from ralph.adapters import descent, keeper_process
 from ralph.adapters.keeper_process import Launched
 from ralph.adapters.process import (
     UNBOUND,
@@ -42,7 +42,8 @@ class Keeper:
     the keeper's pid, which processes may outlive the child that started them. When something kills
     the keeper, its children come to us if we adopt them, and are ended here. Only a program of its
     own may adopt: it ends everything below it, and a library would end its host's children.
-    Then those are ended that say in their environment that they are of this `run`.
+    Then those are ended that say in their environment that they are of this `run`. What it starts
+    for a `person` is not of the run, and may do what an agent may not (ADR 10).
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Keeper:
         most_grace: float = UNBOUND,
         jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
         run: str = "",
+        person: bool = False,
     ) -> None:
         # What we have inherited from whoever became us by exec is not ours to end.
         strangers = keeper_process.descendants(os.getpid()) if adopts else []
@@ -64,6 +66,10 @@ class Keeper:
         self._run = run
         self._link: socket | None = None
         self._env: tuple[Mapping[str, str], dict[bytes, bytes]] | None = None  # the last one
+        self._person = person
+        self._beside: Keeper | None = None
+        self._signs = descent.adopts() if self._adopts else []  # what others see of us
+        self._signs += (sign for pid in self._strangers for sign in descent.spares(pid))
         self.pid = 0
 
     def begin(self) -> None:
@@ -71,6 +77,7 @@ class Keeper:
         begun, self._begun = self._begun or keeper_process.launch(), None
         begun.taken = True
         self.pid = begun.pid
+        self._signs += descent.spares(self.pid) if self._person else []
         self._link = socket(fileno=begun.link)
         self._link.setblocking(False)
 
@@ -96,11 +103,30 @@ class Keeper:
             self.abandon()
             raise OSError(errno.EAGAIN, f"the keeper was lost: {error}") from error
 
+    def beside(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start a person's command: it may run while an agent does, so it has another keeper."""
+        if self._beside is None:
+            self._beside = Keeper(most_grace=self._most_grace, person=True)
+        return self._beside(command, on_output, on_error, log)
+
     def close(self) -> None:
         """Let the keeper go: it ends what is left. Something may have killed it before, or have
         stopped it; then we end what has come to us, also what was spared till now."""
-        if not self.pid:
-            return
+        if self._beside is not None:
+            self._beside.close()
+        if self.pid:
+            self._let_go()
+        self._hide()
+
+    def _let_go(self) -> None:
+        if self._person:
+            self._hide()  # before its number can be another's
         self._close_link()
         if not _ends(self.pid):
             keeper_process.signal_all([self.pid], signal.SIGKILL)
@@ -111,6 +137,8 @@ class Keeper:
     def abandon(self) -> tuple[int, ...]:
         """End a keeper that is lost, and what was below it but for jobs; who would not die."""
         self._close_link()
+        if self._person:
+            self._hide()  # before its number can be another's
         keeper_process.signal_all([self.pid], signal.SIGKILL)
         if self._adopts:
             return keeper_process.sweep((*self._strangers, *self._jobs(os.getpid())))
@@ -129,6 +157,11 @@ class Keeper:
     def jobs(self) -> tuple[int, ...]:
         """Whom to spare when a child is gone and what it left behind is ended."""
         return self._jobs(self.pid)
+
+    def _hide(self) -> None:
+        for sign in self._signs:
+            os.close(sign)
+        self._signs = []
 
     def _close_link(self) -> None:
         if self._link is not None:

@@ -52,6 +52,19 @@ def read_owner(path: str) -> Owner | None:
     return owner if owner.pid > 0 else None
 
 
+def is_held(path: str) -> bool:
+    """Whether somebody has that lock, seen from here or not. It is taken for a moment, so this is
+    only for one whose owner looks dead."""
+    try:
+        with open_regular(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 class Lock:
     """Held from `acquire` to `release`, or until the process is gone, however it went.
 

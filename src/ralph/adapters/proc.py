@@ -2,6 +2,8 @@
 so does a system without /proc."""
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 
 _GONE = ("Z", "X")  # a process that has ended and is not reaped yet
 _LARGEST = 64 * 1024
@@ -42,6 +44,34 @@ def line_of(pid: int) -> list[int]:
     return line
 
 
+def line_above() -> list[int]:
+    """This process and everybody above it, by the numbers that they have in this /proc, which may
+    be another namespace's; nothing where it shows none of us."""
+    line: list[int] = []
+    try:
+        pid = int(os.readlink("/proc/self"))
+    except (OSError, ValueError):
+        return line
+    while pid > 0 and pid not in line:
+        line.append(pid)
+        fields = _fields(pid)
+        pid = int(fields[1]) if len(fields) > 1 else 0
+    return line
+
+
+def open_files(pid: int) -> list[str]:
+    """What a process has open, by name; that of a file which is gone ends with ` (deleted)`."""
+    return [name for _, name in _open_files(pid)]
+
+
+def locks_of(pid: int, name: str) -> list[str]:
+    """The files of that name on which a process itself has taken a flock, and has it still. One
+    that is gone is named as it was."""
+    files = ((number, path.removesuffix(" (deleted)")) for number, path in _open_files(pid))
+    named = ((number, path) for number, path in files if os.path.basename(path) == name)
+    return [path for number, path in named if _is_locked(pid, number)]
+
+
 def environment(pid: int) -> list[bytes]:
     """`NAME=value` of everything in the environment with which a process was started."""
     return _read(f"/proc/{pid}/environ", -1).split(b"\0")
@@ -72,10 +102,24 @@ def _locks(pid: int, descriptor: str, seen: os.stat_result) -> bool:
             return False
     except OSError:
         return False
+    return _is_locked(pid, descriptor)
+
+
+def _is_locked(pid: int, descriptor: str) -> bool:
     lines = _read(f"/proc/{pid}/fdinfo/{descriptor}").decode("utf-8", "replace").splitlines()
     # `lock: 1: FLOCK ADVISORY WRITE 4711 fe:00:123 0 EOF`; one that was inherited names another.
     words = [line.split() for line in lines if line.startswith("lock:")]
     return any(line[2:6] == ["FLOCK", "ADVISORY", "WRITE", str(pid)] for line in words)
+
+
+def _open_files(pid: int) -> Iterator[tuple[str, str]]:
+    try:
+        numbers = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for number in numbers:
+        with suppress(OSError):  # it was closed meanwhile
+            yield number, os.readlink(f"/proc/{pid}/fd/{number}")
 
 
 def _fields(pid: int) -> list[str]:

@@ -17,6 +17,7 @@ from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
 from ralph.core.claims import CompleteClaim
+from ralph.core.facts import Proved
 from ralph.core.outcome import artifacts_of, outcome
 from ralph.core.redact import redact
 from ralph.core.state import RunState
@@ -235,7 +236,7 @@ class Bench:
     def _entry(self, state: RunState, verdict: Verdict, saved: str) -> dict[str, Any]:
         turn = state.turn or Turn()
         came = outcome(turn, verdict, state.findings)
-        tree = "" if saved else self.work.tree()
+        tree = "" if saved else _tree_of(state) or self.work.tree()
         entry = {
             "key": self._key(state, f"iteration/{came.status}"),
             "taskId": _task(state),
@@ -252,7 +253,7 @@ class Bench:
             ],
         }
         if isinstance(verdict, Accept):
-            entry["evidence"] = self._evidence(state, turn, tree)
+            entry["evidence"] = {**self._evidence(state, turn), **proof_words(state.proof)}
         return {**entry, "saved": saved} if saved else entry
 
     def _files(self, state: RunState, now: str) -> list[str]:
@@ -262,13 +263,13 @@ class Bench:
             return []
         return list(self.work.changed(since, to=now))
 
-    def _evidence(self, state: RunState, turn: Turn, tree: str) -> dict[str, Any]:
+    def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
         found = kept_evidence(self.run_dir, state.iteration, _task(state))
         if found is not None:
             return found
         claim = CompleteClaim().met_by(turn)
         said = claim.raw if claim else ""
-        return claimed_evidence(said, tree or self.work.tree(), artifacts_of(turn))
+        return claimed_evidence(said, artifacts_of(turn))
 
     def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
         task, record = _task(state), self.file.record(_task(state)) or {}
@@ -364,6 +365,19 @@ class Bench:
 def _task(state: RunState) -> str:
     assert state.assignment is not None, "no turn has begun"
     return state.assignment.task
+
+
+def _tree_of(state: RunState) -> str:
+    return state.proof.stand.tree if state.proof else ""
+
+
+def proof_words(proof: Proved | None) -> dict[str, Any]:
+    """What a task's evidence says of the tree that was proven, and of what is outside of it."""
+    if proof is None:
+        return {"tree": None}
+    named = {"leftOut": proof.left_out, "putBack": proof.put_back, "hidden": proof.hidden}
+    told = {name: list(paths) for name, paths in named.items() if paths}
+    return {"tree": proof.tree, "outside": "ignored files", **told}
 
 
 def _is_a_persons(record: dict[str, Any]) -> bool:

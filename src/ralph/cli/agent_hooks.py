@@ -9,6 +9,7 @@ from ralph.cli.hook_commands import SOURCE, quickly, with_packages
 if TYPE_CHECKING:
     from ralph.cli.planning import Plan
 
+IN_PLACE = "Sandbox: none (in place)."  # the first line about it
 _SETTINGS = "--settings"
 _EVENTS = {
     "pre-tool": "PreToolUse",
@@ -26,6 +27,26 @@ def can_hook(plan: "Plan") -> bool:
 
     flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
     return plan.kind == "claude" and not value_in(flags, (_SETTINGS,))
+
+
+def guard_environment(plan: "Plan") -> dict[str, str]:
+    """What tells every hook of an agent that nothing contains whether the guard is wanted, also
+    hooks that a person has installed."""
+    if not _is_open(plan):
+        return {}
+    return {"RALPH_GUARD": "1" if plan.settings.guard.enabled else "0"}
+
+
+def guard_words(plan: "Plan") -> str:
+    """What the first lines say of the guard, where nothing contains the agent."""
+    if not plan.settings.guard.enabled:
+        flag = plan.loaded.origins.get("guard.enabled", "").startswith("--")
+        return f"Guard: off ({'--no-guard' if flag else 'guard.enabled'})."
+    if can_hook(plan):
+        return "Guard: on for shell commands."
+    if plan.kind == "claude":
+        return f"Guard: off, since the agent has {_SETTINGS} of its own."
+    return "Guard: off for this agent, unless a hook of your own asks it."
 
 
 def hook_flags(plan: "Plan") -> tuple[str, ...]:
@@ -59,7 +80,13 @@ def _hooks(plan: "Plan") -> dict[str, str]:
 
 
 def _is_guarded(plan: "Plan") -> bool:
-    return plan.sandbox is not None and plan.sandbox.guarded
+    return plan.settings.guard.enabled and _is_open(plan)
+
+
+def _is_open(plan: "Plan") -> bool:
+    """Whether nothing contains the agent. A supervised task has its own ways (S)."""
+    contained = plan.sandbox is not None and plan.sandbox.can.contain
+    return plan.supervision is None and not contained
 
 
 def _entry(name: str, command: str) -> list[dict[str, object]]:

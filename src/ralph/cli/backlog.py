@@ -53,6 +53,7 @@ _FLAGS = {
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
+    "--guard": "guard.enabled",
 }
 MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "maxCost")
 _NO_TASKS = 'Add one: ralph tasks add "Build the login page"'

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
+from ralph.adapters.descent import runs_above
 from ralph.core.redact import redact
 from ralph.errors import ConfigError
 from ralph.ui.clean import clean, one_line
@@ -35,14 +36,16 @@ def shown(text: str) -> str:
 
 
 def is_agents(environ: Mapping[str, str]) -> bool:
-    """Whether an agent calls us, within its turn."""
-    return bool(environ.get("RALPH_RUN"))
+    """Whether an agent calls us, within its turn, or something that a run checks it with."""
+    return bool(environ.get("RALPH_RUN")) or bool(runs_above())
 
 
 def refuse_agents(environ: Mapping[str, str], what: str) -> None:
     """Only people and the run itself say what is done: an agent's word is a claim."""
     if is_agents(environ):
+        why = "RALPH_RUN is set" if environ.get("RALPH_RUN") else "a run has started this process"
         raise ConfigError(
-            f"an agent may not {what}: RALPH_RUN is set",
-            "Within a turn say <promise>COMPLETE</promise>; the run checks it.",
+            f"an agent may not {what}: {why}",
+            "Within a turn say <promise>COMPLETE</promise>; the run checks it. "
+            "People type this in a terminal of their own.",
         )

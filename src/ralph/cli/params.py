@@ -165,7 +165,12 @@ run_sandbox = _together(
     click.option(
         "--no-sandbox",
         is_flag=True,
-        help="Work in place, with the guard before claude's commands.",
+        help="Work in place: nothing contains the agent.",
+    ),
+    click.option(
+        "--guard/--no-guard",
+        default=None,
+        help="Judge claude's commands where no sandbox contains it.  [default: guard]",
     ),
     click.option(
         "--network",

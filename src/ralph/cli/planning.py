@@ -66,6 +66,7 @@ _FLAGS = {
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
+    "--guard": "guard.enabled",
 }
 
 

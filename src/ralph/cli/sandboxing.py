@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
-from ralph.cli.agent_hooks import can_hook, hook_places
+from ralph.cli.agent_hooks import IN_PLACE, guard_words, hook_places
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ralph.cli.planning import Plan
 
 DIRECT = "direct"  # in place, because someone said so
-_GUARD = {"RALPH_GUARD": "1"}
 _PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108
 
 
@@ -26,32 +25,21 @@ class Sandboxing:
     backend: str
     can: Capabilities
     network: Network
-    guard: bool = False  # whether the agent can be made to ask it
-
-    @property
-    def guarded(self) -> bool:
-        """What contains nothing has the guard before every shell command (ADR 25)."""
-        return not self.can.contain
+    guard: str = ""  # what is to be said of it, where nothing contains
 
     def environment(self) -> dict[str, str]:
         """What the agent's environment says beside the usual."""
-        guard = _GUARD if self.guarded else {}
-        root = {"IS_SANDBOX": "1"} if self.can.contain and os.geteuid() == 0 else {}
-        return {**guard, **root}
+        return {"IS_SANDBOX": "1"} if self.can.contain and os.geteuid() == 0 else {}
 
     def words(self) -> str:
         """The first line of a run about it."""
+        if self.backend == DIRECT:
+            return f"{IN_PLACE} {self.guard}"
         names = ("contain", "rollback", "egress")
         can = ", ".join(name for name in names if getattr(self.can, name)) or "nothing"
         network = f"; network: {self.network}" if self.can.egress else ""
-        return f"Sandbox: {self.backend} ({can}){network}{self._guard_words()}"
-
-    def _guard_words(self) -> str:
-        if not self.guarded:
-            return ""
-        if self.guard:
-            return "; the guard judges shell commands"
-        return "; no guard, unless a hook of your own asks it (RALPH_GUARD=1 is set)"
+        guard = f". {self.guard}" if self.guard else ""
+        return f"Sandbox: {self.backend} ({can}){network}{guard}"
 
 
 def sandboxing(plan: "Plan") -> Sandboxing | None:
@@ -65,9 +53,8 @@ def sandboxing(plan: "Plan") -> Sandboxing | None:
     policy = Policy(plan.environ, plan.state_root)
     found = catalog.usable(wish, plan.workspace, policy)
     network = _network(plan, found.name, found.can)
-    return Sandboxing(
-        found.name, found.can, network, guard=not found.can.contain and can_hook(plan)
-    )
+    guard = "" if found.can.contain else guard_words(plan)
+    return Sandboxing(found.name, found.can, network, guard)
 
 
 def _network(plan: "Plan", name: str, can: Capabilities) -> Network:

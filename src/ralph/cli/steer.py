@@ -17,6 +17,7 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.runs import Run, account_of, find_run, look_again, runs_of
 from ralph.adapters.signals import SignalFiles
 from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.cli.records import refuse_own_run, refuse_unseen
 from ralph.core.life import Account, Life, life_of
 from ralph.core.value import value
 from ralph.core.verdict import Reason
@@ -158,10 +159,12 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
     iteration that was cut off is taken again. Without RUN: the newest of this directory.
     """
     root, here = state_root(os.environ), current_directory()
-    found = find_run(root, here, run, "resume")
+    found = _found(run, "resume")
     if found.owner is None:
         here_first = [found] if run else runs_of(project_dir(root, here))
-        return _go_on(*_interrupted(here_first), verbose=verbose, in_json=in_json)
+        chosen, account = _interrupted(here_first)
+        refuse_own_run(os.environ, chosen, "resume")
+        return _go_on(chosen, account, verbose=verbose, in_json=in_json)
     target = Target(found, run)
     _, life = _look(target)
     if not _take_back(target, SignalFiles.PAUSE):
@@ -224,10 +227,21 @@ def _new_one(account: Account) -> str:
 
 def _target(part: str | None, command: str) -> Target:
     """The live run that is meant, or words about why there is none."""
-    run = find_run(state_root(os.environ), current_directory(), part, command)
+    run = _found(part, command)
     if not run.live:
         raise _gone(run, account_of(run))
     return Target(run, part)
+
+
+def _found(part: str | None, command: str) -> Run:
+    """The run that is meant, unless it is the caller's own (ADR 10)."""
+    try:
+        run = find_run(state_root(os.environ), current_directory(), part, command)
+    except ConfigError:
+        refuse_unseen(os.environ, command)
+        raise
+    refuse_own_run(os.environ, run, command)
+    return run
 
 
 def _look(target: Target) -> tuple[Account, Life]:

@@ -44,6 +44,7 @@ _FLAGS = {
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
+    "--guard": "guard.enabled",
 }
 _ITERATIONS = 15  # R §3, unless someone says otherwise
 _INIT = "Make it: ralph prd init"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ralph.adapters.artifacts_gate import Artifacts
 from ralph.adapters.git_ignore import ignore_here, is_ignored
 from ralph.adapters.list_gates import StoryListGate
 from ralph.adapters.process import Starter
@@ -176,7 +177,7 @@ class StoriesWiring(HarnessWiring):
             self._patience(),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
             # may run what it wrote, so the law looks at the list when they are through.
-            (clean, *self._guardrails(attention, start), *law),
+            (clean, Artifacts(plan.workspace), *self._guardrails(attention, start), *law),
             self._terms,
             law=(*self._law(), StoryListGate(self._lists, self._desk.put_back)),
         )

@@ -10,8 +10,9 @@ import click
 
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_lines import iso
-from ralph.cli.given import proper, refuse_agents, shown
+from ralph.cli.given import current_directory, proper, refuse_agents, shown
 from ralph.cli.params import in_directory
+from ralph.cli.records import refuse_own_backlog
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import (
     read_text,
@@ -65,6 +66,7 @@ def edit(task_id: str, *, in_json: bool, **flags: Any) -> None:  # noqa: ANN401 
     if flags["status"] and flags["reopen"]:
         raise click.UsageError("--status and --reopen exclude each other.")
     _refuse_agents(flags)
+    refuse_own_backlog(os.environ, current_directory())
     file = task_file(os.environ)
     fields = fields_of(flags, file)
     if flags["title"] is not None:
@@ -182,6 +184,7 @@ def answer(task_id: str, text: str, *, in_json: bool) -> None:
     The answer stands in its next prompt. TEXT - is read from standard input.
     """
     refuse_agents(os.environ, "answer a question")
+    refuse_own_backlog(os.environ, current_directory())
     words = read_text("-", "the answer", sys.stdin) if text == "-" else proper(text, "the answer")
     words = words.strip()
     if not words:

@@ -20,6 +20,7 @@ from ralph.adapters.task_lines import iso
 from ralph.adapters.task_sync import LARGEST, repository_of
 from ralph.cli.given import current_directory, is_agents, shown
 from ralph.cli.params import completed_by, in_directory
+from ralph.cli.records import goes_on_unseen
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import task_file
 from ralph.core import completion
@@ -98,7 +99,8 @@ def import_list(
     reading = _read(form, given)
     origin = Origin(form.name, _place(form, reading, given), given.name)
     now = iso(datetime.now(UTC))
-    merge = Merge(reading, origin, now, by_agent=is_agents(os.environ))
+    by_agent = is_agents(os.environ) or goes_on_unseen(os.environ, current_directory())
+    merge = Merge(reading, origin, now, by_agent=by_agent)
     _take_in(merge, given.name, dry_run=dry_run)
     if in_json:
         click.echo(json.dumps(_as_dict(merge.result, origin, dry_run=dry_run)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ralph.adapters.artifacts_gate import Artifacts
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.completion_gate import CompletionCheck, Terms
 from ralph.adapters.github_cli import runner
@@ -33,7 +34,7 @@ from ralph.core.state import RunState
 from ralph.core.value import replace
 from ralph.core.verdict import Accept, Cut, Park
 from ralph.core.world import hurried
-from ralph.ports import Policy
+from ralph.ports import Gate, Policy
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import tasks
 from ralph.ui import Reader
@@ -70,6 +71,7 @@ class TasksWiring(HarnessWiring):
         self._tasks, self._backlog = plan.tasks, plan.backlog
         super().__init__(plan, run_dir)
         self._protector.protect_also(self._scripts())
+        self._artifacts = Artifacts(plan.workspace)
         self._state = state
         self._between = _Between()
         self._bench: Bench | None = None
@@ -165,17 +167,20 @@ class TasksWiring(HarnessWiring):
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
-            gates=(HistoryGate(self._work), *self._guardrails(attention, start), check),
+            gates=(*self._looks(), *self._guardrails(attention, start), check),
             law=(*self._law(), TaskListGate((bench.watch,))),
             about=partial(self._backlog.material, self._records),
         )
+
+    def _looks(self) -> tuple[Gate, ...]:
+        """Gates that execute nothing."""
+        return (HistoryGate(self._work), self._artifacts)
 
     def _completion(self, attention: SignalSource, start: Starter) -> CompletionCheck:
         """What proves the tasks that name a proof."""
         return CompletionCheck(
             self._inside(self._place(attention, start)),
             self._backlog.rule_of,
-            self._work.tree,
             self._run_dir,
             self._terms(),
         )

@@ -19,7 +19,13 @@ from ralph.adapters.protect import ProtectGate, Protector
 from ralph.adapters.scm import ScmCommand
 from ralph.adapters.turn_files import Filing, NumberedFiles
 from ralph.adapters.world import Workspace
-from ralph.cli.agent_hooks import hook_environment, hook_flags
+from ralph.cli.agent_hooks import (
+    IN_PLACE,
+    guard_environment,
+    guard_words,
+    hook_environment,
+    hook_flags,
+)
 from ralph.cli.planning import Plan
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
@@ -165,8 +171,9 @@ class HarnessWiring:
 
     def notes(self) -> list[str]:
         """Where turns run, who checks, and where that is told."""
-        notes = [self._plan.sandbox.words()] if self._plan.sandbox else []
-        return [*notes, *self._checks()]
+        plan = self._plan
+        where = plan.sandbox.words() if plan.sandbox else f"{IN_PLACE} {guard_words(plan)}"
+        return [where, *self._checks()]
 
     def _recovered(self) -> "tuple[Kept, ...]":
         """What a killed run had left half in the project, and is finished now."""
@@ -227,7 +234,8 @@ class HarnessWiring:
 
     def _agent_of(self, plan: Plan, readers: AgentReaders, start: Starter) -> Agent:
         sandbox = plan.sandbox.environment() if plan.sandbox else {}
-        env = {**sandbox, **hook_environment(plan), **self._own_environment()}
+        hooks = {**guard_environment(plan), **hook_environment(plan)}
+        env = {**sandbox, **hooks, **self._own_environment()}
         if self._layers is None:
             return build_agent(plan, self._run_dir, readers, env=env, start=start)
         from ralph.adapters.sandbox.layers import InnerFiling, SandboxedAgent

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.joining import Joining
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.list_gates import TaskListGate
@@ -85,7 +84,7 @@ class WorkerWiring(TasksWiring):
             self._tasks.bounds,
             self._seat.place,
             patience=self._tasks.patience,
-            gates=(HistoryGate(self._work), *self._guardrails(attention, start), check),
+            gates=(*self._looks(), *self._guardrails(attention, start), check),
             law=(*self._law(), TaskListGate((bench.watch, joiner.project_list))),
             about=partial(self._backlog.material, self._records),
             after_merge=(*self._guardrails(attention, start), check),

@@ -164,6 +164,9 @@ class DisplaySettings(Group, frozen=True):
 class GuardSettings(Group, frozen=True):
     """The guard, which judges shell commands before an agent runs them."""
 
+    enabled: Annotated[
+        Switch, Meta(description="Whether it judges where no sandbox contains the agent.")
+    ] = True
     allow: Annotated[
         tuple[Word, ...],
         Meta(description="Patterns of commands that are allowed although the guard refuses them."),

@@ -1,0 +1,51 @@
+"""The gate that looks for what a claim says it has made (B §Explicit Completion)."""
+
+import os
+from collections.abc import Iterator
+
+from ralph.core.case import Case
+from ralph.core.claims import CompleteClaim
+from ralph.core.gates import Finding
+from ralph.core.outcome import artifacts_of
+from ralph.core.plain import plain
+from ralph.core.value import value
+from ralph.core.words import listed
+
+_SHOWN = 10  # paths that are named
+_LONGEST = 200  # characters of each
+
+
+@value
+class Artifacts:
+    """Objects to a claim of completion whose result names artifacts that are not there.
+
+    Paths are from the workspace; one that leads out of it, or is absolute, must exist all the same.
+    A directory is fine, a link to nothing is not, and a blank name says nothing.
+    """
+
+    workspace: str
+    name = "artifacts"
+    always = False
+
+    def executes(self, case: Case) -> bool:
+        """It only looks."""
+        return False
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Nothing where all that is named is there, or nothing is claimed, or the task has a check,
+        which decides whatever the agent says."""
+        if case.task.check or CompleteClaim().met_by(case.turn) is None:
+            return
+        named = [path for path in artifacts_of(case.turn) if path.strip()]
+        missing = [path for path in dict.fromkeys(named) if not self._is_there(path)]
+        if missing:
+            told = listed([plain(path, _LONGEST) or "?" for path in missing], _SHOWN)
+            yield Finding(
+                self.name,
+                f"Not complete yet: your result names artifacts that do not exist: {told}. "
+                "Make them, or name only files and directories that are there.",
+            )
+
+    def _is_there(self, path: str) -> bool:
+        # Whatever cannot be a path, with a NUL or too long, is not there.
+        return os.path.exists(os.path.join(self.workspace, path))
