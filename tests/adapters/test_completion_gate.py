@@ -249,7 +249,7 @@ def test_output_without_end_is_cut_and_hashed_whole(tmp_path: Path) -> None:
 
 
 def test_a_claim_is_evidence_of_its_own_kind() -> None:
-    evidence = claimed_evidence("<promise>COMPLETE</promise>", "a-tree")
+    evidence = claimed_evidence("<promise>COMPLETE</promise>")
     assert (evidence["kind"], evidence["command"], evidence["exitCode"]) == ("explicit", None, None)
 
 

@@ -153,11 +153,13 @@ def test_every_verdict_is_recorded_once(
 def test_a_task_that_is_done_has_its_evidence_and_its_time(place: Place) -> None:
     """ "Evidence … is stored on the task"; what the agent's word alone proves says so."""
     bench = place.bench()
-    state = place.begun(bench)
-    bench.record(state, ACCEPT)
+    stand = bench.work.trees.look()
+    proof = bench.work.trees.proved(1.0, stand, ())
+    bench.record(replace(place.begun(bench), proof=proof), ACCEPT)
     task = place.task()
     assert task["evidence"]["kind"] == "explicit"
-    assert task["evidence"]["tree"] == bench.work.tree()
+    assert task["evidence"]["tree"] == bench.work.repository.resolve("HEAD^{tree}")
+    assert task["evidence"]["outside"] == "ignored files"
     record = bench.file.record("T-1") or {}
     assert record["completedAt"].startswith("2026-01-31T12:")
     assert place.iterations()[0]["evidence"] == task["evidence"]

@@ -55,8 +55,17 @@ def test_a_check_calls_no_task_done(stage: Stage) -> None:
     """(b) A task's own test writes into the list, and into the script that proves another."""
     stage.write("two.sh", "exit 1\n", 0o755)
     stage.tasks(
-        {"id": "T-001", "title": "One", "completion": "test:python3 t.py"},
-        {"id": "T-002", "title": "Two", "completion": "validate:two.sh", "blockedBy": ["T-001"]},
+        {
+            "id": "T-001",
+            "title": "One",
+            "completion": {"type": "test_passing", "command": "python3 t.py"},
+        },
+        {
+            "id": "T-002",
+            "title": "Two",
+            "completion": {"type": "validate", "script": "two.sh"},
+            "blockedBy": ["T-001"],
+        },
         {"id": "T-003", "title": "Three", "blockedBy": ["T-002"]},
     )
     stage.begin()
@@ -134,9 +143,8 @@ def test_a_forged_index_is_not_committed(stage: Stage, how: str) -> None:
 
 
 FILTERS = {
-    "attributes": 'write(".gitattributes", "work.txt filter=evil\\n", 0o644)',
-    "info/attributes": 'write(sh("git rev-parse --git-common-dir").strip() + "/info/attributes",'
-    ' "work.txt filter=evil\\n", 0o644)',
+    "attributes": ".gitattributes",
+    "info/attributes": "$(git rev-parse --git-common-dir)/info/attributes",
 }
 
 
@@ -150,7 +158,7 @@ def test_a_filter_of_the_agents_is_not_applied(stage: Stage, where: str) -> None
         'write("work.txt", "good\\n", 0o644)\n'
         "sh(\"git config filter.evil.clean 'echo bad'\")\n"
         'sh("mkdir -p $(git rev-parse --git-common-dir)/info")\n'
-        f"{FILTERS[where]}"
+        f"sh('echo \"work.txt filter=evil\" > {FILTERS[where]}')"
     )
     done = stage.play(work)
     stage.assert_honest(done)

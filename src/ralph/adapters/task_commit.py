@@ -2,10 +2,11 @@
 before the run (ADR 8, ADR 21, ADR 33)."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ralph.adapters.checkpoint_head import AgentCommits
+from ralph.adapters.git_work import call, clean_environ
 from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import Made, ProvenCommit, patient
 from ralph.core.proof import Stand
@@ -78,3 +79,12 @@ class TaskCommit:
         if persons:
             made |= persons & {*self.work.names(self.work.start_ref, self.work.tree_of(seen))}
         return tuple(sorted(made))
+
+
+def commit_of(workspace: str, environ: Mapping[str, str], run: str, task: str) -> str:
+    """The commit that a task's work is in, by what it says of itself; "" if git knows none."""
+    words = ("log", "-1", "--format=%H", "--fixed-strings", "--all-match")
+    told = (
+        f"--grep={line}" for line in trailers_of(run, task).split("\n") if run or "Task" in line
+    )
+    return call((*words, *told), workspace, clean_environ(environ)).output.decode().strip()

@@ -4,11 +4,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from ralph.adapters.task_commit import commit_of
 from ralph.adapters.task_file import NAME, Listing
 from ralph.adapters.task_records import Records
 from ralph.cli.given import shown
@@ -146,19 +147,33 @@ Exit codes: 0, or 2 when there is no such task.
 def show(task_id: str, *, in_json: bool) -> None:
     """Show all that is known of a task: its fields, what it waits for, its last iterations.
 
-    --json prints the task, with `blockers` ({id, status} each) and `progress` beside its fields.
+    --json prints the task, with `blockers` ({id, status} each) and `progress` beside its fields; of
+    one that is done also the `tree` that was proven and its `commit`.
     """
     file = task_file(os.environ)
     record = needed(file, task_id)
     backlog = file.load().backlog
     known = {t.id: t for t in backlog.tasks}
     progress = Records(file.workspace, "").progress_of(task_id, _ITERATIONS)
+    proof = _proof(record, file.workspace, progress)
     if in_json:
         named = [_state(b, known) for b in known[task_id].blocked_by]
-        click.echo(json.dumps({**record, "blockers": named, "progress": progress}))
+        click.echo(json.dumps({**record, **proof, "blockers": named, "progress": progress}))
     else:
         style = style_of(sys.stdout, os.environ)
-        click.echo("\n".join(one_task(record, known, progress, style)))
+        click.echo("\n".join(one_task({**record, **proof}, known, progress, style)))
+
+
+def _proof(
+    record: Mapping[str, Any], workspace: str, progress: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Of a task that is done: the tree that was proven, and the commit that holds it (ADR 33)."""
+    evidence = record.get("evidence")
+    if not isinstance(evidence, dict):
+        return {}
+    runs = [str(entry["run"]) for entry in progress if entry.get("run")]
+    commit = commit_of(workspace, os.environ, runs[-1] if runs else "", record["id"])
+    return {"tree": evidence.get("tree"), "commit": commit or None}
 
 
 def _state(task_id: str, known: Mapping[str, Task]) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from ralph.core.facts import (
     Fact,
     Landed,
     Launching,
+    Proved,
     Resumed,
     Returned,
     Settled,
@@ -40,6 +41,7 @@ from ralph.ui.clean import clean, first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.crew import Tally
 from ralph.ui.lines import Briefing, Line
+from ralph.ui.proof import proof_lines
 from ralph.ui.stories import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
 from ralph.ui.words import coming_time, money
@@ -79,7 +81,7 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
             yield from _ended(fact.turn, briefing)
         case Landed():
             yield from _landed(fact)
-        case Checking() | Checked():
+        case Checking() | Checked() | Proved():
             yield from _gate(fact, briefing)
         case Decided():
             decided = _attempted if briefing.attempts else _decided
@@ -200,8 +202,11 @@ def _landed(fact: Landed) -> Iterator[Line]:
 # ------------------------------------------------------------------ gates
 
 
-def _gate(fact: Checking | Checked, briefing: Briefing) -> Iterator[Line]:
+def _gate(fact: Checking | Checked | Proved, briefing: Briefing) -> Iterator[Line]:
     """H §Guardrails: print exit status and fail action. Other gates speak only if they object."""
+    if isinstance(fact, Proved):
+        yield from proof_lines(fact)
+        return
     if isinstance(fact, Checking):
         if briefing.announces(fact.gate):
             yield Line(f"Running guardrail: {fact.gate}")
@@ -306,8 +311,9 @@ def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
 
 def _scm_step(fact: Step, task: str) -> Iterator[Line]:
     """Source control; a failure is reported and the run goes on (H §SCM Tasks)."""
-    if task == "changes":
-        yield Line(f"No commit: {first_line(fact.detail)}", Tone.NOTICE)
+    if task in ("changes", "undone"):
+        words = f"No commit: {first_line(fact.detail)}" if task == "changes" else fact.detail
+        yield Line(words, Tone.NOTICE)
     elif task == "message":
         words = "Commit message" if fact.ok else "No commit"
         yield Line(f"{words}: {first_line(fact.detail)}", Tone.NOTICE, verbose=fact.ok)

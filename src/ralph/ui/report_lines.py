@@ -16,6 +16,7 @@ from ralph.core.world import Signals
 from ralph.ui.clean import clean, columns, first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
+from ralph.ui.proof import proof_words
 from ralph.ui.replay import briefing_of, tidy
 from ralph.ui.report import Report, age, doing_words
 from ralph.ui.style import Style, Tone
@@ -67,6 +68,8 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         turn = _briefing(report).turn.capitalize()
         yield f"{turn}s" if report.is_crew else turn, [Line(_iteration_words(report))]
         yield "Spent", [Line(_spent_words(report))]
+    proof = proof_words(state)
+    yield "Proven", [Line(proof)] if proof else []
     yield "Found", [_finding_line(finding) for finding in state.findings]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if report.tree:
