@@ -32,21 +32,24 @@ def room(rooms: str = "", packages: str = "") -> Room:
     return Room(frozenset(rooms.split()), frozenset(packages.split()))
 
 
-ALL = "core streams ports engine crew profiles adapters settings hooks ui testing errors cli"
+ALL = (
+    "core streams ports proving engine crew profiles adapters settings hooks ui testing errors cli"
+)
 ROOMS = {
     "core": room(),
     "errors": room(),
     "streams": room("core", "msgspec"),
     "ports": room("core"),
-    "engine": room("core ports"),
+    "proving": room("core ports errors"),  # gates on one tree, for the engine and for settling
+    "engine": room("core ports proving"),
     "crew": room("core ports"),  # the engine of several runs
-    "profiles": room("core ports errors"),
+    "profiles": room("core ports proving errors"),
     "adapters": room(
         "core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash yaml"
     ),
     "settings": room("core streams ports errors", "msgspec"),
     "testing": room("core streams ports errors adapters"),  # its kits drive adapters
-    "hooks": room("core ports engine profiles"),
+    "hooks": room("core ports proving engine profiles"),
     "ui": room("core streams", "rich"),
     "cli": room(ALL, "click msgspec rich"),
     "supervisor": room("core ports engine profiles adapters"),  # the library, beside cli

@@ -118,8 +118,8 @@ class CompletionCheck:
     # ------------------------------------------------------------ a file
 
     def _file(self, rule: Completion) -> tuple[Evidence, Finding | None]:
-        path = os.path.join(self.place.workspace, rule.path)
-        problem = _file_problem(path, self.place.workspace)
+        path = os.path.join(self.place.here, rule.path)
+        problem = _file_problem(path, self.place.here)
         digest = _digest_of_file(path) if problem is None else _sha256(b"")
         artifacts = (rule.path,) if problem is None else ()
         code = 0 if problem is None else 1
@@ -156,7 +156,7 @@ class CompletionCheck:
         return line, ("sh", "-c", line), ""
 
     def _script(self, script: str) -> tuple[str, tuple[str, ...], str]:
-        path = os.path.join(self.place.workspace, script)
+        path = os.path.join(self.place.here, script)
         try:
             mode = os.stat(path).st_mode
         except OSError as error:
@@ -165,7 +165,7 @@ class CompletionCheck:
             return script, (), f"the script {script} is no file."
         runners = _RUNNERS.get(os.path.splitext(path)[1].lower())
         if runners is not None:
-            runner = _installed(runners, self.place.env, self.place.workspace)
+            runner = _installed(runners, self.place.env, self.place.here)
             if runner is None:
                 wanted = ", ".join(words[0] for words in runners)
                 return script, (), f"nothing to run {script} with is installed ({wanted})."
@@ -188,7 +188,7 @@ class CompletionCheck:
                 output.feed(data, error=error)
                 file.write(data)
 
-            command = Command(argv, self.place.workspace, env)
+            command = Command(argv, self.place.here, env)
             child = self.place.start(command, hear, lambda data: hear(data, error=True))
             ended = child.wait(lambda: self._watch(child.seconds(), patience))
         if ended.cut is not None:

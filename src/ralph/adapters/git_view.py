@@ -173,10 +173,12 @@ class View(Repository):
         environ = {**self._view, "GIT_INDEX_FILE": index or self.index}
         return call(words, self.place.top, environ, stdin)
 
-    def within(self, directory: str, *words: str, stdin: bytes | None = None) -> Done:
+    def within(
+        self, directory: str, *words: str, stdin: bytes | None = None, index: str = ""
+    ) -> Done:
         """Run a git command by the view's rules on another directory."""
-        environ = {**self._view, "GIT_WORK_TREE": directory, "GIT_INDEX_FILE": self.index}
-        return call(words, directory, environ, stdin)
+        own = {"GIT_WORK_TREE": directory, "GIT_INDEX_FILE": index or self.index}
+        return call(words, directory, {**self._view, **own}, stdin)
 
     def holds(self, tree: str) -> bool:
         """Whether the index is of that tree, and ours."""

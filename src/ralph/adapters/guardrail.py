@@ -35,6 +35,12 @@ class Place:
     stop_grace: float | None = None
     max_time: float | None = None  # of the run
     start: Starter = start
+    room: str = ""  # another directory to run in
+
+    @property
+    def here(self) -> str:
+        """Where commands run."""
+        return self.room or self.workspace
 
 
 @value
@@ -79,7 +85,7 @@ class Guardrail:
 
     def _run(self, log: IO[bytes], patience: tuple[float, str] | None) -> Exit:
         argv = ("sh", "-c", self.name)
-        command = Command(argv, self.place.workspace, self.place.env)
+        command = Command(argv, self.place.here, self.place.env)
         child = self.place.start(command, log=log)
         return child.wait(lambda: self._watch(child.seconds(), patience))
 

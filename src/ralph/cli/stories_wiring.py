@@ -166,7 +166,7 @@ class StoriesWiring(HarnessWiring):
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
         plan = self._plan
-        repository = is_repository(plan.workspace)
+        repository, checks = is_repository(plan.workspace), self._checked_by(attention, start)
         where = (plan.workspace, plan.environ, self._backlog.shown)
         left_alone = frozenset(self._left_alone)
         clean = CleanGate(*where, repository, left_alone, self._commits, self._trees)
@@ -177,7 +177,7 @@ class StoriesWiring(HarnessWiring):
             self._patience(),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
             # may run what it wrote, so the law looks at the list when they are through.
-            (clean, Artifacts(plan.workspace), *self._guardrails(attention, start), *law),
+            (clean, Artifacts(plan.workspace), *checks.guardrails(), *law),
             self._terms,
             law=(*self._law(), StoryListGate(self._lists, self._desk.put_back)),
         )

@@ -27,6 +27,7 @@ from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
+from ralph.cli.checks import Checks
 from ralph.cli.planning import Plan
 from ralph.cli.wiring import HarnessWiring, SignalSource
 from ralph.core.facts import Fact, Settled
@@ -162,12 +163,12 @@ class TasksWiring(HarnessWiring):
         return self._policy_of(self._bench, attention, start)
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
-        check = self._completion(attention, start)
+        checks = self._checked_by(attention, start)
         return tasks(
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
-            gates=(*self._looks(), *self._guardrails(attention, start), check),
+            gates=(*self._looks(), *self._executed(checks)),
             law=(*self._law(), TaskListGate((bench.watch,))),
             about=partial(self._backlog.material, self._records),
         )
@@ -176,14 +177,11 @@ class TasksWiring(HarnessWiring):
         """Gates that execute nothing."""
         return (HistoryGate(self._work), self._artifacts)
 
-    def _completion(self, attention: SignalSource, start: Starter) -> CompletionCheck:
-        """What proves the tasks that name a proof."""
-        return CompletionCheck(
-            self._inside(self._place(attention, start)),
-            self._backlog.rule_of,
-            self._run_dir,
-            self._terms(),
-        )
+    def _executed(self, checks: Checks) -> tuple[Gate, ...]:
+        """The guardrails, and what proves the tasks that name a proof."""
+        where = (checks.inside(), self._backlog.rule_of, self._run_dir)
+        completion = CompletionCheck(*where, self._terms())
+        return (*checks.guardrails(), checks.in_room(completion))
 
     def _terms(self) -> Terms:
         loop = self._plan.settings.loop

@@ -5,13 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ralph.adapters.agent import CliAgent, Setup, take_file
-from ralph.adapters.agents import (
-    Launch,
-    split_flags,
-    without,
-)
+from ralph.adapters.agents import Launch, split_flags, without
 from ralph.adapters.files import project_dir, ralph_dir_problem
-from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.journal import FileJournal
 from ralph.adapters.probe import Probe
 from ralph.adapters.process import Starter, start
@@ -26,6 +21,7 @@ from ralph.cli.agent_hooks import (
     hook_environment,
     hook_flags,
 )
+from ralph.cli.checks import Checks
 from ralph.cli.planning import Plan
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
@@ -125,6 +121,7 @@ class HarnessWiring:
         self._protector = _protector(plan, run_dir)
         self._layers = _layers(plan, run_dir)
         self._trees = self._own_trees()
+        self._executed_by: Checks | None = None
 
     def _own_trees(self) -> "GitTrees | None":
         """What would be committed, where gates or a commit want to know."""
@@ -212,10 +209,16 @@ class HarnessWiring:
             plan.limits,
             self._patience(),
             wording_of(settings),
-            self._guardrails(attention, start),
+            self._checked_by(attention, start).guardrails(),
             _scm(plan, attention, start, self._trees),
             law=self._law(),
         )
+
+    def _checked_by(self, attention: SignalSource, start: Starter) -> Checks:
+        """Who makes the gates, once it is known who listens and who starts things."""
+        where = (self._plan, self._run_dir, self._trees, self._layers)
+        self._executed_by = Checks(*where, attention=attention, start=start)
+        return self._executed_by
 
     def _law(self) -> tuple[Gate, ...]:
         """What nobody may change, and who puts it back."""
@@ -252,7 +255,9 @@ class HarnessWiring:
         return SandboxedAgent(agent, self._layers)
 
     def close(self) -> None:
-        """Leave no sandbox open."""
+        """Leave no sandbox open, and no clean room."""
+        if self._executed_by is not None:
+            self._executed_by.close()
         if self._layers is not None:
             self._layers.close()
 
@@ -268,43 +273,6 @@ class HarnessWiring:
 
     def _patience(self) -> Patience:
         return patience_of(self._plan.settings)
-
-    def _place(self, attention: SignalSource, start: Starter) -> Place:
-        """Where guardrails run that want no sandbox."""
-        settings = self._plan.settings
-        return Place(
-            self._plan.workspace,
-            self._run_dir,
-            self._plan.environ,
-            settings.output_truncate_chars,
-            attention,
-            settings.stop_grace,
-            self._plan.limits.seconds,
-            start,
-        )
-
-    def _inside(self, place: Place) -> Place:
-        """The same in a sandbox, where the agent has one that contains it."""
-        sandbox = self._plan.sandbox
-        if self._layers is None or sandbox is None or not sandbox.can.contain:
-            return place
-        return replace(place, start=self._layers.check)
-
-    def _guardrails(self, attention: SignalSource, start: Starter) -> tuple[Guardrail, ...]:
-        settings, place = self._plan.settings, self._place(attention, start)
-        inside = self._inside(place)
-        names = slugs(tuple(g.command for g in settings.guardrails))
-        return tuple(
-            Guardrail(
-                g.command,
-                inside if g.sandbox else place,
-                slug,
-                g.fail_action,
-                g.hint or "",
-                g.timeout,
-            )
-            for g, slug in zip(settings.guardrails, names, strict=True)
-        )
 
 
 def _layers(plan: Plan, run_dir: str) -> "Layers | None":

@@ -78,16 +78,17 @@ class WorkerWiring(TasksWiring):
         super().close()
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
-        check, joiner = self._completion(attention, start), self._joiner(bench)
+        executed = self._executed(self._checked_by(attention, start))
+        joiner = self._joiner(bench)
         return worker(
             joiner,
             self._tasks.bounds,
             self._seat.place,
             patience=self._tasks.patience,
-            gates=(*self._looks(), *self._guardrails(attention, start), check),
+            gates=(*self._looks(), *executed),
             law=(*self._law(), TaskListGate((bench.watch, joiner.project_list))),
             about=partial(self._backlog.material, self._records),
-            after_merge=(*self._guardrails(attention, start), check),
+            after_merge=executed,
         )
 
     def _joiner(self, bench: Bench) -> WorkerBench:

@@ -146,10 +146,8 @@ def _after(state: RunState, fact: Fact) -> RunState:
     match fact:
         case Started() | Checking() | Checked():
             return state
-        case Launching() | Landed():
+        case Launching() | Landed() | Proved():
             return _under_way(state, fact)
-        case Proved():
-            return replace(state, proof=fact, commit=fact.commit)
         case Resumed():
             return _resumed(state)
         case Began():
@@ -228,9 +226,11 @@ def _began(state: RunState, fact: Began) -> RunState:
     )
 
 
-def _under_way(state: RunState, fact: Launching | Landed) -> RunState:
+def _under_way(state: RunState, fact: Launching | Landed | Proved) -> RunState:
     if isinstance(fact, Landed):
         return replace(state, landed=fact)
+    if isinstance(fact, Proved):
+        return replace(state, proof=fact, commit=fact.commit)
     return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
 
 
@@ -264,13 +264,9 @@ def _decided(state: RunState, fact: Decided) -> RunState:
 
 
 def _opened(state: RunState, verdict: Verdict) -> RunState:
-    match verdict:
-        case Continue() | Wait(until=None):
-            return state  # a pause does not forget the time a rate limit ends
-        case Wait(until=until):
-            return replace(state, wake=until)
-        case _:
-            return replace(state, phase=Phase.SETTLING)
+    if isinstance(verdict, Wait):  # a pause does not forget the time a rate limit ends
+        return state if verdict.until is None else replace(state, wake=verdict.until)
+    return state if isinstance(verdict, Continue) else replace(state, phase=Phase.SETTLING)
 
 
 def _held(state: RunState, fact: Decided) -> RunState:
@@ -328,10 +324,11 @@ def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
 
 
 def _stepped(state: RunState, step: Step) -> RunState:
+    is_commit, refusals = step.key == "commit", 0 if step.ok else state.refusals + 1
     return replace(
         state,
         steps=(*state.steps, step),
-        refusals=_refusals(state, step),
+        refusals=refusals if is_commit else state.refusals,
         sent_back=state.sent_back + (step.key == "merge" and not step.ok),
         commit=step.commit or state.commit,
         pushed=step.commit if step.ok and step.key.startswith("scm:push") else state.pushed,
@@ -342,12 +339,6 @@ def _stepped(state: RunState, step: Step) -> RunState:
             uncounted=state.spent.uncounted + (step.cost_usd is None),
         ),
     )
-
-
-def _refusals(state: RunState, step: Step) -> int:
-    if step.key != "commit":
-        return state.refusals
-    return 0 if step.ok else state.refusals + 1
 
 
 def _settled(state: RunState, verdict: Verdict) -> RunState:

@@ -308,6 +308,13 @@ class Settings(Group, frozen=True):
         tuple[Text, ...],
         Meta(description="Paths, directories or globs that the agent may not change."),
     ] = (".ralph/settings*.json", ".claude/settings*.json", ".git/hooks")
+    proof: Annotated[
+        Literal["tree", "clean"],
+        Meta(
+            description="Where gates run: in the project, on the tree that would be committed, or "
+            '("clean") in a fresh worktree of that tree, after loop.setup.'
+        ),
+    ] = "tree"
     guard: Annotated[GuardSettings, Meta(description="The guard.")] = GuardSettings()
     sandbox: Annotated[
         SandboxName | None,

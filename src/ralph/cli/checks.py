@@ -1,0 +1,115 @@
+"""Where a run's gates run: in the project or in a clean room, in place or in a sandbox."""
+
+import time
+from typing import TYPE_CHECKING
+
+from ralph.adapters.guardrail import Guardrail, Place, slugs
+from ralph.core.value import replace
+from ralph.core.world import hurried
+from ralph.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ralph.adapters.clean_room import CleanRoom
+    from ralph.adapters.git_trees import GitTrees
+    from ralph.adapters.process import Starter
+    from ralph.adapters.sandbox.layers import Layers
+    from ralph.cli.planning import Plan
+    from ralph.core.verdict import Cut
+    from ralph.core.world import Signals
+    from ralph.ports import Gate
+
+
+class Checks:
+    """Makes the gates that execute something."""
+
+    def __init__(
+        self,
+        plan: "Plan",
+        run_dir: str,
+        trees: "GitTrees | None",
+        layers: "Layers | None",
+        *,
+        attention: "Callable[[], Signals]",
+        start: "Starter",
+    ) -> None:
+        self._plan, self._run_dir, self._layers = plan, run_dir, layers
+        self._attention, self._start = attention, start
+        self._room = self._made_room(trees) if plan.settings.proof == "clean" else None
+
+    def guardrails(self) -> "tuple[Gate, ...]":
+        """Those of the settings."""
+        settings, outside, inside = self._plan.settings, self._place(), self.inside()
+        names = slugs(tuple(g.command for g in settings.guardrails))
+        return tuple(
+            self.in_room(
+                Guardrail(
+                    g.command,
+                    inside if g.sandbox else outside,
+                    slug,
+                    g.fail_action,
+                    g.hint or "",
+                    g.timeout,
+                )
+            )
+            for g, slug in zip(settings.guardrails, names, strict=True)
+        )
+
+    def in_room(self, gate: "Gate") -> "Gate":
+        """The gate in the clean room, where the run has one."""
+        if self._room is None:
+            return gate
+        from ralph.adapters.clean_room import InCleanRoom
+
+        return InCleanRoom(gate, self._room)
+
+    def inside(self) -> Place:
+        """Where commands run: in a sandbox, where the agent has one that contains it."""
+        sandbox, place = self._plan.sandbox, self._place()
+        if self._layers is None or sandbox is None or not sandbox.can.contain:
+            return place
+        layers: Layers | None = self._layers
+        if self._room is not None:
+            from ralph.cli.sandboxing import layers_of
+
+            layers = layers_of(replace(self._plan, workspace=self._room.workspace), self._run_dir)
+        assert layers is not None
+        return replace(place, start=layers.check)
+
+    def close(self) -> None:
+        """Leave no room behind."""
+        if self._room is not None:
+            self._room.close()
+
+    def _place(self) -> Place:
+        settings = self._plan.settings
+        return Place(
+            self._plan.workspace,
+            self._run_dir,
+            self._plan.environ,
+            settings.output_truncate_chars,
+            self._attention,
+            settings.stop_grace,
+            self._plan.limits.seconds,
+            self._start,
+            self._room.workspace if self._room else "",
+        )
+
+    def _made_room(self, trees: "GitTrees | None") -> "CleanRoom":
+        from ralph.adapters.clean_room import CleanRoom, Setup
+
+        if trees is None:
+            where = self._plan.workspace
+            raise ConfigError(
+                f'proof: "clean" needs a git repository, and {where} is in none',
+                'Try: git init && git add -A && git commit -m "Begin"',
+            )
+        plan = self._plan
+        setup = Setup(
+            plan.settings.loop.setup, plan.environ, self._run_dir, self._start, self._hurry
+        )
+        return CleanRoom(trees, setup)
+
+    def _hurry(self) -> "Cut | None":
+        return hurried(self._attention(), time.time(), self._plan.settings.stop_grace)
