@@ -152,7 +152,7 @@ class Committed:
     ok: bool = True
     said: str = ""  # its subject, or what git or a hook of the user's has against it
     commit: str = ""
-    altered: tuple[str, ...] = ()  # what a hook made another than was proven: it was taken back
+    altered: tuple[str, ...] = ()  # what a hook made another than was proven; then there is none
 
 
 @value

@@ -48,6 +48,7 @@ class CleanRoom:
     def close(self) -> None:
         """Leave nothing behind."""
         self._for = None
+        shutil.rmtree(f"{self.top}-layers", ignore_errors=True)
         if os.path.lexists(self.top):
             self._trees.repository.run("worktree", "remove", "--force", "--force", self.top)
             shutil.rmtree(self.top, ignore_errors=True)

@@ -11,7 +11,7 @@ from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import Done, scratch
 from ralph.adapters.process import Command, Exit, Starter, start
-from ralph.core.proof import Stand
+from ralph.core.proof import OF_GIT, Stand
 from ralph.core.value import value
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, StateError
@@ -37,7 +37,7 @@ class Made:
 
     commit: str = ""
     refusal: str = ""
-    altered: tuple[str, ...] = ()  # what a hook made another: the commit was taken back
+    altered: tuple[str, ...] = ()  # what a hook made another; there is no commit then
 
 
 @value
@@ -66,8 +66,13 @@ class ProvenCommit:
             said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
         if said.code != 0:
             self._mark(None)
-            return Made(refusal=said.said)
+            return Made(refusal=said.said, altered=self._mended(stand, records))
         return self._compared(stand, tree)
+
+    def _mended(self, stand: Stand, records: Iterable[str]) -> tuple[str, ...]:
+        """What a hook that refused has changed, as those do that fix files and want them added."""
+        changed = self.trees.changed(stand, self.trees.look())
+        return tuple(sorted(changed - OF_GIT - frozenset(records)))
 
     def begun(self, trailers: str, since: str) -> tuple[str, str]:
         """What a killed run was about to commit on, and the commit that came of it; both "" if it

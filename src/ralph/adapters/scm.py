@@ -83,7 +83,7 @@ class ScmCommand:
             commit = ProvenCommit(self.trees, self.start, self._watch)
             made = commit(proof.stand, (*words[1:], "-m", message))
             if made.altered:
-                return Committed(altered=made.altered)
+                return Committed(said=made.refusal, altered=made.altered)
             return Committed(not made.refusal, made.refusal or message, made.commit)
         if self._is_git:
             # `-am` alone silently leaves new files out (ADR 8).

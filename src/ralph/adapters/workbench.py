@@ -158,6 +158,7 @@ class Bench:
                 kept = self._left(state, saved) if isinstance(verdict, Stop) else {}
                 going = {"status": Status.IN_PROGRESS.value, **kept}
                 self._change(state, going, entry["reason"])
+        self.watch.let_stand()
 
     def _finish(self, state: RunState, entry: dict[str, Any]) -> None:
         done = {
@@ -318,11 +319,12 @@ class Bench:
         assert since is not None, "a turn of a task begins with a checkpoint"
         self.file.compact()
         subject = f"{task}: {title}" if title else task
+        self.watch.let_stand()
         proven = state.proof.stand if state.proof else None
         made = self.work.commit(subject, task, since, proven, lists)
         self._tell_notes()
         if made.altered:
-            return Committed(altered=made.altered)
+            return Committed(said=made.refusal, altered=made.altered)
         if made.refusal:
             return Committed(ok=False, said=made.refusal)
         self._tell_left_out(self.work.left_out())

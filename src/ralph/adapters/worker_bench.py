@@ -94,6 +94,7 @@ class WorkerBench:
             self.joining.keep_links(links)
             return Merge(refusal=_LINKS.format(_shown(links)), hopeless=True)
         merged = self.joining.merge(work, self._lists(state))
+        self.bench.watch.let_stand()
         if merged.conflicts:
             conflicts.remember(number, merged.tree, merged.conflicts)
             return Merge(merged.checkpoint, self._told(merged, number), fresh=True)

@@ -73,7 +73,8 @@ class Checks:
         if self._room is not None:
             from ralph.cli.sandboxing import layers_of
 
-            layers = layers_of(replace(self._plan, workspace=self._room.workspace), self._run_dir)
+            plan = replace(self._plan, workspace=self._room.workspace)
+            layers = layers_of(plan, self._run_dir, f"{self._room.top}-layers")
         assert layers is not None
         return replace(place, start=layers.check)
 

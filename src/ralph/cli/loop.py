@@ -139,8 +139,18 @@ def carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History
         agent = wiring.agent(readers, start)
         ports = Ports(agent, world, recorder, SystemClock(), world.trees)
         stop = run(policy, ports, first_state(plan, run_dir, policy.name, recorder, history))
+        _forget_view(run_dir, stop)
     display.end(stop, journal.path)
     return stop.reason
+
+
+def _forget_view(run_dir: str, stop: Stop) -> None:
+    """Of a run that is over nobody asks what would be committed."""
+    view = os.path.join(run_dir, "view")
+    if stop.reason is not Reason.INTERRUPTED and os.path.isdir(view):
+        import shutil
+
+        shutil.rmtree(view, ignore_errors=True)
 
 
 @contextmanager

@@ -81,8 +81,9 @@ def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
 
 
-def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
-    """The sandboxes of a run; None where it works in place."""
+def layers_of(plan: "Plan", run_dir: str, state: str = "") -> "Layers | None":
+    """The sandboxes of a run; None where it works in place. `state`: where they keep their layers
+    instead of in the state directory."""
     if plan.sandbox is None or plan.sandbox.backend == DIRECT:
         return None
     from ralph.adapters.sandbox import catalog
@@ -91,7 +92,7 @@ def layers_of(plan: "Plan", run_dir: str) -> "Layers | None":
 
     policy = Policy(
         plan.environ,
-        plan.layer_root,
+        state or plan.layer_root,
         hidden=(plan.state_root,),
         network=plan.sandbox.network,
         visible=_visible(plan),

@@ -40,7 +40,7 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.core.words import listed
 from ralph.ports import Committed, Gate, Policy, Ports, survey, watcher
-from ralph.profiles.shared import Patience, allowance, watching
+from ralph.profiles.shared import Patience, allowance, hook_step, watching
 from ralph.proving import prove
 
 MESSAGE_PROMPT = (
@@ -210,6 +210,7 @@ class Settle:
     ) -> Generator[Fact, None, tuple[RunState, Committed]]:
         """A hook of the user's changed what it got: the gates pass on that too, or it is told."""
         assert self.scm is not None
+        yield hook_step(ports, made)
         case = survey(ports, state, Boundary.CLOSING)
         case = replace(case, snapshot=ports.world.snapshot())
         case = prove(self.gates, self.law, ports, case, settling=True)
@@ -219,9 +220,9 @@ class Settle:
         yield case.proof
         state = fold(state, case.proof)
         made = self.scm.commit(task, message, case.proof)
-        return state, replace(
-            made, ok=False, said=hook_words(made.altered)
-        ) if made.altered else made
+        if made.altered:
+            made = replace(made, ok=False, said=made.said or hook_words(made.altered))
+        return state, made
 
     def _ask(self, ports: Ports, state: RunState) -> Generator[Fact, None, Step]:
         """Ask the agent for a message; whatever else it does is undone."""

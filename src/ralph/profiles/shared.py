@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 from ralph.core.case import Case, Ladder
+from ralph.core.facts import Step
 from ralph.core.limits import Limits, least, left
 from ralph.core.rules import MoneyLeft, ResultGrace, SecondSignal, TimeLeft, Timeouts
 from ralph.core.turn import Allowance
 from ralph.core.value import value
+from ralph.core.words import listed
+from ralph.ports import Committed, Ports
 
 
 @value
@@ -45,3 +48,9 @@ def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]
         )
 
     return allow
+
+
+def hook_step(ports: Ports, made: Committed) -> Step:
+    """That a hook of the user's changed what it got, as a step."""
+    words = f"it changed {listed(made.altered)}: the gates run on that too"
+    return Step(ports.clock.now(), "commit hook", detail=words)

@@ -59,7 +59,7 @@ from ralph.core.verdict import (
     Verdict,
 )
 from ralph.ports import Committed, Gate, Policy, Ports, survey
-from ralph.profiles.shared import Patience, allowance, watching
+from ralph.profiles.shared import Patience, allowance, hook_step, watching
 from ralph.proving import prove
 
 DISCARDED = "The changes of the failed iteration were discarded: the files are as before it."
@@ -314,6 +314,9 @@ class Settle:
         made = self.workbench.commit(state)
         if not made.altered:
             return state, made
+        told = hook_step(ports, made)
+        yield told
+        state = fold(state, told)
         case = survey(ports, state, Boundary.CLOSING)
         case = replace(case, snapshot=ports.world.snapshot())
         case = prove(self.gates, self.law, ports, case, settling=True)
@@ -327,7 +330,7 @@ class Settle:
             state = fold(state, fact)
         made = self.workbench.commit(state)
         if made.altered:
-            made = replace(made, ok=False, said=hook_words(made.altered))
+            made = replace(made, ok=False, said=made.said or hook_words(made.altered))
         return state, made
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
