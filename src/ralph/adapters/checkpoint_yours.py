@@ -10,7 +10,9 @@ from ralph.adapters.checkpoint_restore import differing
 def give_back(work: WorkTree, since: Checkpoint, label: str) -> tuple[str, tuple[str, ...]]:
     """Put a person's files back as they were when the task began: the ref that keeps what stood
     there, and which they are; nothing if they were left alone. Who is killed calls it again."""
-    persons = work.persons_paths
+    persons = work.persons_paths.difference(
+        work.trees.memo.left_out
+    )  # a gate may write what it likes
     if not persons:
         return "", ()
     tree = work.tree()

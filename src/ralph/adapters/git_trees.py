@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Files, content, index_lines
+from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Entry, Files, content, index_lines
 from ralph.adapters.checkpoint_restore import differing
 from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, unwritable_state, writable_dir, write_atomically
@@ -23,6 +23,7 @@ from ralph.errors import ConfigError, StateError
 
 PINNED = "git.json"  # where the repository is, in the run's directory
 _MEMO = "trees.json"  # beside it
+_MOST_RUNS = 20  # that are asked what their gates made
 _OUR_REFS = b" refs/ralph/"
 _NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
 
@@ -221,6 +222,7 @@ class GitTrees:
         if not persons:
             return (), ()
         touched = {*self.names(self.memo.tree, stand.tree)} if self._mixes else set()
+        touched -= {*self.memo.left_out}
         same = tuple(path for path in persons if path not in touched)
         return same, tuple(path for path in persons if path in touched)
 
@@ -256,17 +258,28 @@ class GitTrees:
         return tuple(filter(None, self._made[key].split("\0")))
 
     def _tell_apart(self, before: str, now: str, head: str, *, by_gate: bool) -> None:
-        """Whose new files are: what only gates made is no part of the work until a turn touches
-        it."""
+        """Whose a file is that git does not know yet: one that only gates have written since the
+        run began is no part of the work, until a turn touches it."""
         left_out, changed = {*self.memo.left_out}, differing(self.view, before, now)
         if by_gate:
-            new = {e.path for e in changed if e.mode == NOTHING}
-            deleted = differing(self.view, head, before) if new and head else []
-            left_out |= new - {e.path for e in deleted if e.old_mode == NOTHING}
+            committed = self._known_to(head, before, changed)
+            turns = {*self.names(self.memo.tree, before)} - left_out
+            paths = {e.path for e in changed if e.old_mode != NOTHING}
+            left_out |= paths - committed - turns
         else:
             left_out -= {e.path for e in changed}
         if left_out != {*self.memo.left_out}:
             self._remember(replace(self.memo, left_out=tuple(sorted(left_out))))
+
+    def _known_to(self, head: str, tree: str, changed: list[Entry]) -> set[str]:
+        """Which of the changed paths a commit has: those of the tree that are not new in it, and
+        those that it has lost."""
+        if not head:
+            return set()
+        since = {e.path: e for e in differing(self.view, head, tree)}
+        lost = {e.path for e in since.values() if e.old_mode == NOTHING}
+        new = {e.path for e in since.values() if e.mode == NOTHING}
+        return {e.path for e in changed if e.mode != NOTHING and e.path not in new} | lost
 
     def _refs(self) -> bytes:
         """HEAD and all refs but ours, as git lists them."""
@@ -343,6 +356,22 @@ def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> Gi
     except ConfigError:
         return None
     return GitTrees(repository, workspace, run_dir)
+
+
+def made_by_checks(runs: str) -> frozenset[str]:
+    """What gates of the last runs have made and nobody has committed, by those runs' memory."""
+    try:
+        names = sorted(os.listdir(runs), reverse=True)[:_MOST_RUNS]
+    except OSError:
+        return frozenset()
+    found: set[str] = set()
+    for name in names:
+        try:
+            with open(os.path.join(runs, name, _MEMO), encoding="utf-8") as file:
+                found.update(json.load(file)["left_out"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # of a run that proved nothing, or that is being written
+    return frozenset(found)
 
 
 def _move_away(path: str, kept_in: str, name: str) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.files import project_dir
+from ralph.adapters.git_trees import made_by_checks
 from ralph.adapters.ledger import read_ledger
 from ralph.adapters.notify import notify_problem
 from ralph.adapters.task_backlog import TaskBacklog
@@ -183,7 +184,7 @@ def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
     """A person's work that is not committed could not be told from a task's."""
     work = WorkTree(plan.workspace, plan.environ, os.path.join(plan.project, "runs", "none-yet"))
     work.check()
-    dirty = work.dirty()
+    dirty = _without_checks_own(work, plan)
     if dirty and (run := _unfinished(plan)):
         raise ConfigError(
             f"run {run} did not end, and may have left changes: {one_line(listed(dirty, 5))}",
@@ -197,6 +198,18 @@ def _refuse_dirt(plan: Plan, *, allowed: bool) -> None:
             "Commit them, or put them aside (git stash -u), or work beside them: --allow-dirty\n"
             "If a run left them: ralph resume",
         )
+
+
+def _without_checks_own(work: WorkTree, plan: Plan) -> tuple[str, ...]:
+    """What is not committed, but for new files that only gates of earlier runs have made: they were
+    left out of commits, and are no person's."""
+    dirty = work.dirty()
+    made = made_by_checks(os.path.join(plan.project, "runs")) if dirty else frozenset()
+    prefix = os.path.relpath(work.workspace, work.repository.place.top)
+    names = {path: os.path.normpath(os.path.join(prefix, path)) for path in dirty}
+    ours = {p for p, name in names.items() if name in made}
+    known = {p for p in ours if work.repository.resolve(f"HEAD:{names[p]}")}
+    return tuple(path for path in dirty if path not in ours - known)
 
 
 def _unfinished(plan: Plan) -> str:
