@@ -72,6 +72,8 @@ class _Proving:
             self._run(self._object)
         if not self._found:
             self._object_to(*trees.objections())
+        objects = {finding.gate for finding in self._found}
+        held = tuple(gate.name for gate in self._law if gate.name not in objects)
         proof = None
         if not self._found and self._all_ran:
             found = trees.proved(self._ports.clock.now(), self._stand, tuple(self._passed))
@@ -80,7 +82,7 @@ class _Proving:
             case,
             snapshot=replace(case.snapshot, stand=self._stand),
             findings=tuple(self._found),
-            passed=tuple(self._passed),
+            passed=(*held, *self._passed),
             checked=self._all_ran,
             proof=proof,
         )

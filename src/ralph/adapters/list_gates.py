@@ -19,7 +19,7 @@ class TaskListGate:
     """Puts the task list back, and that of the project a worker works for."""
 
     watches: tuple[TaskWatch, ...]
-    name = "tasks.jsonl"
+    name = "task list"
     always = True
 
     def check(self, case: Case) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ class StoryListGate:
 
     lists: Lists
     put_back: Callable[[bytes, int], str]  # writes it, and says where what stood there is
-    name = "tasks.json"
+    name = "story list"
     always = True
 
     def check(self, case: Case) -> Iterator[Finding]:

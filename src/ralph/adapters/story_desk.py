@@ -31,7 +31,8 @@ from ralph.core.value import value
 from ralph.errors import StateError
 from ralph.ports import Act
 
-LAW = frozenset({"schema", "invariants", "transitions", "protect"})  # gates that put something back
+# Gates that put something back.
+LAW = frozenset({"schema", "invariants", "transitions", "protect", "story list"})
 Listing = Mapping[str, Any]
 
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 from ralph.core.case import Case
 from ralph.core.facts import Fact, Proved
 from ralph.core.gates import Finding
+from ralph.core.proof import Stand
 from ralph.core.state import RunState
 from ralph.core.task import Backlog, Status, Task
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
 from ralph.core.verdict import Accept, Cut, Park, Stop, Verdict
 from ralph.core.world import Signals, Snapshot
-from ralph.ports import Agent, Committed, Ports, Watch
+from ralph.errors import StateError
+from ralph.ports import Agent, Committed, NoTrees, Ports, Trees, Watch
 
 ONE_TASK = Backlog((Task("prompt", text="do it"),))
 
@@ -150,6 +152,48 @@ class FakeGate:
 
 
 @dataclass
+class FakeTrees:
+    """A work tree that is a dictionary; `made` are new files that only gates wrote."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    head: str = "head"
+    made: set[str] = field(default_factory=set)
+    broken: str = ""  # what git says, if it fails
+    back: list[tuple[str, ...]] = field(default_factory=list)  # what was put back
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)
+    last: str = ""
+
+    def look(self, after: str = "") -> Stand:
+        if self.broken:
+            raise StateError(self.broken)
+        before = self.seen.get(self.last, {})
+        new = {path for path in self.files if path not in before}
+        self.made = self.made | new if after else {p for p in self.made if p in before}
+        self.last = repr(sorted(self.files.items()))
+        self.seen[self.last] = dict(self.files)
+        return Stand(self.last, self.head)
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        one, two = self.seen.get(since.tree, {}), self.seen[now.tree]
+        paths = {p for p in {*one, *two} if one.get(p) != two.get(p)}
+        return frozenset(paths - self.made) | since.moved(now)
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        self.back.append(tuple(sorted(paths)))
+        old = self.seen[to.tree]
+        kept = {path: text for path, text in self.files.items() if path not in paths}
+        self.files = {**kept, **{path: old[path] for path in paths if path in old}}
+        self.look()
+        return f".ralph/reverted/{kept_as}"
+
+    def objections(self) -> tuple[Finding, ...]:
+        return ()
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        return Proved(now, stand.tree, stand, gates=gates, left_out=tuple(sorted(self.made)))
+
+
+@dataclass
 class FakeScm:
     """Source control that only remembers; `commit` makes the tree clean."""
 
@@ -243,9 +287,11 @@ def fake_ports(
     world: FakeWorld | None = None,
     journal: MemoryJournal | None = None,
     clock: FakeClock | None = None,
+    trees: Trees | None = None,
 ) -> Ports:
     """Ports made of fakes, each replaceable."""
-    return Ports(agent, world or FakeWorld(), journal or MemoryJournal(), clock or FakeClock())
+    world, clock = world or FakeWorld(), clock or FakeClock()
+    return Ports(agent, world, journal or MemoryJournal(), clock, trees or NoTrees())
 
 
 @dataclass
