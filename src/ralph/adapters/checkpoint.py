@@ -125,7 +125,7 @@ class WorkTree:
             sweep(self.repository, self.run_dir)
         self.trees.begin()
         if is_new:
-            seen = self.look()
+            seen = self.trees.seen
             if seen.changed and not self.repository.resolve(self.start_ref):
                 self._keep_start(seen)
             self.trees.pin()
@@ -183,8 +183,12 @@ class WorkTree:
 
     def look(self) -> Seen:
         """What there is now, by the rules of when the run began."""
-        seen = self.trees.view.look(self.head())
-        return replace(seen, branch=self.repository.symbolic("HEAD"))
+        head = self.trees.look().head
+        return replace(self.trees.seen, head=head, branch=self.repository.symbolic("HEAD"))
+
+    def where(self) -> Seen:
+        """Where HEAD is, and nothing else."""
+        return Seen(self.head(), self.repository.symbolic("HEAD"))
 
     def tree_of(self, seen: Seen) -> str:
         """What was seen, as a tree in git."""

@@ -57,7 +57,7 @@ class AgentCommits:
         repository = self.work.repository
         for _ in range(_TRIES):
             self._mend_branch()
-            seen = self.work.look()
+            seen = self.work.where()
             tip = self._tip(seen)
             persons = self._persons_paths(seen.head, tip)
             if not persons:
@@ -69,7 +69,7 @@ class AgentCommits:
                     f"The agent committed what you had not: {listed(persons)}. One commit without"
                     f" it takes the place of its own, which are kept in {listed(refs)}."
                 )
-                return self.work.look()
+                return self.work.where()
         raise StateError("others commit here at the same time", "Go on: ralph resume")
 
     def _mend_branch(self) -> None:
@@ -145,7 +145,7 @@ class AgentCommits:
             raise StateError(f"{_short(branch)} was moved meanwhile", "Go on: ralph resume")
         repository.ask("symbolic-ref", "-m", "ralph: back", "HEAD", branch)
         self.work.note(f"The agent went to {here}: its work is on {_short(branch)}, as is HEAD.")
-        return self.work.look()
+        return self.work.where()
 
     def _tell_rewritten(self, head: str) -> None:
         """That may be the very task: what was there before is kept."""

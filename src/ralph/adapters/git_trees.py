@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from functools import cached_property
 
 from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Entry, Files, content, index_lines
 from ralph.adapters.checkpoint_restore import differing
@@ -23,6 +24,7 @@ from ralph.errors import ConfigError, StateError
 
 PINNED = "git.json"  # where the repository is, in the run's directory
 _MEMO = "trees.json"  # beside it
+_MOST_NAMES = 8  # differences that are remembered
 _MOST_RUNS = 20  # that are asked what their gates made
 _OUR_REFS = b" refs/ralph/"
 _NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
@@ -59,8 +61,11 @@ class GitTrees:
         self._rules = Rules(self.view)
         self._memo: Memo | None = None
         self._last: tuple[Seen, str] | None = None  # what was seen, and its tree
+        self._stand = Stand()  # the same with what is beside the files
+        self._held: Stand | None = None
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
         self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
+        self._names: dict[tuple[str, str], list[str]] = {}  # in which trees differ
 
     @property
     def has_begun(self) -> bool:
@@ -89,13 +94,22 @@ class GitTrees:
 
     def yours(self) -> tuple[str, ...]:
         """What a person had not committed when the run began."""
-        names = self.names_of(self.memo.head, self.memo.tree)
+        names = self.names(self.memo.head or self.empty, self.memo.tree)
         return tuple(path for path in names if not self.repository.place.is_ours(path))
 
     # ------------------------------------------------------------ the port
 
+    def hold(self) -> None:
+        """Nobody can have changed anything since the last look: the next one need not be made."""
+        self._held = self._stand
+
     def look(self, after: str = "") -> Stand:
         """The work now."""
+        held, self._held = self._held, None
+        self._stand = held or self._looked(after)
+        return self._stand
+
+    def _looked(self, after: str) -> Stand:
         refs = self._refs()
         head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
         seen = self.view.look(head)
@@ -237,25 +251,24 @@ class GitTrees:
     @property
     def seen(self) -> Seen:
         """What the last look saw."""
-        assert self._last is not None, "nobody has looked yet"
+        if self._last is None:
+            self.look()
+        assert self._last is not None
         return self._last[0]
 
-    @property
+    @cached_property
     def empty(self) -> str:
         """The tree of nothing."""
         return self.view.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
 
     def names(self, one: str, other: str) -> list[str]:
-        """The paths in which two trees differ."""
-        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
-        return os.fsdecode(self.view.ask(*words)).split("\0")[:-1]
-
-    def names_of(self, head: str, tree: str) -> tuple[str, ...]:
-        """The same from a commit, "" for none; asked often."""
-        key = ("names", head, tree)
-        if key not in self._made:
-            self._made[key] = "\0".join(self.names(head or self.empty, tree))
-        return tuple(filter(None, self._made[key].split("\0")))
+        """The paths in which two trees differ; asked often about the same."""
+        if (one, other) not in self._names:
+            words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+            found = os.fsdecode(self.view.ask(*words)).split("\0")[:-1]
+            kept = list(self._names.items())[-_MOST_NAMES:]
+            self._names = {**dict(kept), (one, other): found}
+        return self._names[one, other]
 
     def _tell_apart(self, before: str, now: str, head: str, *, by_gate: bool) -> None:
         """Whose a file is that git does not know yet: one that only gates have written since the

@@ -131,8 +131,9 @@ class View(Repository):
 
     def _attributes(self) -> bytes:
         """Those of the user, of the work tree from the top down, and of the repository."""
-        said = self.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", *_RULES)
-        found = sorted({*os.fsdecode(said.output).split("\0")} - {""}, key=lambda p: p.count("/"))
+        said = self.run("ls-files", "-z", "--cached", "--", *_RULES)
+        tracked = {*os.fsdecode(said.output).split("\0")} - {""}
+        found = sorted({".gitattributes", *tracked}, key=lambda path: path.count("/"))
         named = [("", self._named("core.attributesfile"))]
         named += [(os.path.dirname(path), self.place.path(path)) for path in found]
         own = os.path.join(os.path.dirname(self.place.exclude), "attributes")
@@ -153,18 +154,15 @@ class View(Repository):
 
     def _take_over_index(self) -> None:
         """What a person has told git not to look at is looked at, where it is there."""
-        said = os.fsdecode(self.ask("ls-files", "-v", "-z")).split("\0")
+        said = os.fsdecode(self.ask("ls-files", "-v", "-z")).split("\0")[:-1]
         hidden = [entry[2:] for entry in said if entry[:1].islower() or entry[:1] == "S"]
         there = [path for path in hidden if os.path.lexists(self.place.path(path))]
-        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if there else ():
-            names = b"".join(os.fsencode(path) + b"\0" for path in there)
-            self.ask("update-index", flag, "-z", "--stdin", stdin=names)
-        self._forget_records()
-
-    def _forget_records(self) -> None:
-        """What git keeps of `.ralph` is the host's, and no part of the work."""
-        words = ("rm", "-r", "--cached", "--quiet", "--force", "--ignore-unmatch", "--")
-        self.ask(*words, f":(top,literal){self.place.records}")
+        records = [entry[2:] for entry in said if self.place.is_ours(entry[2:])]
+        changes = (("--no-assume-unchanged", there), ("--no-skip-worktree", there))
+        for flag, paths in (*changes, ("--force-remove", records)):  # the last are the host's
+            names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            if names:
+                self.ask("update-index", flag, "-z", "--stdin", stdin=names)
 
     # ------------------------------------------------------------ using it
 
@@ -192,7 +190,7 @@ class View(Repository):
     def _followed(self, seen: Seen, head: str) -> Seen:
         """What the commit has is part of the work, also if it is ignored; what only our index has
         is not, once it is ignored or another repository's. New submodules are part of it."""
-        back = [path for path in seen.removed if os.path.lexists(self.place.path(path))]
+        back = [path for path in seen.removed if _is_there(self.place.path(path))]
         lost = self._ignored(seen.added) | {p for p in seen.added if self._is_elsewhere(p)}
         links = self._links(seen.apart, head)
         if not back and not lost and not links:
@@ -257,7 +255,7 @@ class View(Repository):
         if self._mine and self._mine == _signature(self.index):
             return
         self.ask("read-tree", head or "--empty")
-        self._forget_records()
+        self._take_over_index()
         self._tree = ""
         self._mine = _signature(self.index)
 
@@ -273,6 +271,13 @@ class View(Repository):
         """A run that goes on takes the view as it finds it, but for the index."""
         names = ("config", "info/exclude", "info/attributes")
         self._texts = {name: _content(os.path.join(self.directory, name)) for name in names}
+
+
+def _is_there(path: str) -> bool:
+    """Whether git could add it: no directory, unless that is a repository."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        return os.path.lexists(os.path.join(path, ".git"))
+    return os.path.lexists(path)
 
 
 def _signature(path: str) -> tuple[int, ...]:

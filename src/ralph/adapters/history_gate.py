@@ -44,7 +44,7 @@ class HistoryGate:
         """What is changed and still holds both sides of a merge that Ralph made for the agent; it
         may have come back from a run that was killed."""
         place = self.work.repository.place
-        seen = self.work.look()
+        seen = self.work.trees.seen  # the gates have just been shown it
         changed = sorted({*seen.there, *seen.staged})
         return [path for path in changed if _has_markers(place.path(path))]
 

@@ -147,12 +147,16 @@ class ProvenCommit:
     def _tell_index(self, old: str, new: str) -> None:
         """What somebody else has staged stays staged."""
         repository = self.trees.repository
-        lines = index_lines(differing(self.trees.view, old or self.trees.empty, new))
+        changed = differing(self.trees.view, old or self.trees.empty, new)
+        lines = index_lines(changed)
         words = ("update-index", "--replace", "-z", "--index-info")
         done = when_unlocked(repository, lambda: repository.run(*words, stdin=lines))
         if done.code != 0:
             raise StateError(f"the index cannot be told of the commit: {done.said}", _GO_ON)
-        repository.run("update-index", "-q", "--refresh")  # which git would do itself, later
+        # What it knows of these files is none of their times: git would look into them later.
+        names = b"".join(b":(top,literal)" + os.fsencode(e.path) + b"\0" for e in changed)
+        words = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+        repository.run(*words, stdin=names)
 
     def _tree_of(self, commit: str) -> str:
         return self.trees.repository.resolve(f"{commit}^{{tree}}") if commit else ""

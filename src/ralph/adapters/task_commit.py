@@ -55,13 +55,22 @@ class TaskCommit:
         begun, made = commit.begun(trailers, since.head)
         if made and (proven is None or made != self.work.head()):
             return Made(made)  # somebody has gone on from it, or nobody can compare it
-        seen = self.work.look() if made else AgentCommits(self.work, since).settle()
+        seen = self.work.where() if made else AgentCommits(self.work, since).settle()
         stand = proven or self.work.trees.look()
         message = ("-m", in_one_line(subject) or in_one_line(task), "-m", trailers)
-        above = self.work.repository.place.records
-        known = {f"{above}/{name}" for name in RECORDS} & {*seen.records}
+        records = (*self._records(seen.head), *self._kept(lists, stand))
         where = replace(stand, head=begun if made else seen.head)
-        return commit(where, (*_OPTIONS, *message), (*sorted(known), *self._kept(lists, stand)))
+        return commit(where, (*_OPTIONS, *message), records)
+
+    def _records(self, head: str) -> list[str]:
+        """Those of the records that git keeps, or would."""
+        repository = self.work.repository
+        names = [f"{repository.place.records}/{name}" for name in RECORDS]
+        there = [name for name in names if os.path.lexists(repository.place.path(name))]
+        asked = b"".join(os.fsencode(name) + b"\0" for name in there)
+        said = self.work.trees.view.run("check-ignore", "-z", "--stdin", stdin=asked).output
+        ignored = os.fsdecode(said).split("\0")
+        return [n for n in there if n not in ignored or repository.resolve(f"{head}:{n}")]
 
     def _kept(self, lists: Iterable[str], stand: Stand) -> list[str]:
         """Those of the lists that git keeps and no person is changing, relative to the top."""
@@ -73,7 +82,7 @@ class TaskCommit:
     def left_out(self, since: "Checkpoint") -> tuple[str, ...]:
         """A person's files that the agent changed, and repositories that it made: they are in no
         commit of ours."""
-        seen = self.work.look()
+        seen = self.work.trees.seen
         made = {*seen.apart} - self.work.apart(since).apart
         persons = self.work.persons_paths
         if persons:

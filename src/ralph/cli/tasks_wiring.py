@@ -127,7 +127,9 @@ class TasksWiring(HarnessWiring):
         if self._between.tasks:
             self._protector.protect_also(self._scripts())
             self._between.tasks = False
-        return self._work.checkpoint().text()
+        checkpoint = self._work.checkpoint().text()
+        self._work.trees.hold()  # the engine looks next
+        return checkpoint
 
     def _scripts(self) -> tuple[str, ...]:
         """Scripts that prove tasks: no turn may change what judges it."""
