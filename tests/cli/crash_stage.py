@@ -102,6 +102,9 @@ class Stage:
     def tasks(self) -> list[Json]:
         """With what was saved, wherever that is: a turn that was cut off is saved beside."""
         found = [{k: v for k, v in t.items() if k not in TIMES} for t in self.lines("tasks")]
+        for task in found:  # records of earlier tasks are in a tree, and have their times
+            if evidence := task.get("evidence"):
+                task["evidence"] = evidence | {"tree": self.files(evidence["tree"])}
         return [t | {"saved": self.files(t["saved"])} if "saved" in t else t for t in found]
 
     def told(self, name: str, *fields: str) -> list[tuple[object, ...]]:

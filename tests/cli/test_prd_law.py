@@ -113,8 +113,8 @@ if mode == "implement" and n == 1:
     assert not (project.path / ".ralph-active").exists()
 
 
-def test_what_a_guardrail_does_to_the_list_is_the_turns(project: StoryProject) -> None:
-    """A guardrail may run what the agent wrote."""
+def test_what_a_guardrail_does_to_the_list_is_put_back(project: StoryProject) -> None:
+    """A guardrail may run what the agent wrote (ADR 33)."""
     project.stories(story(1))
     approve = 's/"needs_review"/"approved"/; s/"passes": false/"passes": true/'
     once = f"[ -e ../once ] || {{ touch ../once; sed -i '{approve}' ralph/tasks.json; }}"
@@ -122,8 +122,9 @@ def test_what_a_guardrail_does_to_the_list_is_the_turns(project: StoryProject) -
     settings = json.dumps({"guardrails": [{"command": once}]})
     (project.path / ".ralph" / "settings.json").write_text(settings)
     done = project.run()
-    assert (done.code, project.modes()) == (0, "implement implement review")
-    assert "Implement iterations cannot set passes=true" in done.err
+    assert (done.code, project.modes()) == (0, "implement review")
+    assert "story list: Code that a check ran changed tasks.json" in done.err
+    assert "Code that a check ran changed tasks.json" in project.prompts()[1]
 
 
 def test_a_failed_turn_is_judged_like_any_other(project: StoryProject) -> None:

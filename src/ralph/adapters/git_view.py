@@ -191,13 +191,15 @@ class View(Repository):
         """What the commit has is part of the work, also if it is ignored; what only our index has
         is not, once it is ignored or another repository's. New submodules are part of it."""
         back = [path for path in seen.removed if _is_there(self.place.path(path))]
+        inner = {p for p in seen.added if _is_repository(self.place.path(p))}
+        links = self._links({*inner, *(p.rstrip("/") for p in seen.apart if p.endswith("/"))}, head)
         lost = self._ignored(seen.added) | {p for p in seen.added if self._is_elsewhere(p)}
-        links = self._links(seen.apart, head)
+        lost |= inner - links
         if not back and not lost and not links:
             return seen
         return replace(
             seen,
-            there=(*(p for p in seen.there if p not in lost), *back, *links),
+            there=(*(p for p in seen.there if p not in {*lost, *links}), *back, *sorted(links)),
             gone=(*seen.gone, *sorted(lost)),
             apart=tuple(path for path in seen.apart if path.rstrip("/") not in links),
         )
@@ -213,14 +215,13 @@ class View(Repository):
         """Whether a directory above it is a repository of its own."""
         above = os.path.dirname(path)
         while above:
-            if os.path.lexists(os.path.join(self.place.path(above), ".git")):
+            if _is_repository(self.place.path(above)):
                 return True
             above = os.path.dirname(above)
         return False
 
-    def _links(self, apart: tuple[str, ...], head: str) -> set[str]:
+    def _links(self, inner: set[str], head: str) -> set[str]:
         """Which repositories in the work tree are submodules of this one."""
-        inner = {path.rstrip("/") for path in apart if path.endswith("/")}
         if not inner:
             return set()
         modules = self.place.path(".gitmodules")
@@ -276,8 +277,12 @@ class View(Repository):
 def _is_there(path: str) -> bool:
     """Whether git could add it: no directory, unless that is a repository."""
     if os.path.isdir(path) and not os.path.islink(path):
-        return os.path.lexists(os.path.join(path, ".git"))
+        return _is_repository(path)
     return os.path.lexists(path)
+
+
+def _is_repository(path: str) -> bool:
+    return not os.path.islink(path) and os.path.lexists(os.path.join(path, ".git"))
 
 
 def _signature(path: str) -> tuple[int, ...]:

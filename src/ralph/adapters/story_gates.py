@@ -138,9 +138,11 @@ class CleanGate:
     always: bool = True
 
     def _seen(self, stand: Stand) -> list[str] | None:
-        """What is not committed, by the files themselves; git's index is the agent's to write."""
-        if self.trees is None or not stand.tree:
-            return uncommitted(self.workspace, self.environ)
+        """What is not committed, by the files themselves: git's index is the agent's to write. It
+        must be one that git can read, all the same."""
+        by_git = uncommitted(self.workspace, self.environ)
+        if by_git is None or self.trees is None or not stand.tree:
+            return by_git
         return self.trees.uncommitted(stand)
 
     def check(self, case: Case) -> Iterator[Finding]:

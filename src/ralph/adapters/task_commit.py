@@ -70,7 +70,8 @@ class TaskCommit:
         asked = b"".join(os.fsencode(name) + b"\0" for name in there)
         said = self.work.trees.view.run("check-ignore", "-z", "--stdin", stdin=asked).output
         ignored = os.fsdecode(said).split("\0")
-        return [n for n in there if n not in ignored or repository.resolve(f"{head}:{n}")]
+        new = {name for name in there if name not in ignored}
+        return [n for n in names if n in new or (head and repository.resolve(f"{head}:{n}"))]
 
     def _kept(self, lists: Iterable[str], stand: Stand) -> list[str]:
         """Those of the lists that git keeps and no person is changing, relative to the top."""
