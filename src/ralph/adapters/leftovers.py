@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 
 from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.git_look import look, tree_of
 from ralph.adapters.joining import on_branch
 from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
@@ -43,7 +44,8 @@ class Leftovers:
         if not work.dirty() and project.follows(head):
             return ""
         ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
-        saved = work.save(work.tree(), [head], f"what was done for {tree.task}")
+        found = tree_of(work.repository, look(work.repository), self.run_dir)
+        saved = work.save(found, [head], f"what was done for {tree.task}")
         project.ask("update-ref", ref, saved)
         title = self._hand_over(tree.task, ref)
         message = unmerged(tree.task, title)

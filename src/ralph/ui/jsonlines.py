@@ -13,7 +13,6 @@ from ralph.core.state import NEW, RunState, fold
 from ralph.core.verdict import Reason, Stop
 from ralph.ui.channel import Channel
 from ralph.ui.crew import with_workers
-from ralph.ui.proof import proof_dict
 
 
 def stop_line(
@@ -23,13 +22,11 @@ def stop_line(
     run: str | None = None,
     spent: Spent = Spent(),
     evidence: tuple[str, ...] = (),
-    proof: dict[str, Any] | None = None,
     log: str | None = None,
 ) -> str:
     """The last line of every run, also of one that never began (`run` is null).
 
-    `cost_usd` is null when no turn reported a cost, `proof` where no tree was proven; `log` is
-    where the journal is.
+    `cost_usd` is null when no turn reported a cost; `log` is where the journal is.
     """
     return json.dumps(
         {
@@ -42,7 +39,6 @@ def stop_line(
             "seconds": round(spent.seconds, 3),
             "cost_usd": spent.dollars or None,
             "evidence": list(evidence),
-            "proof": proof,
             "log": log,
         },
         separators=(",", ":"),
@@ -96,7 +92,6 @@ class JsonLines:
             run=self._run,
             spent=with_workers(self._state.spent, used),
             evidence=tuple(map(redact, stop.evidence)),
-            proof=proof_dict(self._state),
             log=log,
         )
         self._out.write([line])
