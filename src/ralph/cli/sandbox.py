@@ -190,7 +190,8 @@ class _Visit:
         plan.refuse_within(policy.state, project)
         name = catalog.choose(project, policy).name if backend == "auto" else backend
         self._check(name)
-        policy = replace(policy, network=_network(name, wanted))
+        programs = self._wish.command[:1]
+        policy = replace(policy, network=_network(name, wanted), programs=programs)
         for finished in landing.recover(project, policy.state):
             self._say("An earlier sandbox was killed while it was kept; that is finished now:")
             self._say(*kept_lines(finished))
@@ -217,12 +218,13 @@ class _Visit:
 
     def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
         """The command's exit code, and whether it could be started at all."""
+        program = self._wish.command[0]
         try:
             ended = self._ended(box)
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
-            why = "not found in the sandbox" if missing else error.strerror
-            self._say(f"{shown(self._wish.command[0]) or repr('')}: {why}")
+            why = f"not found in the sandbox{_where_it_is(program)}" if missing else error.strerror
+            self._say(f"{shown(program) or repr('')}: {why}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE, False
         self._interrupted = ended.cut is not None and ended.cut.why == sandbox_terminal.INTERRUPTED
         if ended.cut is not None and not self._interrupted:
@@ -315,6 +317,15 @@ def _told(
 def _policy(environ: dict[str, str]) -> Policy:
     """As a person's command needs it: caches and settings at home can be written, for the time."""
     return Policy(environ, state_root(environ), home=environ.get("HOME", ""))
+
+
+def _where_it_is(program: str) -> str:
+    """Where a program is that a sandbox does not show, and what to do; "" if it is nowhere."""
+    from ralph.adapters.sandbox.tools import is_hidden
+
+    if not is_hidden(os.path.realpath(program)) or not os.path.exists(program):
+        return ""
+    return ", where temporary directories and Ralph's state are hidden: put it into the project"
 
 
 def _network(name: str, wanted: Network | None) -> Network:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox.interface import Network, Policy
+from ralph.adapters.sandbox.tools import PRIVATE, names, needed
 from ralph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _OURSELVES = ("localhost", "127.0.0.1", "::1")
 _LOOPBACK = ("localhost", "127.0.0.1")
 _LARGEST_PORT = 65535
 MOST_PORTS = 64  # a message holds so many descriptors, and some more
-PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is over them can be written anyway
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
@@ -28,7 +28,7 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
     limited = "on" if network.everybody else "proxy" if network.hosts else "off"
     hidden = [os.path.realpath(path) for path in (policy.state, *policy.hidden)]
     home = _home(project, policy.home, hidden)
-    visible = [os.path.realpath(path) for path in policy.visible]
+    visible = [*names(policy.visible), *_tools(project, policy, hidden)]
     # Read only: what git writes outside of the project, a commit in a linked worktree say, would be
     # lost with the layer over the home directory, and is refused instead.
     visible += repository_outside(project, policy.environ, home)
@@ -56,6 +56,13 @@ def _home(project: str, wanted: str, hidden: list[str]) -> str:
 
 def _is_within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory}/")
+
+
+def _tools(project: str, policy: Policy, hidden: list[str]) -> list[str]:
+    """What programs need, wherever it lies, but for what is not to be seen at all."""
+    apart = (project, *hidden)
+    found = needed(project, policy)
+    return [path for path in found if not any(_is_within(path, place) for place in apart)]
 
 
 def repository_outside(project: str, environ: Mapping[str, str], home: str = "") -> list[str]:
