@@ -5,6 +5,7 @@ it; any other end would let it pass too, so everything that goes wrong here is a
 runs by itself: `python -I -S pre_tool.py`.
 """
 
+import gc
 import os
 import sys
 
@@ -190,6 +191,10 @@ def verdict_on(
     one of them can follow is judged by that one. One that takes too long is refused."""
     from ralph.core.danger import unreadable
 
+    # Garbage is left alone meanwhile: to look for it in a large program takes longer than we may,
+    # and what is raised while others are told of that is lost.
+    collects = gc.isenabled()
+    gc.disable()
     before = signal.signal(signal.SIGPROF, _give_up)
     # Again and again: Python ignores what is raised in some places, such as a finalizer.
     signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS, _MOST_SECONDS)
@@ -201,6 +206,9 @@ def verdict_on(
     except TooSlow:  # it may come while the time is being forgotten
         _forget_time(before)
         return unreadable("it takes too long")
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _forget_time(before: "Any") -> None:  # noqa: ANN401  what `signal.signal` gave
