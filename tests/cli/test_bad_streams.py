@@ -72,7 +72,7 @@ def test_a_notice_for_a_closed_stderr_does_not_land_in_a_file(workspace: Path, c
     """A closed descriptor 2 would be given to the lock or the journal, and written to."""
     path = program(workspace / "agent", 'kill -INT "$(cat pid)"; sleep 0.3')
     with_pid = "sh -c 'echo $$ > pid; exec \"$@\"' sh"
-    command = f"{sys.executable} -m ralph -p x --agent {path}"
+    command = f'"{sys.executable}" -m ralph -p x --agent "{path}"'
     assert in_shell(f"{with_pid} {command} {closed}").code == 130
     assert len(turns()) == 1
     lock = journals()[0].parents[2] / "run.lock"

@@ -223,7 +223,7 @@ def test_a_failure_of_its_own_is_a_refusal(
 
 
 def test_closed_streams_and_a_missing_directory_are_no_way_around(tmp_path: Path) -> None:
-    hook = f"{sys.executable} -I -S {SCRIPT}"
+    hook = f'"{sys.executable}" -I -S "{SCRIPT}"'
     for closed in ("<&-", "2>&-", ">&-"):
         shell = ["sh", "-c", f"exec {hook} {closed}"]
         assert run(event(DANGEROUS), ON, tmp_path, *shell).returncode == 2
