@@ -115,10 +115,11 @@ GUARD = Guard()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def usual_signals() -> None:
-    """What tests start is to hear these, also where `nohup` or a shell's `&` has us ignore them: we
-    still do, but by a handler, which nobody inherits. Not in the process that starts the workers
-    of pytest-xdist, so that they know."""
+def usual_process() -> None:
+    """What tests start is to hear signals, also where `nohup` or a shell's `&` has us ignore them:
+    we still do, but by a handler, which nobody inherits. Not in the process that starts the
+    workers of pytest-xdist, so that they know. And files have the modes that most people's have."""
+    os.umask(0o022)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
