@@ -144,7 +144,9 @@ def test_the_project_is_the_nearest_that_somebody_marked(tmp_path: Path) -> None
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     assert project_of(str(inner), {}) == str(inner)
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    assert project_of(str(inner), {}) == str(tmp_path)
+    (tmp_path / "a" / ".git").mkdir()  # a stray one, which git passes by
     assert project_of(str(inner), {}) == str(tmp_path)
     (tmp_path / "a" / ".ralph-active").touch()
     assert project_of(str(inner), {}) == str(tmp_path / "a")

@@ -130,7 +130,20 @@ def project_of(cwd: str, environ: "Mapping[str, str]") -> str:
     given = environ.get("CLAUDE_PROJECT_DIR", "")
     if given.startswith("/"):
         return given
-    return upwards(cwd, (MARKER,)) or upwards(cwd, (".git", ".ralph/settings.json")) or cwd
+    return upwards(cwd, (MARKER,)) or _with_repository_or_settings(cwd) or cwd
+
+
+def _with_repository_or_settings(start: str) -> str:
+    """The nearest directory that has one of them; git passes by a `.git` that is empty."""
+    found = upwards(start, (".git", _SETTINGS[0]))
+    try:
+        empty = bool(found) and not os.listdir(os.path.join(found, ".git"))
+    except OSError:
+        empty = False  # a file, or there are only settings
+    if not empty or os.path.lexists(os.path.join(found, _SETTINGS[0])):
+        return found
+    parent = os.path.dirname(found)
+    return _with_repository_or_settings(parent) if parent != found else ""
 
 
 def _says_direct(path: str, environ: "Mapping[str, str]") -> bool:
