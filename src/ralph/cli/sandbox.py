@@ -13,6 +13,7 @@ from ralph.adapters.files import state_root
 from ralph.adapters.process import Exit
 from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
+from ralph.adapters.signals import ending_signals
 from ralph.cli import sandbox_question, sandbox_terminal
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.sandbox_lines import (
@@ -362,7 +363,7 @@ def _shortcoming(box: Sandbox) -> tuple[str, ...]:
 def _signals() -> Iterator[list[int]]:
     """Count what would end us while the command runs."""
     asked: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = ending_signals()
     before = [signal.signal(n, lambda number, _: asked.append(number)) for n in numbers]
     try:
         yield asked
