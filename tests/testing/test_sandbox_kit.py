@@ -76,10 +76,10 @@ def python_for_everybody() -> str | None:
 
 def copy_for_everybody(place: Path) -> str:
     """A copy of Ralph that everybody may read: the clone may lie in a home that is root's alone."""
-    copied = place / "src"
-    shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run(["chmod", "-R", "a+rX", str(copied)], check=True)
-    return str(copied)
+    for name in ("src", "plugin"):
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        subprocess.run(["chmod", "-R", "a+rX", str(place / name)], check=True)
+    return str(place / "src")
 
 
 @needs_overlay
