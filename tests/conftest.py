@@ -39,6 +39,10 @@ UNWANTED_PREFIXES = (
 )
 UNWANTED_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY")
 
+# Files have the modes that most people's have; now, since some modules start processes to see what
+# this machine can do, and those go on.
+os.umask(0o022)
+
 settings.register_profile("ralph", deadline=None, database=None, print_blob=True)
 settings.load_profile("ralph")
 
@@ -115,11 +119,10 @@ GUARD = Guard()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def usual_process() -> None:
-    """What tests start is to hear signals, also where `nohup` or a shell's `&` has us ignore them:
-    we still do, but by a handler, which nobody inherits. Not in the process that starts the
-    workers of pytest-xdist, so that they know. And files have the modes that most people's have."""
-    os.umask(0o022)
+def usual_signals() -> None:
+    """What tests start is to hear these, also where `nohup` or a shell's `&` has us ignore them: we
+    still do, but by a handler, which nobody inherits. Not in the process that starts the workers
+    of pytest-xdist, so that they know."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
