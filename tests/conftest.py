@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,10 @@ UNWANTED_PREFIXES = (
     *("RALPH_", "GIT_", "XDG_"),
 )
 UNWANTED_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY")
+
+# Files have the modes that most people's have; now, since some modules start processes to see what
+# this machine can do, and those go on.
+os.umask(0o022)
 
 settings.register_profile("ralph", deadline=None, database=None, print_blob=True)
 settings.load_profile("ralph")
@@ -113,6 +118,16 @@ def within(place: str, directories: tuple[str, ...]) -> bool:
 GUARD = Guard()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def usual_signals() -> None:
+    """What tests start is to hear these, also where `nohup` or a shell's `&` has us ignore them: we
+    still do, but by a handler, which nobody inherits. Not in the process that starts the workers
+    of pytest-xdist, so that they know."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def quiet_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """System directories and the interpreter's own, with every real agent left out."""
@@ -171,6 +186,9 @@ def guarded(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
+    # Somebody's repository in /tmp is not that of a test.
+    base = os.path.realpath(tmp_path_factory.getbasetemp())
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", base)
     before = ralphs_places()
     GUARD.objections, GUARD.agents_allowed, GUARD.active = [], real, True
     yield

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -38,7 +39,8 @@ def bench(scratch: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 def test_one_measure_gives_a_table_and_json(scratch: Path, tmp_path: Path) -> None:
     """bench/README.md: a table, the rounds as JSON, and nothing is left behind."""
     file = tmp_path / "figures.json"
-    again = f"again=bash {ROOT}/bench/loop.sh {{agent}} {{iterations}} {{prompt}}"
+    loop = shlex.quote(f"{ROOT}/bench/loop.sh")
+    again = f"again=bash {loop} {{agent}} {{iterations}} {{prompt}}"
     done = bench(scratch, *CHEAPEST, "--json", str(file), "--contender", again)
     assert done.returncode == 0, done.stderr
     head, first = done.stdout.splitlines()[:2]

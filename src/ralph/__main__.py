@@ -75,8 +75,17 @@ def _hold_standard_streams() -> None:
 
 
 def _on_signals(handler: "Callable[..., None]") -> None:
+    """Also where a shell's `&` had us ignore SIGINT: people end us by it, and we end agents by it,
+    who would inherit that. SIGQUIT stays without effect on us, but by a handler, which nobody
+    inherits."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)
+    if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, _go_on)
+
+
+def _go_on(*_: object) -> None:
+    """A signal that is not for us."""
 
 
 def _registered(arguments: list[str]) -> "Registered | None":

@@ -308,7 +308,7 @@ def test_codex_outside_a_repository(
 ) -> None:
     """It refuses every turn there, so doctor does not wait for the first."""
     if repository:
-        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "objects").mkdir(parents=True)
     chosen = Candidate(kind, (kind,), "/x", Environment({}, (), ""))
     found = repository_check(str(tmp_path / "below"), chosen, flags)
     assert (found is not None and found.state is State.PROBLEM) is wrong

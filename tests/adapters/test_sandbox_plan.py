@@ -162,7 +162,7 @@ def test_a_repository_outside_can_be_read(tmp_path: Path, kind: str, home: bool)
 
 
 def test_a_repository_in_the_project_is_its_own(tmp_path: Path) -> None:
-    assert repository_outside(str(repository(tmp_path / "project"))) == []
+    assert repository_outside(str(repository(tmp_path / "project")), os.environ) == []
 
 
 CALL_ALL = """

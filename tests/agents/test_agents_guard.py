@@ -4,6 +4,7 @@ ADR 25; how the hosts call it stands in docs/facts.md §4. opencode has no such 
 """
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 
-HOOK = {"type": "command", "command": f"{sys.executable} -m ralph hook pre-tool"}
+HOOK = {"type": "command", "command": f"{shlex.quote(sys.executable)} -m ralph hook pre-tool"}
 AMEND = "git commit --amend --allow-empty -m amended"
 WHY = "guard: refused (git-history): it rewrites the last commit; make a new one"
 

@@ -1,6 +1,7 @@
 """P's five acceptance tests with the real claude, the plugin installed, on the scripted model."""
 
 import json
+import shlex
 import sys
 import time
 
@@ -118,7 +119,7 @@ def test_a_wish_that_is_none_does_not_reach_the_model(looping: World) -> None:
 
 def test_a_loop_is_cancelled_from_a_terminal_and_shown(looping: World) -> None:
     looping.plays(
-        looping.shell(f"{sys.executable} -m ralph loop cancel --session {SESSION}"),
+        looping.shell(f"{shlex.quote(sys.executable)} -m ralph loop cancel --session {SESSION}"),
         {"text": "not yet"},
     )
     types(looping, "/ralph:ralph-loop Write hello.txt")
@@ -146,7 +147,10 @@ def test_the_cap_can_be_lifted(looping: World) -> None:
 def test_an_error_of_the_service_counts_nothing(looping: World) -> None:
     """Claude 2.1.197 does not call a plugin's StopFailure in `-p`, so a setting names it."""
     looping.plays({"error": {"status": 400}})
-    hook = {"type": "command", "command": f"{sys.executable} -m ralph hook stop-failure"}
+    hook = {
+        "type": "command",
+        "command": f"{shlex.quote(sys.executable)} -m ralph hook stop-failure",
+    }
     settings = json.dumps({"hooks": {"StopFailure": [{"hooks": [hook]}]}})
     words = ("-p", "/ralph:ralph-loop Go", "--session-id", SESSION, "--settings", settings)
     claude(looping, *words, looping.cli.autonomy)

@@ -4,6 +4,7 @@ opencode cannot be held; there the checks after its exit do it alone (ADR 20).
 """
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ from agents.real_agents import DONE, World
 
 pytestmark = pytest.mark.agents
 
-HOOK = {"type": "command", "command": f"{sys.executable} -m ralph hook stop"}
+HOOK = {"type": "command", "command": f"{shlex.quote(sys.executable)} -m ralph hook stop"}
 LISTING = {"project": "p", "branchName": "b", "description": "d", "userStories": []}
 
 

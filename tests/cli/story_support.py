@@ -13,7 +13,10 @@ from ralph.testing.sandbox_stage import overlay_is_usable
 
 Json = dict[str, Any]
 # What an honest agent does by R's modes; a test says what each turn does beside, or instead.
-AGENT = r"""#!{python}
+# By way of a shell: a `#!` line breaks on blanks.
+AGENT = r"""#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
 import json, os, re, shutil, subprocess, sys
 prompt = sys.argv[-1]
 notes = {notes!r}

@@ -43,7 +43,7 @@ def test_json_is_one_object(here: Here, command: str, allowed: bool, category: s
 
 
 def test_the_directory_counts(here: Here, workspace: Path) -> None:
-    (workspace / ".git").mkdir()
+    (workspace / ".git" / "objects").mkdir(parents=True)
     (workspace / "sub").mkdir()
     assert here("guard", "check", "-C", "sub", "--", "rm -rf *").code == 0
     assert here("guard", "check", "-C", "sub", "--", "rm -rf ..").code == 2

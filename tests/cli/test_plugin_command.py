@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_install_puts_every_event_in_once(here: Here, workspace: Path, agent: st
     assert list(hooks(path)) == told["events"] == list(HOSTS[agent].events.values())
     for (hook, _), groups in zip(HOSTS[agent].events.items(), hooks(path).values(), strict=True):
         ((command,),) = (group["hooks"] for group in groups)
-        assert command["command"].startswith(f"{sys.executable} -I -S -c ")
+        assert command["command"].startswith(f"{shlex.quote(sys.executable)} -I -S -c ")
         assert f'main("{agent}", "{hook}")' in command["command"]
     before = contents(workspace)
     again = here("plugin", "install", "--agent", agent, "--json").objects[0]
@@ -219,7 +220,7 @@ def test_an_older_command_of_ours_is_renewed(here: Here, workspace: Path) -> Non
 def test_claude_installs_plugins_itself(here: Here, workspace: Path) -> None:
     """ "prints the two `claude plugin …` lines …, or runs nothing"."""
     told = here("plugin", "install", "--user", "--json").objects[0]
-    adds = f"claude plugin marketplace add {ROOT}"
+    adds = f"claude plugin marketplace add {shlex.quote(str(ROOT))}"
     assert told["run"] == [adds, "claude plugin install ralph@ralph"]
     assert adds in here("plugin", "install", "--user").out
     assert "claude plugin uninstall ralph@ralph" in here("plugin", "uninstall", "--user").out

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from prd_support import contents, git
-from run_support import Done, Here, assert_clear, ralph
+from run_support import RALPH, Here, assert_clear, ralph
+from test_bad_disk import AS_ORDINARY_USER, needs_ordinary_user
 
 from ralph.core.review import malformed
 from ralph.core.story_prompt import filled
@@ -152,28 +153,15 @@ def test_something_else_stands_there(here: Here, workspace: Path, path: str, wor
     assert contents(workspace) == before
 
 
-def as_an_ordinary_user(project: Path, *arguments: str) -> Done:
-    """Run it without root's right to write everywhere."""
-    if os.geteuid() != 0:
-        return ralph(*arguments)
-    script = (
-        "import difflib, os, sys, ralph.cli.prd_init, ralph.cli.prd\n"  # while they can be read
-        "from ralph.cli.main import run_command_line as r\n"
-        "os.setgid(65534); os.setuid(65534); os.chdir(sys.argv[1]); sys.exit(r(sys.argv[2:]))"
-    )
-    return ralph(str(project), *arguments, command=(sys.executable, "-c", script))
-
-
-def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    project = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
-    project.chmod(0o555)
+@needs_ordinary_user
+def test_a_directory_that_cannot_be_written(workspace: Path) -> None:
+    workspace.chmod(0o555)
     try:
-        done = as_an_ordinary_user(project, "prd", "init", "-d", str(project))
-        assert_clear(done, 2, f"{project} cannot be written", "chmod u+w")
-        assert os.listdir(project) == []
+        done = ralph("prd", "init", command=(*AS_ORDINARY_USER, *RALPH))
+        assert_clear(done, 2, f"{workspace} cannot be written", "chmod u+w")
+        assert os.listdir(workspace) == []
     finally:
-        project.chmod(0o755)
-        project.rmdir()
+        workspace.chmod(0o755)
 
 
 def test_nothing_is_left_half_made(

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pexpect
@@ -29,7 +30,7 @@ def on_terminal(*arguments: str, **environ: str) -> str:
     """What `ralph` shows on a real terminal."""
     env = {**os.environ, **TERMINAL, **environ}
     shown, code = pexpect.run(
-        " ".join((*RALPH, *arguments)), env=env, timeout=30, withexitstatus=True
+        shlex.join((*RALPH, *arguments)), env=env, timeout=30, withexitstatus=True
     )
     assert code == 0
     return str(shown.decode())
@@ -229,7 +230,7 @@ class OnScreen:
         self.said = io.StringIO()
         self.child = pexpect.spawn(
             "sh",
-            ["-c", line.replace("ralph", " ".join(RALPH))],
+            ["-c", line.replace("ralph", shlex.join(RALPH))],
             env={**os.environ, **TERMINAL},
             encoding="utf-8",
             timeout=30,

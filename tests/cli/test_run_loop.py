@@ -267,7 +267,9 @@ def test_an_iteration_that_passes_is_committed_with_the_agents_message(
     assert "new.txt" in git("ls-files").split()
     assert not [name for name in git("ls-files").split() if name.endswith(".log")]
     ask = "Provide a short imperative commit message for the changes. Output only the message, "
-    assert prompts(agent)[1] == f"{ask}no explanation."
+    first, _, changes = prompts(agent)[1].partition("\n\nThe changes:\n")
+    assert first == f"{ask}no explanation."
+    assert "+++ b/new.txt" in changes, "it has no tools to look"
     assert "--tools=" in calls(agent)[1]["argv"]
 
 

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+import run_support
 from run_support import (
     Running,
     assert_clear,
@@ -96,6 +97,29 @@ def test_a_hangup_ends_the_agent_at_once(workspace: Path) -> None:
     running.send(signal.SIGHUP)
     assert_clear(running.end(), 130, "asked to stop at once")
     assert nothing_runs(agent)
+
+
+IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+BY_NOHUP = ("sh", "-c", 'trap "" INT QUIT HUP; exec "$@"', "sh")
+
+
+def test_what_runs_in_the_background_can_be_ended(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`nohup ralph run &` in a script has SIGINT and SIGQUIT ignored: it hears SIGINT all the same,
+    and nothing that it starts inherits them. A hangup is what nohup is for."""
+    monkeypatch.setattr(run_support, "RALPH", (*BY_NOHUP, *run_support.RALPH))
+    look = {"command": "grep SigIgn /proc/self/status > ignored"}
+    agent = prepare(workspace, {"text": "begun"}, PATIENT, guardrails=[look])
+    running = under_way(workspace, agent)
+    running.await_that(lambda: len(calls(agent)) > 1)
+    mask = int((workspace / "ignored").read_text().split()[1], 16)
+    assert [number for number in IGNORED if mask >> (number - 1) & 1] == []
+    running.send(signal.SIGHUP)
+    running.interrupt()
+    (workspace / "go").touch()
+    assert running.end().code == 130
+    assert "at once" not in running.err()
 
 
 def test_stop_grace_bounds_the_first_signal(workspace: Path) -> None:

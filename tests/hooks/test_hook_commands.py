@@ -67,7 +67,7 @@ def test_what_is_no_event_is_let_go_with_a_reason(name: str, raw: bytes, tmp_pat
 def test_closed_streams_are_no_crash(name: str, repo: Path) -> None:
     begin(repo, None, listing(story(passes=True)))
     sent = event(repo, tool_name="Read")
-    hook = f"exec {sys.executable} -m ralph hook {name}"
+    hook = f'exec "{sys.executable}" -m ralph hook {name}'
     for redirection in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"):
         done = run(("sh", "-c", f"{hook} {redirection}"), sent, repo)
         assert done.returncode == 0, redirection
@@ -77,7 +77,7 @@ def test_closed_streams_are_no_crash(name: str, repo: Path) -> None:
 def test_an_answer_nobody_reads_is_no_crash(repo: Path) -> None:
     begin(repo, None, listing(story(passes=True)))
     (repo / "event.json").write_text(json.dumps(event(repo)))
-    command = f"{sys.executable} -m ralph hook stop <event.json; echo code $? >&2"
+    command = f'"{sys.executable}" -m ralph hook stop <event.json; echo code $? >&2'
     done = run(("sh", "-c", f"({command}) | true"), b"", repo)
     assert b"code 0" in done.stderr
     assert b"Traceback" not in done.stderr
@@ -86,7 +86,7 @@ def test_an_answer_nobody_reads_is_no_crash(repo: Path) -> None:
 def test_a_closed_stdout_does_not_lead_the_answer_into_a_file(repo: Path) -> None:
     """The next file that is opened would become number 1."""
     begin(repo, None, listing(story(passes=True)))
-    run(("sh", "-c", f"exec {sys.executable} -m ralph hook stop >&-"), event(repo), repo)
+    run(("sh", "-c", f'exec "{sys.executable}" -m ralph hook stop >&-'), event(repo), repo)
     folder = Path(os.environ["RALPH_STATE_DIR"]) / "sessions"
     assert [path.read_text().strip() for path in folder.glob("*.held")] == ["1"]
 

@@ -258,7 +258,7 @@ def test_a_gate_that_does_not_end_is_ended(
 
 
 def test_a_loop_that_is_cancelled_while_a_gate_runs_lets_go(session: Session) -> None:
-    ralph = f"{sys.executable} -m ralph loop cancel --session s-1; exit 1"
+    ralph = f'"{sys.executable}" -m ralph loop cancel --session s-1; exit 1'
     session.starts(f"Build it --min-tool-calls 0 --gate '{ralph}'")
     assert session.stops(DONE) == {}
     assert session.loop.status == "CANCELLED"

@@ -261,7 +261,8 @@ def test_what_is_remembered_is_hidden_from_git(
 def test_hooks_at_once_tell_a_threshold_once(transcript: Path, tmp_path: Path) -> None:
     transcript.write_bytes(b"x" * 40 * 55)
     event = json.dumps({"session_id": "s", "transcript_path": str(transcript)})
-    command = f"for n in 1 2 3 4 5 6 7 8; do {sys.executable} -m ralph hook post-tool <<'E' &\n"
+    hook = f'"{sys.executable}" -m ralph hook post-tool'
+    command = f"for n in 1 2 3 4 5 6 7 8; do {hook} <<'E' &\n"
     script = f"{command}{event}\nE\ndone; wait"
     done = run(("sh", "-c", script), b"", tmp_path, **WINDOW)
     assert done.stdout.count(b"NOTICE") == 1

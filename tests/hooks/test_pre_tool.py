@@ -146,7 +146,9 @@ def test_the_project_is_the_nearest_that_somebody_marked(tmp_path: Path) -> None
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     assert project_of(str(inner), {}) == str(inner)
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    assert project_of(str(inner), {}) == str(tmp_path)
+    (tmp_path / "a" / ".git").mkdir()  # a stray one, which git passes by
     assert project_of(str(inner), {}) == str(tmp_path)
     (tmp_path / "a" / ".ralph-active").touch()
     assert project_of(str(inner), {}) == str(tmp_path / "a")
@@ -225,7 +227,7 @@ def test_a_failure_of_its_own_is_a_refusal(
 
 
 def test_closed_streams_and_a_missing_directory_are_no_way_around(tmp_path: Path) -> None:
-    hook = f"{sys.executable} -I -S {SCRIPT}"
+    hook = f'"{sys.executable}" -I -S "{SCRIPT}"'
     for closed in ("<&-", "2>&-", ">&-"):
         shell = ["sh", "-c", f"exec {hook} {closed}"]
         assert run(event(DANGEROUS), ON, tmp_path, *shell).returncode == 2

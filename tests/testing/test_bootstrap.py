@@ -13,7 +13,7 @@ UTILITIES = ("sh", "cat", "chmod", "cksum", "cut", "dirname", "id", "mkdir", "rm
 
 # A python3 that can only do what $CAN says, and writes down what it was asked to do.
 PYTHON = f"""#!/bin/sh
-case "$1" in -c) exec {sys.executable} "$@" ;; --version) echo "Python 3.99"; exit ;; esac
+case "$1" in -c) exec "{sys.executable}" "$@" ;; --version) echo "Python 3.99"; exit ;; esac
 echo "python3 $*" >>"$LOG"
 can() {{ case " $CAN " in *" $1 "*) ;; *) mkdir -p .venv/bin; exit 1 ;; esac; }}
 case "$*" in
@@ -28,7 +28,7 @@ NEW_VENV = f"""#!/bin/sh
 mkdir -p .venv/bin
 cat >.venv/bin/python <<'EOF'
 #!/bin/sh
-case "$1" in -c) exec {sys.executable} "$@" ;; --version) echo "Python 3.99"; exit ;; esac
+case "$1" in -c) exec "{sys.executable}" "$@" ;; --version) echo "Python 3.99"; exit ;; esac
 [ ! -e .venv/bare ] || exit 1
 case "$*" in *install*) echo "pip $*" >>"$LOG"; case " $CAN " in *" fail "*) exit 1 ;; esac ;; esac
 EOF

@@ -246,7 +246,7 @@ def test_signals_can_be_ignored_and_children_still_hear_them(tmp_path: Path) -> 
 @pytest.mark.parametrize("own_session", [False, True])
 def test_spawned_commands_outlive_the_agent(tmp_path: Path, own_session: bool) -> None:
     """docs/facts.md §3: "A daemon holding stdout blocks 8 of 11 peers"."""
-    session = f"{sys.executable} -c 'import os; print(os.getsid(0))'"
+    session = f"'{sys.executable}' -c 'import os; print(os.getsid(0))'"
     command = f"read line <go; echo $line; {session}"
     turn = {"spawn": [{"run": command, "setsid": own_session}], "text": "x"}
     os.mkfifo(tmp_path / "go")

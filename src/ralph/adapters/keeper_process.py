@@ -46,7 +46,8 @@ _LARGEST = 65536
 _EINVAL = 22
 _PR_SET_CHILD_SUBREAPER = 36
 _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_DEFAULTS = (*_NOT_FOR_US, signal.SIGPIPE, signal.SIGXFSZ)  # as children expect them
+# As children expect them, also if `nohup` or a shell's `&` had us ignore some.
+_DEFAULTS = (*_NOT_FOR_US, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def is_possible() -> bool:

@@ -11,6 +11,13 @@ from ralph.core.world import Signals
 _NOTICE = b"Received signal, shutting down...\n"
 
 
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """What asks us to end. Under nohup a hangup does not: the terminal may go."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return numbers[:2] if ignored else numbers
+
+
 class SignalCounter:
     """Counts requests to end. The first lets the current operation finish, the second does not.
 
@@ -23,9 +30,7 @@ class SignalCounter:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-                continue  # nohup: the terminal may go
+        for number in ending_signals():
             self._before[number] = signal.signal(number, self._handle)
         return self
 

@@ -17,13 +17,20 @@ _COMMIT = ("commit", "--quiet", "--no-status")
 
 
 def is_repository(workspace: str) -> bool:
-    """Whether there is one, also if it is broken."""
+    """Whether there is one, also if it is broken; git passes by an empty directory."""
     here = os.path.realpath(workspace)
-    while not os.path.lexists(os.path.join(here, ".git")):
+    while not _is_something(os.path.join(here, ".git")):
         here, below = os.path.dirname(here), here
         if here == below:
             return False
     return True
+
+
+def _is_something(path: str) -> bool:
+    try:
+        return bool(os.listdir(path))
+    except OSError:
+        return os.path.lexists(path)
 
 
 def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:

@@ -34,6 +34,7 @@ from ralph.adapters.machine.host_hooks import HOST_HOOKS
 from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.machine.terminal import Screen, terminal_checks
+from ralph.adapters.signals import ending_signals
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.planning import Invocation, Plan, plan_run
 from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
@@ -300,7 +301,7 @@ def _style(visit: _Visit, stream: TextIO | None) -> Style:
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Whatever ends us, what we have started is ended too."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = ending_signals()
     before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:
         yield

@@ -13,6 +13,7 @@ from ralph.adapters.files import state_root
 from ralph.adapters.process import Exit
 from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
+from ralph.adapters.signals import ending_signals
 from ralph.cli import sandbox_question, sandbox_terminal
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.sandbox_lines import (
@@ -190,7 +191,8 @@ class _Visit:
         plan.refuse_within(policy.state, project)
         name = catalog.choose(project, policy).name if backend == "auto" else backend
         self._check(name)
-        policy = replace(policy, network=_network(name, wanted))
+        programs = self._wish.command[:1]
+        policy = replace(policy, network=_network(name, wanted), programs=programs)
         for finished in landing.recover(project, policy.state):
             self._say("An earlier sandbox was killed while it was kept; that is finished now:")
             self._say(*kept_lines(finished))
@@ -217,12 +219,13 @@ class _Visit:
 
     def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
         """The command's exit code, and whether it could be started at all."""
+        program = self._wish.command[0]
         try:
             ended = self._ended(box)
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
-            why = "not found in the sandbox" if missing else error.strerror
-            self._say(f"{shown(self._wish.command[0]) or repr('')}: {why}")
+            why = f"not found in the sandbox{_where_it_is(program)}" if missing else error.strerror
+            self._say(f"{shown(program) or repr('')}: {why}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE, False
         self._interrupted = ended.cut is not None and ended.cut.why == sandbox_terminal.INTERRUPTED
         if ended.cut is not None and not self._interrupted:
@@ -317,6 +320,15 @@ def _policy(environ: dict[str, str]) -> Policy:
     return Policy(environ, state_root(environ), home=environ.get("HOME", ""))
 
 
+def _where_it_is(program: str) -> str:
+    """Where a program is that a sandbox does not show, and what to do; "" if it is nowhere."""
+    from ralph.adapters.sandbox.tools import is_hidden
+
+    if not is_hidden(os.path.realpath(program)) or not os.path.exists(program):
+        return ""
+    return ", where temporary directories and Ralph's state are hidden: put it into the project"
+
+
 def _network(name: str, wanted: Network | None) -> Network:
     """What was asked for, if the backend can see to it."""
     if name not in _ON_THE_NETWORK:
@@ -351,7 +363,7 @@ def _shortcoming(box: Sandbox) -> tuple[str, ...]:
 def _signals() -> Iterator[list[int]]:
     """Count what would end us while the command runs."""
     asked: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = ending_signals()
     before = [signal.signal(n, lambda number, _: asked.append(number)) for n in numbers]
     try:
         yield asked

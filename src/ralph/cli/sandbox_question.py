@@ -1,11 +1,14 @@
 """What a person is asked after a command in a sandbox: whether its changes are kept."""
 
+import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ralph.adapters.sandbox.interface import Change, Sandbox
+from ralph.adapters.signals import ending_signals
 from ralph.cli.terminal import is_terminal
 from ralph.ui.clean import clean
 
@@ -38,13 +41,27 @@ def _answer() -> str:
     """One that we know; the end of the input is a no."""
     while True:
         _put(_QUESTION)
-        line = sys.stdin.buffer.readline()
+        line = _line()
         if not line:
             _put("\n")
         meant = _ANSWERS.get(line.decode("utf-8", "replace").strip().lower())
         if meant is not None:
             return meant
         _put("[ralph] Say y, n or d.\n")
+
+
+def _line() -> bytes:
+    """The next line. A signal that comes just before we wait for it is not slept through."""
+    waked, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    before = signal.set_wakeup_fd(wakes)
+    try:
+        select.select([sys.stdin, waked], [], [])
+        return sys.stdin.buffer.readline()
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(waked)
+        os.close(wakes)
 
 
 def _put(text: str) -> None:
@@ -54,7 +71,7 @@ def _put(text: str) -> None:
 @contextmanager
 def _signals_that_end() -> Iterator[None]:
     """A signal ends the question; at other times they are only counted."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = ending_signals()
     before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:
         yield

@@ -1,11 +1,13 @@
 """The sandbox of a run: which backend, whom it may call, and what people are told (ADR 26)."""
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
+from ralph.adapters.sandbox.tools import PRIVATE, is_hidden
 from ralph.cli.agent_hooks import IN_PLACE, guard_words, hook_places
 from ralph.core.value import value
 from ralph.errors import ConfigError
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from ralph.cli.planning import Plan
 
 DIRECT = "direct"  # in place, because someone said so
-_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108
 
 
 @value
@@ -96,6 +97,7 @@ def layers_of(plan: "Plan", run_dir: str, state: str = "") -> "Layers | None":
         hidden=(plan.state_root,),
         network=plan.sandbox.network,
         visible=_visible(plan),
+        programs=_programs(plan),
         home=plan.environ.get("HOME", ""),
     )
     backend = catalog.backend(plan.sandbox.backend)
@@ -114,7 +116,7 @@ def _visible(plan: "Plan") -> tuple[str, ...]:
     directory."""
     places = [place for one in _both(plan) for place in _places(one.command[0], plan.environ)]
     if plan.stories is not None:
-        places += [place for place in hook_places() if place.startswith(_PRIVATE)]
+        places += [place for place in hook_places() if is_hidden(place)]
     return tuple(dict.fromkeys(places))
 
 
@@ -127,7 +129,22 @@ def _places(command: str, environ: Mapping[str, str]) -> list[str]:
     home = f"{head}{package.rstrip('/')}" if package else os.path.dirname(real)
     places = (os.path.dirname(os.path.abspath(found)), home)
     # A temporary directory itself is private: of what lies right in it only the file is shown.
-    return [real if place in _PRIVATE else place for place in places]
+    return [real if place in PRIVATE else place for place in places]
+
+
+def _programs(plan: "Plan") -> tuple[str, ...]:
+    """The agents', and what guardrails name by an absolute path."""
+    words = (word for rail in plan.settings.guardrails for word in _words(rail.command))
+    named = (word.rpartition("=")[2] for word in words)
+    return (*(one.command[0] for one in _both(plan)), *filter(os.path.isabs, named))
+
+
+def _words(command: str) -> list[str]:
+    """A line of shell, as far as one can see without running it."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def _both(plan: "Plan") -> "tuple[Plan, ...]":

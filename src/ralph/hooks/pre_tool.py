@@ -5,6 +5,7 @@ it; any other end would let it pass too, so everything that goes wrong here is a
 runs by itself: `python -I -S pre_tool.py`.
 """
 
+import gc
 import os
 import sys
 
@@ -129,7 +130,20 @@ def project_of(cwd: str, environ: "Mapping[str, str]") -> str:
     given = environ.get("CLAUDE_PROJECT_DIR", "")
     if given.startswith("/"):
         return given
-    return upwards(cwd, (MARKER,)) or upwards(cwd, (".git", ".ralph/settings.json")) or cwd
+    return upwards(cwd, (MARKER,)) or _with_repository_or_settings(cwd) or cwd
+
+
+def _with_repository_or_settings(start: str) -> str:
+    """The nearest directory that has one of them; git passes by a `.git` that is empty."""
+    found = upwards(start, (".git", _SETTINGS[0]))
+    try:
+        empty = bool(found) and not os.listdir(os.path.join(found, ".git"))
+    except OSError:
+        empty = False  # a file, or there are only settings
+    if not empty or os.path.lexists(os.path.join(found, _SETTINGS[0])):
+        return found
+    parent = os.path.dirname(found)
+    return _with_repository_or_settings(parent) if parent != found else ""
 
 
 def _says_direct(path: str, environ: "Mapping[str, str]") -> bool:
@@ -196,6 +210,10 @@ def verdict_on(
     one of them can follow is judged by that one. One that takes too long is refused."""
     from ralph.core.danger import unreadable
 
+    # Garbage is left alone meanwhile: to look for it in a large program takes longer than we may,
+    # and what is raised while others are told of that is lost.
+    collects = gc.isenabled()
+    gc.disable()
     before = signal.signal(signal.SIGPROF, _give_up)
     # Again and again: Python ignores what is raised in some places, such as a finalizer.
     signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS, _MOST_SECONDS)
@@ -207,6 +225,9 @@ def verdict_on(
     except TooSlow:  # it may come while the time is being forgotten
         _forget_time(before)
         return unreadable("it takes too long")
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _forget_time(before: "Any") -> None:  # noqa: ANN401  what `signal.signal` gave

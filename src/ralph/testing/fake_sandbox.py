@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -227,6 +228,12 @@ class _Tool:
     def place(self, name: str, *more: str) -> str:
         return os.path.join(self._above, name, *more)
 
+    def _temporary(self, name: str) -> list[tuple[str, str]]:
+        """The host's directory of temporary files is not there either, wherever that is."""
+        host = os.path.realpath(tempfile.gettempdir())
+        usual = f"{host}/".startswith(("/tmp/", "/var/tmp/"))
+        return [] if usual else [(self.place(name, "elsewhere"), host)]
+
     def known(self, name: str) -> str:
         if not os.path.isdir(self.place(name)):
             fail(1, f"no sandbox named '{name}'")
@@ -255,7 +262,7 @@ class _Tool:
         wrong = [path for path in workspaces if not os.path.isabs(path) or not os.path.isdir(path)]
         if wrong:
             fail(1, f"no such directory: {wrong}")
-        for part in ("tmp/agent", "var", "project"):
+        for part in ("tmp/agent", "var", "elsewhere", "project"):
             os.makedirs(self.place(name, part))
         facts = {"name": name, "agent": agent, "workspaces": workspaces, "hosts": None}
         self.note(name, status="running", **facts)
@@ -268,6 +275,7 @@ class _Tool:
             binds=(
                 (self.place(name, "tmp"), "/tmp"),
                 (self.place(name, "var"), "/var/tmp"),
+                *self._temporary(name),
                 (self.place(name, "project"), project),
                 *((path, path) for path in others),
             ),

@@ -8,6 +8,7 @@ from ralph.adapters.agents import KINDS, module_of
 from ralph.adapters.environment import OWN_LOGIN, Environment
 from ralph.adapters.machine import Answer, Machine
 from ralph.adapters.probe import Probe
+from ralph.adapters.uncommitted import is_repository
 from ralph.core.health import Check, KnownAgent, ok, problem, warning
 from ralph.core.value import value
 
@@ -146,7 +147,7 @@ def repository_check(
     """Codex works in repositories only, unless it is told otherwise."""
     if chosen is None or chosen.kind != "codex" or _NO_REPOSITORY in flags:
         return None
-    if any(os.path.exists(os.path.join(place, ".git")) for place in _upwards(workspace)):
+    if is_repository(workspace):
         return None
     text = "codex does not work outside a git repository"
     return problem("codex place", text, f'git init, or add "{_NO_REPOSITORY}" to agent.flags')
@@ -154,13 +155,6 @@ def repository_check(
 
 def _is_sandboxed(candidate: Candidate) -> bool:
     return candidate.environment.values.get("IS_SANDBOX") == "1"
-
-
-def _upwards(directory: str) -> Iterator[str]:
-    yield directory
-    parent = os.path.dirname(directory)
-    if parent != directory:
-        yield from _upwards(parent)
 
 
 def money_checks(agents: tuple[KnownAgent, ...], *, priced: bool) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from ralph.adapters.sandbox.reach import READ, WRITE, Reach, Root
 from ralph.core.value import value
 
 _READ_FILE = 0o400
+_OPEN = 0o700  # so are all directories that are staged
 Modes = Mapping[str, int]
 
 
@@ -64,13 +65,14 @@ def read(path: str) -> Commit | None:
 
 
 def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
-    """The modes of what an ordinary user cannot read in a tree of his own, before it is lifted."""
+    """The modes of what an ordinary user cannot work with in a tree of his own, before they are
+    lifted there or in a copy."""
     found: dict[str, int] = {}
     if os.geteuid() == 0:
         return found
     with Reach(source, needs=READ) as tree:
         for change in sorted(changes, key=lambda change: change.path):
-            needs = {Entry.DIRECTORY: READ, Entry.FILE: _READ_FILE}.get(change.entry, 0)
+            needs = {Entry.DIRECTORY: _OPEN, Entry.FILE: _READ_FILE}.get(change.entry, 0)
             if needs and change.kind is not Kind.DELETED:
                 path = path_of(change)
                 info = tree.info(path)

@@ -61,6 +61,7 @@ def furnish(plan: "Plan", step: "Step") -> Made:
     step("keep mounts private", lambda: kernel.mount(b"", b"/", flags=_PRIVATELY))
     made = _overlay(plan, step)
     seen = {path: _handle(path) for path in _to_be_seen(plan)}
+    aliases = [path for path in seen if path != realpath(path)]
     writable = [plan["project"], *filter(isdir, dict.fromkeys(map(realpath, _PRIVATE)))]
     if plan["home"]:
         made.home = _cover_home(plan)
@@ -68,7 +69,10 @@ def furnish(plan: "Plan", step: "Step") -> Made:
         writable += [] if made.home else [plan["home"]]
     fresh = _processes()
     step("make /dev", _devices)
-    _arrange(plan, seen, made.merged, step)
+    _arrange(plan, seen, aliases, step)
+    step("show the project", lambda: _show(plan["project"], made.merged))
+    for place in _within(plan):  # which was not to be seen before, if the project was not
+        _hide(place, step)
     if plan["root"]:
         step("hide what root could read or write", lambda: _shield(fresh=fresh))
     step(
@@ -82,20 +86,24 @@ def furnish(plan: "Plan", step: "Step") -> Made:
 _PRIVATELY = kernel.MS_REC | kernel.MS_PRIVATE
 
 
-def _arrange(plan: "Plan", seen: "dict[bytes, int]", merged: int, step: "Step") -> None:
+def _arrange(plan: "Plan", seen: "dict[bytes, int]", aliases: "list[bytes]", step: "Step") -> None:
     """Hide what is not to be seen, and show what is, wherever one lies in the other."""
-    inside = [place for place in plan["hidden"] if _is_below(place, plan["project"])]
-    outside = [place for place in plan["hidden"] if place not in inside]
+    outside = [place for place in plan["hidden"] if place not in _within(plan)]
+    real = sorted(seen.keys() - set(aliases))  # the outer before the inner
     for places in ((*_PRIVATE, _SERVICES), outside):
         for place in dict.fromkeys(map(realpath, places)):
             _hide(place, step)
-        for path in sorted(seen):  # the outer before the inner
+        for path in real:
             step(f"show {os.fsdecode(path)}", lambda p=path: _show(p, seen[p]))  # type: ignore[misc]
-    step("show the project", lambda: _show(plan["project"], merged))
-    for place in inside:  # which was not to be seen before, if the project was not
-        _hide(place, step)
+    for path in sorted(aliases):  # links may lead there by now
+        step(f"show {os.fsdecode(path)}", lambda p=path: _show(p, seen[p]))  # type: ignore[misc]
     for handle in seen.values():
         os.close(handle)
+
+
+def _within(plan: "Plan") -> "list[bytes]":
+    """What is hidden in the project."""
+    return [place for place in plan["hidden"] if _is_below(place, plan["project"])]
 
 
 def _overlay(plan: "Plan", step: "Step") -> Made:
@@ -187,7 +195,8 @@ def _by(descriptor: int) -> bytes:
 def _to_be_seen(plan: "Plan") -> "list[bytes]":
     """What is there, of what shall be seen; the resolver's file may lie among the services."""
     paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]
-    places = (*_PRIVATE, _SERVICES, *plan["hidden"], *([plan["home"]] if plan["home"] else []))
+    places = [*_PRIVATE, _SERVICES, *map(realpath, (*_PRIVATE, _SERVICES)), *plan["hidden"]]
+    places += [plan["home"]] if plan["home"] else []
     inside = [p for p in paths if any(_is_below(p, place) for place in places)]
     return [path for path in inside if os.path.exists(path)]
 

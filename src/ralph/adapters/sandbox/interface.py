@@ -51,6 +51,7 @@ class Policy:
     network: Network = OFF
     hidden: tuple[str, ...] = ()  # more directories that are not to be seen
     visible: tuple[str, ...] = ()  # what is to be seen, read only, although it lies in /tmp
+    programs: tuple[str, ...] = ()  # what shall run, beside the programs on PATH
     memory: int = 0  # bytes; not 0: the layer is kept in memory, and is no larger
     # The home directory, which may be above the project: what is written there works and is
     # thrown away. "": it is as read only as the rest of the host.

@@ -2,7 +2,6 @@
 decides who may be called."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 
@@ -76,7 +75,7 @@ class Overlay(Layered):
         self, project: str, policy: Policy, kept: place.Place, opened: Opened, moment: int
     ) -> None:
         root = "; root can read the whole host in it" if os.geteuid() == 0 else ""
-        lacks = "; ".join(_shortcomings(project, opened))
+        lacks = "; ".join(_shortcomings(project, policy, opened))
         why = f"changes are kept {opened.kept}{root}{'; ' if lacks else ''}{lacks}"
         able = Capabilities(True, True, True, why, lacks=lacks)
         tree = Tree(opened.merged)
@@ -165,17 +164,11 @@ class Overlay(Layered):
             self._end()
             self._leave()
 
-    def _python(self) -> str:
-        """One that is seen in there: ours may lie in a temporary directory."""
-        ours = super()._python()
-        seen = not ours.startswith(("/tmp/", "/var/tmp/", "/run/"))  # noqa: S108
-        return ours if seen else shutil.which("python3", path="/usr/local/bin:/usr/bin") or ours
 
-
-def _shortcomings(project: str, opened: Opened) -> Iterator[str]:
+def _shortcomings(project: str, policy: Policy, opened: Opened) -> Iterator[str]:
     if opened.home:
         yield f"the home directory is read only: {opened.home}"
-    for path in repository_outside(project)[:1]:
+    for path in repository_outside(project, policy.environ)[:1]:
         yield f"git's directory lies outside of the project, in {path}: nothing can be committed"
 
 

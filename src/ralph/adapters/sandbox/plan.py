@@ -3,9 +3,12 @@ their environment."""
 
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ralph.adapters.git import git_output
 from ralph.adapters.sandbox.interface import Network, Policy
+from ralph.adapters.sandbox.tools import PRIVATE, names, needed
 from ralph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,8 +19,6 @@ _OURSELVES = ("localhost", "127.0.0.1", "::1")
 _LOOPBACK = ("localhost", "127.0.0.1")
 _LARGEST_PORT = 65535
 MOST_PORTS = 64  # a message holds so many descriptors, and some more
-_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is over them can be written anyway
-_LARGEST_POINTER = 4096
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
@@ -27,10 +28,10 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
     limited = "on" if network.everybody else "proxy" if network.hosts else "off"
     hidden = [os.path.realpath(path) for path in (policy.state, *policy.hidden)]
     home = _home(project, policy.home, hidden)
-    visible = [os.path.realpath(path) for path in policy.visible]
+    visible = [*names(policy.visible), *_tools(project, policy, hidden)]
     # Read only: what git writes outside of the project, a commit in a linked worktree say, would be
     # lost with the layer over the home directory, and is refused instead.
-    visible += repository_outside(project, home)
+    visible += repository_outside(project, policy.environ, home)
     return {
         "project": os.fsencode(project),
         "place": os.fsencode(place),
@@ -48,7 +49,7 @@ def _home(project: str, wanted: str, hidden: list[str]) -> str:
     """The home directory, if a layer over it takes nothing from the project and shows nothing that
     is hidden; else ""."""
     home = os.path.realpath(wanted) if wanted else "/"
-    if home == "/" or not os.path.isdir(home) or home in _PRIVATE:
+    if home == "/" or not os.path.isdir(home) or home in PRIVATE:
         return ""
     return "" if any(_is_within(home, place) for place in (project, *hidden)) else home
 
@@ -57,23 +58,54 @@ def _is_within(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory}/")
 
 
-def repository_outside(project: str, home: str = "") -> list[str]:
+def _tools(project: str, policy: Policy, hidden: list[str]) -> list[str]:
+    """What programs need, wherever it lies, but for what is not to be seen at all."""
+    apart = (project, *hidden)
+    found = needed(project, policy)
+    return [path for path in found if not any(_is_within(path, place) for place in apart)]
+
+
+def repository_outside(project: str, environ: Mapping[str, str], home: str = "") -> list[str]:
     """What git needs of a project's repository that lies outside of it, its own directory first.
 
     Where a directory of a repository is the project, that is also the rest of its files, unless the
     home directory shows them anyway.
     """
-    here = project
-    while not os.path.lexists(os.path.join(here, ".git")):
-        above = os.path.dirname(here)
-        if above == here:
-            return []
-        here = above
-    found = _pointed_to(os.path.join(here, ".git"))
-    if _is_within(found, project):
+    if _is_whole(os.path.join(project, ".git")) or not _may_be_in_one(project):
         return []
-    seen = here in (project, "/", *_PRIVATE) or (home and _is_within(here, home))
-    return [found] if seen else [found, here]
+    found, top = (_asked(project, environ, what) for what in ("git-common-dir", "show-toplevel"))
+    if not found or not _is_within(project, top) or _is_within(found, project):
+        return []
+    if top in PRIVATE and not _has_files(project, environ):
+        return []  # somebody's stray `git init`, which everything there seems to be in
+    seen = top in (project, "/", *PRIVATE) or (home and _is_within(top, home))
+    return [found] if seen else [found, top]
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a `.git` is the whole of a repository, as it mostly is."""
+    if os.path.islink(path) or os.path.exists(os.path.join(path, "commondir")):
+        return False
+    return all(os.path.exists(os.path.join(path, name)) for name in ("HEAD", "objects", "refs"))
+
+
+def _may_be_in_one(directory: str) -> bool:
+    """Whether it is worth to ask git, which takes longer than the rest of a sandbox."""
+    if os.path.lexists(os.path.join(directory, ".git")):
+        return True
+    above = os.path.dirname(directory)
+    return above != directory and _may_be_in_one(above)
+
+
+def _asked(project: str, environ: Mapping[str, str], what: str) -> str:
+    """A path of the repository that git finds from here; "" if it finds none that it would use."""
+    said = git_output(project, environ, "rev-parse", "--path-format=absolute", f"--{what}")
+    return os.path.realpath(os.fsdecode(said.removesuffix(b"\n"))) if said else ""
+
+
+def _has_files(project: str, environ: Mapping[str, str]) -> bool:
+    """Whether git keeps anything of the project."""
+    return bool(git_output(project, environ, "ls-files", "-z", "--", "."))
 
 
 def mounted_in(project: str) -> list[str]:
@@ -99,23 +131,6 @@ def refuse_within(state: str, project: str) -> None:
             f"{project} {how} Ralph's state directory, which a sandbox hides",
             "Put that elsewhere: export RALPH_STATE_DIR=~/.local/state/ralph",
         )
-
-
-def _pointed_to(path: str) -> str:
-    """What a `.git` stands for: itself, or what a linked worktree's or a submodule's file names."""
-    if os.path.isdir(path):
-        return os.path.realpath(path)
-    own = os.path.join(os.path.dirname(path), _text(path).removeprefix("gitdir: "))
-    shared = _text(os.path.join(own, "commondir"))
-    return os.path.realpath(os.path.join(own, shared) if shared else own)
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return os.fsdecode(file.read(_LARGEST_POINTER).removesuffix(b"\n"))
-    except OSError:
-        return ""
 
 
 def local_ports(network: Network) -> dict[int, str]:

@@ -16,13 +16,13 @@ from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, worktree
 from ralph.adapters.sandbox.base import Moment, real_project
 from ralph.adapters.sandbox.interface import Capabilities, Change, Policy
+from ralph.adapters.sandbox.tools import PRIVATE, is_hidden, needed
 from ralph.core.value import replace
 from ralph.errors import ConfigError, RalphError
 
 NAME = "srt"
 INSTALL = "npm install -g @anthropic-ai/sandbox-runtime"
 _WHY = "srt over a clone by git, without files that git ignores; commits made in it are not kept"
-_PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is there is not shown
 _OF_SRT = "/tmp/claude"  # noqa: S108  writable without being asked for
 _PATTERN = "*?[]{}"  # srt takes paths for patterns
 _LONGEST = 70  # bytes; the path of a socket may have 107, and srt adds a name
@@ -130,9 +130,9 @@ class Srt(worktree.Worktree):
     def _filesystem(self) -> dict[str, list[str]]:
         """srt's rules: only the clone and a temporary directory can be written."""
         ours = [self.project, self._temporary]
-        hidden = (*_PRIVATE, *map(os.path.realpath, (self.policy.state, *self.policy.hidden)))
+        hidden = (*PRIVATE, *map(os.path.realpath, (self.policy.state, *self.policy.hidden)))
         seen = [*ours, self._sockets.path, *map(os.path.realpath, self.policy.visible)]
-        seen += _package(self._words[0])
+        seen += [*_package(self._words[0]), *self._tools()]
         rules = {
             "denyRead": [path for path in hidden if os.path.isdir(path)],
             "allowRead": [*seen, *_objects(self.origin, self.policy)],
@@ -141,6 +141,11 @@ class Srt(worktree.Worktree):
         }
         _refuse_patterns(path for paths in rules.values() for path in paths)
         return rules
+
+    def _tools(self) -> list[str]:
+        """What programs need of the private places, as far as srt can be told."""
+        found = dict.fromkeys(map(os.path.realpath, needed(self.origin, self.policy)))
+        return [path for path in found if is_hidden(path) and not set(path) & set(_PATTERN)]
 
     def environment(self) -> Mapping[str, str]:
         """Temporary files are private."""
