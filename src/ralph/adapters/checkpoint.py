@@ -24,10 +24,11 @@ from ralph.adapters.checkpoint_refs import Refs
 from ralph.adapters.checkpoint_repositories import CopiedRepository
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_look import Seen
-from ralph.adapters.git_trees import PINNED, GitTrees, repository_of_run
+from ralph.adapters.git_trees import PINNED, GitTrees
 from ralph.adapters.git_work import Repository
 from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import Made, patient
+from ralph.adapters.run_trees import repository_of_run
 from ralph.adapters.task_commit import TaskCommit, in_one_line
 from ralph.core.proof import Stand
 from ralph.core.value import replace, value

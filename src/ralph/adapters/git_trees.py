@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from functools import cached_property
 
 from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Entry, Files, content, index_lines
@@ -13,19 +12,18 @@ from ralph.adapters.files import shown_path, unwritable_state, writable_dir, wri
 from ralph.adapters.git_look import Seen, inner_changes
 from ralph.adapters.git_rules import Rules
 from ralph.adapters.git_view import View
-from ralph.adapters.git_work import Place, Repository, copy_index, find, scratch
+from ralph.adapters.git_work import Repository, copy_index, scratch
 from ralph.core.facts import Proved
 from ralph.core.gates import Finding
 from ralph.core.proof import GATE, HEAD, OF_GIT, REFS, SETTINGS, Stand
 from ralph.core.uncommitted import is_ours
 from ralph.core.value import replace, value
 from ralph.core.words import listed
-from ralph.errors import ConfigError, StateError
+from ralph.errors import StateError
 
 PINNED = "git.json"  # where the repository is, in the run's directory
-_MEMO = "trees.json"  # beside it
+MEMO = "trees.json"  # beside it
 _MOST_NAMES = 8  # differences that are remembered
-_MOST_RUNS = 20  # that are asked what their gates made
 _OUR_REFS = b" refs/ralph/"
 _NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
 
@@ -70,7 +68,7 @@ class GitTrees:
     @property
     def has_begun(self) -> bool:
         """Whether the run knows already, perhaps in another process."""
-        return os.path.exists(os.path.join(self.run_dir, _MEMO))
+        return os.path.exists(os.path.join(self.run_dir, MEMO))
 
     def begin(self) -> None:
         """Know what there is before the first turn; a run that goes on knows it already."""
@@ -335,7 +333,7 @@ class GitTrees:
 
     def _remembered(self) -> Memo | None:
         try:
-            with open(os.path.join(self.run_dir, _MEMO), encoding="utf-8") as file:
+            with open(os.path.join(self.run_dir, MEMO), encoding="utf-8") as file:
                 said = json.load(file)
         except FileNotFoundError:
             return None
@@ -345,46 +343,11 @@ class GitTrees:
     def _remember(self, memo: Memo) -> None:
         self._memo = memo
         fields = {name: getattr(memo, name) for name in ("head", "tree", "inner", "left_out")}
-        path = os.path.join(self.run_dir, _MEMO)
+        path = os.path.join(self.run_dir, MEMO)
         try:
             write_atomically(path, json.dumps({**fields, "rules": self._rules.memo()}), 0o600)
         except OSError as error:
             raise unwritable_state(self.run_dir, error) from error
-
-
-def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> Repository:
-    """The repository as it was when the run began, also for a run that goes on."""
-    try:
-        with open(os.path.join(run_dir, PINNED), encoding="utf-8") as file:
-            place = Place.of(file.read())
-    except FileNotFoundError:
-        place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
-    return Repository(place, environ)
-
-
-def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> GitTrees | None:
-    """What a run would commit; None where there is no repository to commit to."""
-    try:
-        repository = repository_of_run(workspace, environ, run_dir)
-    except ConfigError:
-        return None
-    return GitTrees(repository, workspace, run_dir)
-
-
-def made_by_checks(runs: str) -> frozenset[str]:
-    """What gates of the last runs have made and nobody has committed, by those runs' memory."""
-    try:
-        names = sorted(os.listdir(runs), reverse=True)[:_MOST_RUNS]
-    except OSError:
-        return frozenset()
-    found: set[str] = set()
-    for name in names:
-        try:
-            with open(os.path.join(runs, name, _MEMO), encoding="utf-8") as file:
-                found.update(json.load(file)["left_out"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # of a run that proved nothing, or that is being written
-    return frozenset(found)
 
 
 def _move_away(path: str, kept_in: str, name: str) -> bool:

@@ -11,9 +11,9 @@ import msgspec
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.files import project_dir
-from ralph.adapters.git_trees import made_by_checks
 from ralph.adapters.ledger import read_ledger
 from ralph.adapters.notify import notify_problem
+from ralph.adapters.run_trees import made_by_checks
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records

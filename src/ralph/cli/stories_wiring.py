@@ -148,7 +148,7 @@ class StoriesWiring(HarnessWiring):
         return wary_patience(self._plan.loaded)
 
     def _own_trees(self) -> "GitTrees | None":
-        from ralph.adapters.git_trees import trees_of_run
+        from ralph.adapters.run_trees import trees_of_run
 
         return trees_of_run(self._plan.workspace, self._plan.environ, self._run_dir)
 

@@ -128,7 +128,7 @@ class HarnessWiring:
         plan = self._plan
         if not plan.settings.guardrails and not (plan.settings.scm and plan.settings.scm.tasks):
             return None
-        from ralph.adapters.git_trees import trees_of_run
+        from ralph.adapters.run_trees import trees_of_run
 
         return trees_of_run(plan.workspace, plan.environ, self._run_dir)
 
