@@ -153,6 +153,7 @@ class Committed:
     said: str = ""  # its subject, or what git or a hook of the user's has against it
     commit: str = ""
     altered: tuple[str, ...] = ()  # what a hook made another than was proven; then there is none
+    left: tuple[str, ...] = ()  # what came into the work tree since the proof, and is not in it
 
 
 @value

@@ -9,9 +9,11 @@ from ralph.core.case import Case
 from ralph.core.facts import Checked, Checking
 from ralph.core.gates import Finding
 from ralph.core.proof import GATE, OF_GIT, Stand, restless
+from ralph.core.state import RunState
 from ralph.core.value import replace
+from ralph.core.verdict import Boundary
 from ralph.errors import StateError
-from ralph.ports import Gate, Ports
+from ralph.ports import Gate, Ports, survey
 
 
 def prove(
@@ -152,6 +154,13 @@ def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tup
     if found or not quietly:
         ports.journal.record(Checked(ended, gate.name, ended - began, found))
     return found
+
+
+def uphold(law: tuple[Gate, ...], ports: Ports, state: RunState) -> None:
+    """Ask the law once more: hooks of a commit or a push run code that the agent wrote, too."""
+    case = survey(ports, state, Boundary.CLOSING)
+    for gate in law:
+        check(gate, ports, case, quietly=True)
 
 
 def _executes(gate: Gate, case: Case) -> bool:

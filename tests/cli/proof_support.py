@@ -33,7 +33,7 @@ if command == "prd":
         if mode == "review":
             story.update(reviewStatus="approved", passes=True, reviewCount=story["reviewCount"] + 1)
         else:
-            story.update(reviewStatus="needs_review", reviewFeedback="")
+            story.update(reviewStatus="needs_review", reviewFeedback="", notes="done")
         json.dump(listing, open("ralph/tasks.json", "w"), indent=2)
     subprocess.run({commit!r}, shell=True)
 print("<response>DONE</response>" if command == "run" else "<promise>COMPLETE</promise>")

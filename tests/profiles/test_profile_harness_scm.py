@@ -181,3 +181,23 @@ def test_an_interrupted_iteration_is_judged_and_committed_by_the_resumed_run() -
     result = play(harness(ONE, scm=scm), [WORK], state=state)
     assert (result.exit_code, [task for task, _ in scm.ran]) == (1, ["commit"])
     assert roles(result) == [Role.MESSAGE]
+
+
+def test_what_a_hook_changed_is_checked_and_committed_again() -> None:
+    """ADR 33: "the commit is taken back and the gates run on what the hook made"."""
+    scm, checks = FakeScm(hooks=["a.py"]), list[str]()
+    gate = FakeGate(during=lambda _: checks.append("ran"))
+    result = committed(scm, DONE, gate=gate)
+    assert scm.ran == [("commit", "Fix it")]
+    assert len(checks) == 2
+    words = "it changed a.py: the gates run on that too"
+    assert ("commit hook", True, words) in result.steps
+
+
+def test_a_hook_that_changes_each_time_is_reported() -> None:
+    """ADR 33: "in `ralph run` the failure is reported"."""
+    scm = FakeScm(hooks=["a.py", "a.py"])
+    result = committed(scm, DONE)
+    assert (scm.ran, result.exit_code) == ([], 0)
+    words = "a commit hook changed a.py, each time: what was checked is not what would be committed"
+    assert result.steps[-1] == ("scm:commit", False, words)

@@ -275,7 +275,10 @@ class View(Repository):
 
 
 def _is_there(path: str) -> bool:
-    """Whether git could add it: no directory, unless that is a repository."""
+    """Whether git could add it: behind no link, and no directory unless that is a repository."""
+    above = os.path.dirname(path)
+    if os.path.realpath(above) != above:
+        return False
     if os.path.isdir(path) and not os.path.islink(path):
         return _is_repository(path)
     return os.path.lexists(path)

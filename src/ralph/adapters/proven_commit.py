@@ -12,7 +12,7 @@ from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import Done, scratch
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.proof import OF_GIT, Stand
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, StateError
 
@@ -38,6 +38,7 @@ class Made:
     commit: str = ""
     refusal: str = ""
     altered: tuple[str, ...] = ()  # what a hook made another; there is no commit then
+    left: tuple[str, ...] = ()  # what is in the work tree since, and not in the commit
 
 
 @value
@@ -66,11 +67,23 @@ class ProvenCommit:
             said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
         if said.code != 0:
             self._mark(None)
-            return Made(refusal=said.said, altered=self._mended(stand, records))
-        return self._compared(stand, tree)
+            # Some hooks fix files, refuse, and want them added.
+            return Made(refusal=said.said, altered=self._since(stand, records))
+        made = self._compared(stand, tree)
+        if made.altered or not self._has_hooks():
+            return made
+        return replace(made, left=self._since(stand, records))
 
-    def _mended(self, stand: Stand, records: Iterable[str]) -> tuple[str, ...]:
-        """What a hook that refused has changed, as those do that fix files and want them added."""
+    def _has_hooks(self) -> bool:
+        """Whether a commit runs anything that could have changed a file."""
+        try:
+            names = os.listdir(self.trees.repository.place.hooks)
+        except OSError:
+            return False
+        return any(not name.endswith(".sample") for name in names)
+
+    def _since(self, stand: Stand, records: Iterable[str]) -> tuple[str, ...]:
+        """What was changed in the work tree since the proof."""
         changed = self.trees.changed(stand, self.trees.look())
         return tuple(sorted(changed - OF_GIT - frozenset(records)))
 

@@ -84,7 +84,8 @@ class ScmCommand:
             made = commit(proof.stand, (*words[1:], "-m", message))
             if made.altered:
                 return Committed(said=made.refusal, altered=made.altered)
-            return Committed(not made.refusal, made.refusal or message, made.commit)
+            said = made.refusal or message
+            return Committed(not made.refusal, said, made.commit, left=made.left)
         if self._is_git:
             # `-am` alone silently leaves new files out (ADR 8).
             ok, said = self._call("add", "-A")

@@ -330,7 +330,8 @@ class Bench:
         self._tell_left_out(self.work.left_out())
         self._give_back(since, state.iteration)
         self.work.settled()
-        return Committed(said=subject if made.commit != since.head else "", commit=made.commit)
+        words = subject if made.commit != since.head else ""
+        return Committed(said=words, commit=made.commit, left=made.left)
 
     def _give_back(self, since: Checkpoint, iteration: int) -> None:
         """What a person had not committed is as it was when the task began."""

@@ -40,8 +40,8 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.core.words import listed
 from ralph.ports import Committed, Gate, Policy, Ports, survey, watcher
-from ralph.profiles.shared import Patience, allowance, hook_step, watching
-from ralph.proving import prove
+from ralph.profiles.shared import Patience, allowance, hook_step, left_step, watching
+from ralph.proving import prove, uphold
 
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
@@ -176,6 +176,7 @@ class Settle:
                 state, ran = yield from self._commit(ports, state, task)
             elif ran is None:
                 done = self.scm.run(task, state)
+                uphold(self.law, ports, state)
                 ran = _scm_step(ports, task, done) if done is not None else None
                 yield from (ran,) if ran is not None else ()
             if ran is not None and not ran.ok:
@@ -201,6 +202,9 @@ class Settle:
         made = self.scm.commit(task, told.detail, state.proof)
         if made.altered:
             state, made = yield from self._commit_again(ports, state, task, told.detail, made)
+        uphold(self.law, ports, state)
+        if made.left:
+            yield left_step(ports, made)
         step = _scm_step(ports, task, made)
         yield step
         return state, step
@@ -214,12 +218,13 @@ class Settle:
         case = survey(ports, state, Boundary.CLOSING)
         case = replace(case, snapshot=ports.world.snapshot())
         case = prove(self.gates, self.law, ports, case, settling=True)
-        if case.proof is None:
+        if case.findings:
             said = hook_words(made.altered, case.findings)
             return state, replace(made, ok=False, said=said)
-        yield case.proof
-        state = fold(state, case.proof)
-        made = self.scm.commit(task, message, case.proof)
+        if case.proof is not None:
+            yield case.proof
+            state = fold(state, case.proof)
+        made = self.scm.commit(task, message, state.proof)
         if made.altered:
             made = replace(made, ok=False, said=made.said or hook_words(made.altered))
         return state, made

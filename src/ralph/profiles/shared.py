@@ -54,3 +54,9 @@ def hook_step(ports: Ports, made: Committed) -> Step:
     """That a hook of the user's changed what it got, as a step."""
     words = f"it changed {listed(made.altered)}: the gates run on that too"
     return Step(ports.clock.now(), "commit hook", detail=words)
+
+
+def left_step(ports: Ports, made: Committed) -> Step:
+    """What is in the work tree and not in the commit, as a step."""
+    words = f"not committed, since it came after the proof: {listed(made.left)}"
+    return Step(ports.clock.now(), "left as it is", detail=words)

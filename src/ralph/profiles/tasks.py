@@ -59,8 +59,8 @@ from ralph.core.verdict import (
     Verdict,
 )
 from ralph.ports import Committed, Gate, Policy, Ports, survey
-from ralph.profiles.shared import Patience, allowance, hook_step, watching
-from ralph.proving import prove
+from ralph.profiles.shared import Patience, allowance, hook_step, left_step, watching
+from ralph.proving import prove, uphold
 
 DISCARDED = "The changes of the failed iteration were discarded: the files are as before it."
 TASK_LIMITS = Limits(iterations=10, seconds=1800.0, dollars=5.0)  # B §Per-Task Limits
@@ -298,6 +298,9 @@ class Settle:
         committed = state.step("commit")
         if committed is None:
             state, made = yield from self._commit(ports, state, verdict)
+            uphold(self.law, ports, state)
+            if made.left:
+                yield left_step(ports, made)
             committed = commit_step(ports, made)
             yield committed
         if not committed.ok:
