@@ -49,6 +49,7 @@ from ralph.ui.style import Style, Wishes
 
 _T = TypeVar("_T")
 _AT_ONCE = 4  # agents start slowly; more at a time would only make each miss its time limit
+_ASKING = "ask"  # how the names of the threads begin
 _EPILOG = """\b
 Examples:
   ralph doctor                    look at everything, in this directory
@@ -95,7 +96,7 @@ class _Visit:
         plan = _outcome(lambda: _plan(machine, root))
         candidates = _candidates(machine, loaded, plan)
         ask = Examiner(machine, _cache(root), may_ask=_agent_settings(loaded).probe)
-        pool = ThreadPoolExecutor(_AT_ONCE)
+        pool = ThreadPoolExecutor(_AT_ONCE, _ASKING)
         try:
             asked = tuple(pool.submit(ask, candidate) for candidate in candidates)
             sandbox = pool.submit(
@@ -105,6 +106,10 @@ class _Visit:
         finally:
             given_up.set()
             pool.shutdown(cancel_futures=True)
+            # A Ctrl+C while the pool starts a thread makes it forget that one.
+            for thread in threading.enumerate():
+                if thread.name.startswith(_ASKING):
+                    thread.join()
 
     @property
     def agents(self) -> tuple[KnownAgent, ...]:
