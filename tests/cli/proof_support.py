@@ -1,6 +1,7 @@
 """One project, four ways to work on it, and an agent that tries to have bad work believed."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from run_support import Done, ralph
 
 GOOD, BAD = "good\n", "bad\n"
 # `work` is what a test has the agent do in its n-th turn; then it claims that all is done.
-AGENT = r"""#!{python}
+AGENT = r"""
 import json, os, re, subprocess, sys
 if sys.argv[-1].startswith("Provide a short imperative commit message"):
     exec({message!r})
@@ -108,10 +109,11 @@ class Stage:
     ) -> Done:
         """Let the agent work on it, for so many turns at most."""
         agent = self.path / ".git" / "agent"
-        text = AGENT.format(
-            python=sys.executable, command=self.command, work=work, message=message, commit=commit
-        )
-        agent.write_text(text)
+        text = AGENT.format(command=self.command, work=work, message=message, commit=commit)
+        code = self.path / ".git" / "agent.py"
+        code.write_text(text)
+        words = shlex.join((sys.executable, str(code)))  # a path may have a blank in it
+        agent.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         agent.chmod(0o755)
         where = ("--no-sandbox",) if self.place == "place" else (f"--sandbox={self.place}",)
         limit = str(turns)

@@ -208,7 +208,7 @@ def test_everything_about_a_run_at_work() -> None:
         (told(STARTED, life=Life.CRASHED), "Go on: ralph resume"),
         (
             told(*closed(COMPLETED), life=Life.ENDED),
-            "test\nJournal: /s/journal.jsonl\nCompleted after 3 iterations in 2m, $1.50.",
+            "repository\nJournal: /s/journal.jsonl\nCompleted after 3 iterations in 2m, $1.50.",
         ),
         (
             told(*closed(Stop(Reason.BLOCKED, "which port?")), life=Life.ENDED),
