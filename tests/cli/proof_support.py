@@ -112,8 +112,8 @@ class Stage:
         text = AGENT.format(command=self.command, work=work, message=message, commit=commit)
         code = self.path / ".git" / "agent.py"
         code.write_text(text)
-        words = shlex.join((sys.executable, str(code)))  # a path may have a blank in it
-        agent.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        start = shlex.join((sys.executable, str(code)))  # a path may have a blank in it
+        agent.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
         agent.chmod(0o755)
         where = ("--no-sandbox",) if self.place == "place" else (f"--sandbox={self.place}",)
         limit = str(turns)

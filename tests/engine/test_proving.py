@@ -5,20 +5,25 @@ from collections.abc import Callable
 import pytest
 
 from ralph.core.case import Case
+from ralph.core.claims import Claim
 from ralph.core.facts import Checked, Checking, Proved
 from ralph.core.gates import Finding
+from ralph.core.limits import Limits
 from ralph.core.proof import Stand, hook_words
-from ralph.core.state import RunState
+from ralph.core.state import RunState, replay
 from ralph.core.turn import Turn
 from ralph.core.value import replace
 from ralph.core.verdict import Boundary
 from ralph.core.world import Signals, Snapshot
+from ralph.engine import run
 from ralph.ports import Gate
+from ralph.profiles.harness import harness
 from ralph.proving import prove
 from ralph.testing.fakes import (
     FakeAgent,
     FakeClock,
     FakeGate,
+    FakeScm,
     FakeTrees,
     FakeWorld,
     MemoryJournal,
@@ -224,3 +229,16 @@ def test_the_words_about_a_hook_name_what_does_not_pass() -> None:
     words = hook_words(("a", "b"), (Finding("lint", "too long"),))
     assert words == "a commit hook changed a, b, and with that lint does not pass\ntoo long"
     assert isinstance(replace(Proved(1.0, "t"), commit="c"), Proved)
+
+
+def test_a_run_keeps_what_was_proven_in_its_journal() -> None:
+    """ADR 33: "`Proved` names the tree in the journal; a commit's step names the commit"."""
+    journal, trees, scm = MemoryJournal(), FakeTrees({"work": "good"}), FakeScm()
+    agent = FakeAgent([Turn(claims=(Claim("<response>DONE</response>"),))])
+    ports = fake_ports(agent, None, journal, None, trees)
+    stop = run(harness(Limits(iterations=1), gates=(FakeGate(),), scm=scm), ports)
+    assert stop.reason.exit_code == 0
+    state = replay(journal.facts)
+    assert state.proof in journal.facts
+    assert state.proof is not None
+    assert (state.proof.tree, state.commit) == (trees.last, "c0ffee")
