@@ -2,8 +2,6 @@
 so does a system without /proc."""
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 
 _GONE = ("Z", "X")  # a process that has ended and is not reaped yet
 _LARGEST = 64 * 1024
@@ -112,14 +110,17 @@ def _is_locked(pid: int, descriptor: str) -> bool:
     return any(line[2:6] == ["FLOCK", "ADVISORY", "WRITE", str(pid)] for line in words)
 
 
-def _open_files(pid: int) -> Iterator[tuple[str, str]]:
+def _open_files(pid: int) -> list[tuple[str, str]]:
+    found = []
     try:
-        numbers = os.listdir(f"/proc/{pid}/fd")
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                found.append((number, os.readlink(f"/proc/{pid}/fd/{number}")))
+            except OSError:
+                continue  # it was closed meanwhile
     except OSError:
-        return
-    for number in numbers:
-        with suppress(OSError):  # it was closed meanwhile
-            yield number, os.readlink(f"/proc/{pid}/fd/{number}")
+        pass  # the process is gone, or another's
+    return found
 
 
 def _fields(pid: int) -> list[str]:
