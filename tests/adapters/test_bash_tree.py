@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "core"))
 from danger_tables import ALLOWED, DENIED, EVERYTHING, HIDDEN, WHERE
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ralph.adapters.bash_tree import reader
@@ -72,7 +72,9 @@ def framed(parts: list[tuple[str, str, str]]) -> str:
 @settings(max_examples=400)
 @given(st.lists(st.tuples(LINES, FRAMES, OPERATORS), min_size=1, max_size=3).map(framed))
 def test_our_parser_never_allows_what_is_refused_with_the_other(command: str) -> None:
-    """It may refuse more; what it allows, both allow."""
+    """It may refuse more; what it allows, both allow. After a pipe sign `time` is no word of the
+    shell's, but a program: there the other is wrong."""
+    assume("| time " not in command)
     assert not judge(command, WHERE).allowed or with_both(command).allowed
 
 
