@@ -32,12 +32,13 @@ def prove(
         asked = ports.world.signals().cancels and not settling
         return gate.always or (case.turn.by_itself and not asked)
 
+    proving = _Proving(gates, law, ports, case, is_due)
     try:
-        return _Proving(gates, law, ports, case, is_due)()
+        return proving()
     except StateError as error:  # an agent may have broken its repository
         finding = Finding(GATE, f"Nobody can tell what would be committed: {error.message}")
         _tell(ports, finding)
-        return replace(case, findings=(finding,), checked=False)
+        return replace(case, findings=(*proving.found, finding), checked=False)
 
 
 class _Proving:
@@ -54,7 +55,7 @@ class _Proving:
         self._gates, self._law, self._ports, self._case = gates, law, ports, case
         self._is_due = is_due
         self._stand = case.snapshot.stand
-        self._found: list[Finding] = []
+        self.found: list[Finding] = []
         self._passed: list[str] = []
         self._all_ran = True
         self._turns: frozenset[str] = frozenset()  # what the turn touched
@@ -65,25 +66,25 @@ class _Proving:
     def __call__(self) -> Case:
         trees, case = self._ports.trees, self._case
         self._ask_law(always=True)
-        if self._found or not self._stand.tree:  # put back, or could not be seen
+        if self.found or not self._stand.tree:  # put back, or could not be seen
             self._stand = trees.look()
         self._turns = trees.changed(case.state.snapshot.stand, self._stand)
         self._run(self._note)
-        if self._made and not self._found and self._all_ran:
+        if self._made and not self.found and self._all_ran:
             self._passed = []
             self._run(self._object)
-        if not self._found:
+        if not self.found:
             self._object_to(*trees.objections())
-        objects = {finding.gate for finding in self._found}
+        objects = {finding.gate for finding in self.found}
         held = tuple(gate.name for gate in self._law if gate.name not in objects)
         proof = None
-        if not self._found and self._all_ran:
+        if not self.found and self._all_ran:
             found = trees.proved(self._ports.clock.now(), self._stand, tuple(self._passed))
             proof = found and replace(found, put_back=tuple(sorted(self._put_back)))
         return replace(
             case,
             snapshot=replace(case.snapshot, stand=self._stand),
-            findings=tuple(self._found),
+            findings=tuple(self.found),
             passed=(*held, *self._passed),
             checked=self._all_ran,
             proof=proof,
@@ -102,7 +103,7 @@ class _Proving:
         before = self._stand
         case = replace(self._case, snapshot=replace(self._case.snapshot, stand=before))
         found = check(gate, self._ports, case)
-        self._found += found
+        self.found += found
         if not found:
             self._passed.append(gate.name)
         if not _executes(gate, case):
@@ -135,13 +136,13 @@ class _Proving:
         self._put_back |= churn
 
     def _object_to(self, *findings: Finding) -> None:
-        self._found += findings
+        self.found += findings
         _tell(self._ports, *findings)
 
     def _ask_law(self, *, always: bool = False) -> None:
         """The law is told of where it objects, and the first time."""
         for gate in self._law:
-            self._found += check(gate, self._ports, self._case, quietly=not always)
+            self.found += check(gate, self._ports, self._case, quietly=not always)
 
 
 def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tuple[Finding, ...]:
