@@ -70,7 +70,7 @@ def test_the_commit_message_is_asked_for_inside(world: World) -> None:
     assert run.code == 0, run.err
     assert world.git("log", "-1", "--format=%s").strip() == "Say hello to everybody"
     files = world.git("show", "--name-only", "--format=").split()
-    assert files == [".ralph/settings.json", "hello.txt"]
+    assert files == ["hello.txt"]
 
 
 @both
