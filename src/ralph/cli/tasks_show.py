@@ -29,7 +29,7 @@ from ralph.core.backlog import chosen, unknown_blockers
 from ralph.core.case import Case
 from ralph.core.select import blockers, next_task
 from ralph.core.state import NEW
-from ralph.core.task import Backlog, Task
+from ralph.core.task import Backlog, Status, Task
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
 from ralph.ui.channel import Channel
@@ -169,7 +169,7 @@ def _proof(
 ) -> dict[str, Any]:
     """Of a task that is done: the tree that was proven, and the commit that holds it (ADR 33)."""
     evidence = record.get("evidence")
-    if not isinstance(evidence, dict):
+    if not isinstance(evidence, dict) or record.get("status") != Status.DONE:
         return {}
     runs = [str(entry["run"]) for entry in progress if entry.get("run")]
     commit = commit_of(workspace, os.environ, runs[-1] if runs else "", record["id"])
