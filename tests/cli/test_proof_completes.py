@@ -38,7 +38,7 @@ def test_what_a_commit_hook_fixes_is_checked_and_committed(stage: Stage, how: st
     hook.chmod(0o755)
     done = stage.play(UGLY, turns=1)
     assert done.code == 0, done.err
-    assert "commit hook: it changed work.txt: the gates run on that too" in done.err
+    assert "commit hook: changed work.txt; the gates run again on the result" in done.err
     assert done.err.count(f"Running guardrail: {CHECK}") == 2
     assert stage.committed("work.txt") == GOOD
     assert stage.git("status", "--porcelain") == ""

@@ -190,7 +190,7 @@ def test_what_a_hook_changed_is_checked_and_committed_again() -> None:
     result = committed(scm, DONE, gate=gate)
     assert scm.ran == [("commit", "Fix it")]
     assert len(checks) == 2
-    words = "it changed a.py: the gates run on that too"
+    words = "changed a.py; the gates run again on the result"
     assert ("commit hook", True, words) in result.steps
 
 

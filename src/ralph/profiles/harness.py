@@ -9,7 +9,7 @@ from ralph.core.claims import ResponseTag
 from ralph.core.facts import Fact, Proved, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import completion_sentence, count_line, cut_off, place
-from ralph.core.proof import Stand, hook_words
+from ralph.core.proof import Stand
 from ralph.core.rules import (
     Asks,
     Believed,
@@ -34,14 +34,15 @@ from ralph.core.rules import (
     unstartable,
 )
 from ralph.core.select import first_open
-from ralph.core.state import RunState, fold
+from ralph.core.state import RunState
 from ralph.core.turn import Allowance, Order, Role, Turn
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.core.words import listed
 from ralph.ports import Committed, Gate, Policy, Ports, survey, watcher
-from ralph.profiles.shared import Patience, allowance, hook_step, left_step, watching
-from ralph.proving import prove, uphold
+from ralph.profiles.committing import committed
+from ralph.profiles.shared import Patience, allowance, watching
+from ralph.proving import uphold
 
 MESSAGE_PROMPT = (
     "Provide a short imperative commit message for the changes. "
@@ -199,35 +200,13 @@ class Settle:
             told = yield from self._ask(ports, state)
         if not told.ok:
             return state, told
-        made = self.scm.commit(task, told.detail, state.proof)
-        if made.altered:
-            state, made = yield from self._commit_again(ports, state, task, told.detail, made)
-        uphold(self.law, ports, state)
-        if made.left:
-            yield left_step(ports, made)
+        scm, message = self.scm, told.detail
+        state, made = yield from committed(
+            ports, state, lambda now: scm.commit(task, message, now.proof), self.gates, self.law
+        )
         step = _scm_step(ports, task, made)
         yield step
         return state, step
-
-    def _commit_again(
-        self, ports: Ports, state: RunState, task: str, message: str, made: Committed
-    ) -> Generator[Fact, None, tuple[RunState, Committed]]:
-        """A hook of the user's changed what it got: the gates pass on that too, or it is told."""
-        assert self.scm is not None
-        yield hook_step(ports, made)
-        case = survey(ports, state, Boundary.CLOSING)
-        case = replace(case, snapshot=ports.world.snapshot())
-        case = prove(self.gates, self.law, ports, case, settling=True)
-        if case.findings:
-            said = hook_words(made.altered, case.findings)
-            return state, replace(made, ok=False, said=said)
-        if case.proof is not None:
-            yield case.proof
-            state = fold(state, case.proof)
-        made = self.scm.commit(task, message, state.proof)
-        if made.altered:
-            made = replace(made, ok=False, said=made.said or hook_words(made.altered))
-        return state, made
 
     def _ask(self, ports: Ports, state: RunState) -> Generator[Fact, None, Step]:
         """Ask the agent for a message; whatever else it does is undone."""

@@ -3,13 +3,10 @@
 from collections.abc import Callable
 
 from ralph.core.case import Case, Ladder
-from ralph.core.facts import Step
 from ralph.core.limits import Limits, least, left
 from ralph.core.rules import MoneyLeft, ResultGrace, SecondSignal, TimeLeft, Timeouts
 from ralph.core.turn import Allowance
 from ralph.core.value import value
-from ralph.core.words import listed
-from ralph.ports import Committed, Ports
 
 
 @value
@@ -48,15 +45,3 @@ def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]
         )
 
     return allow
-
-
-def hook_step(ports: Ports, made: Committed) -> Step:
-    """That a hook of the user's changed what it got, as a step."""
-    words = f"it changed {listed(made.altered)}: the gates run on that too"
-    return Step(ports.clock.now(), "commit hook", detail=words)
-
-
-def left_step(ports: Ports, made: Committed) -> Step:
-    """What is in the work tree and not in the commit, as a step."""
-    words = f"not committed, since it came after the proof: {listed(made.left)}"
-    return Step(ports.clock.now(), "left as it is", detail=words)

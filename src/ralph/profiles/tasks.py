@@ -9,7 +9,6 @@ from ralph.core.claims import CompleteClaim, said_failed
 from ralph.core.facts import Fact, Settled, Step
 from ralph.core.limits import Limits, least, left
 from ralph.core.prompt import cut_off, place
-from ralph.core.proof import hook_words
 from ralph.core.rules import (
     Asks,
     Believed,
@@ -44,7 +43,7 @@ from ralph.core.rules_tasks import (
     withdrawn,
 )
 from ralph.core.select import next_task
-from ralph.core.state import RunState, fold, is_interrupted
+from ralph.core.state import RunState, is_interrupted
 from ralph.core.task import Task
 from ralph.core.turn import Allowance
 from ralph.core.value import replace, value
@@ -59,8 +58,8 @@ from ralph.core.verdict import (
     Verdict,
 )
 from ralph.ports import Committed, Gate, Policy, Ports, survey
-from ralph.profiles.shared import Patience, allowance, hook_step, left_step, watching
-from ralph.proving import prove, uphold
+from ralph.profiles.committing import committed
+from ralph.profiles.shared import Patience, allowance, watching
 
 DISCARDED = "The changes of the failed iteration were discarded: the files are as before it."
 TASK_LIMITS = Limits(iterations=10, seconds=1800.0, dollars=5.0)  # B §Per-Task Limits
@@ -295,16 +294,13 @@ class Settle:
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         yield from self._record(ports, state, "record", verdict)
-        committed = state.step("commit")
-        if committed is None:
+        step = state.step("commit")
+        if step is None:
             state, made = yield from self._commit(ports, state, verdict)
-            uphold(self.law, ports, state)
-            if made.left:
-                yield left_step(ports, made)
-            committed = commit_step(ports, made)
-            yield committed
-        if not committed.ok:
-            yield from self._refused(ports, state, committed.detail)
+            step = commit_step(ports, made)
+            yield step
+        if not step.ok:
+            yield from self._refused(ports, state, step.detail)
         elif not state.step("sync"):
             ok, said = self.workbench.sync(state)
             yield Step(ports.clock.now(), "sync", ok=ok, detail=said)
@@ -312,29 +308,11 @@ class Settle:
     def _commit(
         self, ports: Ports, state: RunState, verdict: Accept
     ) -> Generator[Fact, None, tuple[RunState, Committed]]:
-        """Commit, and once more where a hook of the user's changed what it got and the gates pass
-        on that too."""
-        made = self.workbench.commit(state)
-        if not made.altered:
-            return state, made
-        told = hook_step(ports, made)
-        yield told
-        state = fold(state, told)
-        case = survey(ports, state, Boundary.CLOSING)
-        case = replace(case, snapshot=ports.world.snapshot())
-        case = prove(self.gates, self.law, ports, case, settling=True)
-        if case.findings:
-            return state, replace(made, ok=False, said=hook_words(made.altered, case.findings))
-        if case.proof is not None:
-            yield case.proof
-            state = fold(state, case.proof)
-        for fact in self._record(ports, state, "record again", verdict):
-            yield fact
-            state = fold(state, fact)
-        made = self.workbench.commit(state)
-        if made.altered:
-            made = replace(made, ok=False, said=made.said or hook_words(made.altered))
-        return state, made
+        def recorded(proven: RunState) -> Iterator[Fact]:
+            return self._record(ports, proven, "record again", verdict)
+
+        commit = self.workbench.commit
+        return committed(ports, state, commit, self.gates, self.law, proven_again=recorded)
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
         """The user's own git hook has the last word: the task is open again (ADR 21)."""
