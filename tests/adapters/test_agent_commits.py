@@ -58,7 +58,7 @@ def test_a_persons_files_that_an_agent_committed_are_as_before(top: Path) -> Non
     agent_commits(top, "new")
     last = agent_commits(top, "newer")
     (top / "rest").write_text("not committed\n")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x", "Begin"]
     assert committed(top) == ["new", "newer", "rest"]
     assert dirt_of(top) == dirt
@@ -78,7 +78,7 @@ def test_a_persons_file_that_the_agent_changed_too_stays_as_it_is_now(top: Path)
     (top / "both").write_text("the agent's\n")
     (top / "untracked").unlink()
     agent_commits(top)
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert committed(top) == ["new"]
     assert (top / "both").read_text() == "the agent's\n"
     assert git(top, "show", ":both") == "one"
@@ -93,7 +93,7 @@ def test_commits_without_a_persons_files_stay(top: Path) -> None:
     git(top, "add", "new")
     git(top, "commit", "--quiet", "--message", "agent", "--only", "new")
     (top / "rest").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x", "agent", "Begin"]
     assert dirt_of(top) == dirt
     assert work.notes() == ()
@@ -105,7 +105,7 @@ def test_an_amended_commit_of_a_person_is_as_before(top: Path) -> None:
     since = work.checkpoint()
     git(top, "commit", "--quiet", "--all", "--amend", "--message", "amended")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x", "Begin"]
     assert committed(top) == ["new"]
 
@@ -120,7 +120,7 @@ def test_the_first_commits_of_a_repository_too(tmp_path: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     agent_commits(top)
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x"]
     assert committed(top) == ["new"]
     assert dirt_of(top) == ["", "?? mine"]
@@ -138,7 +138,7 @@ def test_the_branch_of_before_gets_the_work(top: Path, how: tuple[str, ...], *, 
     if "--orphan" not in how:
         agent_commits(top)
     (top / "rest").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert git(top, "symbolic-ref", "HEAD") == "refs/heads/main"
     assert "rest" in committed(top)
     assert subjects(top)[0] == "T-1: x"
@@ -156,7 +156,7 @@ def test_a_branch_that_went_another_way_is_left_alone(top: Path) -> None:
     git(top, "checkout", "--quiet", "-b", "feature", "HEAD~1")
     agent_commits(top, "on-feature")
     (top / "rest").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top, "feature") == ["T-1: x", "agent: on-feature", "Begin"]
     assert subjects(top, "main") == ["agent: on-main", "Begin"]
     assert work.notes() == (
@@ -170,7 +170,7 @@ def test_who_began_on_no_branch_is_left_on_the_agents(top: Path) -> None:
     since = work.checkpoint()
     git(top, "checkout", "--quiet", "-b", "feature")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top, "feature") == ["T-1: x", "Begin"]
     assert "on feature" in work.notes()[0]
 
@@ -188,7 +188,7 @@ def test_a_killed_commit_is_called_again(top: Path, number: int) -> None:
         killed.commit("T-1: x", "T-1", since)
     except (AssertionError, StateError):
         pass
-    assert WorkTree(str(top), os.environ, work.run_dir).commit("T-1: x", "T-1", since).refusal == ""
+    assert WorkTree(str(top), os.environ, work.run_dir).commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x", "Begin"]
     assert committed(top) == ["new"]
     assert dirt_of(top) == dirt
@@ -236,7 +236,7 @@ def test_a_branch_that_the_agent_deleted_is_committed_on(top: Path) -> None:
     since = work.checkpoint()
     git(top, "update-ref", "-d", "refs/heads/main")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x", "Begin"]
     assert committed(top) == ["new"]
     assert work.notes() == ("The agent deleted main: it was brought back.",)
@@ -248,7 +248,7 @@ def test_commits_that_the_agent_rewrote_are_kept(top: Path) -> None:
     since = work.checkpoint()
     git(top, "commit", "--quiet", "--amend", "--message", "Another beginning")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert subjects(top) == ["T-1: x", "Another beginning"]
     assert git(top, "rev-parse", "refs/ralph/run-1/commits-1") == since.head
     (note,) = work.notes()
@@ -263,6 +263,6 @@ def test_ralphs_files_that_an_agent_committed_are_as_before(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     agent_commits(top)
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).said == ""
     assert committed(top) == [".ralph/tasks.jsonl", "new"]
     assert dirt_of(top) == ["", "?? .ralph/settings.json", "?? mine"]

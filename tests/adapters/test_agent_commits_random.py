@@ -43,7 +43,7 @@ def test_a_persons_work_is_in_no_commit(before: list[Step], after: list[Step]) -
         if git(top, "ls-files", "--unmerged"):
             return
         left = files(top)
-        refusal = work.commit("T-1: x", "T-1", since).refusal
+        refusal = work.commit("T-1: x", "T-1", since).said
         assert refusal == ""
         assert files(top) == left
         assert not work.persons_paths & brought(work, since)

@@ -117,7 +117,7 @@ def test_what_an_agent_left_in_the_middle_is_ended(top: Path, name: str) -> None
     work_of(top, "another", begun=False).check()
     assert git(top, "for-each-ref", "refs/bisect") == ""
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", point).refusal == ""
+    assert work.commit("T-1: x", "T-1", point).said == ""
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from checkpoint_support import git, new_repository, state, work_of
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.journal import JOURNAL, FileJournal
-from ralph.adapters.proven_commit import Made
 from ralph.core.facts import Fact, Settled
 from ralph.core.verdict import Reason, Stop
+from ralph.ports import Committed
 
 
 @pytest.fixture
@@ -82,11 +82,11 @@ def test_a_commit_with_our_words_is_not_taken_for_ours(top: Path) -> None:
     forged = git(top, "rev-parse", "HEAD")
     (top / "rest").write_text("x")
     made = work.commit("T-1: x", "T-1", since)
-    commit, refusal = made.commit, made.refusal
+    commit, refusal = made.commit, made.said
     assert refusal == ""
     assert git(top, "rev-parse", "HEAD~1") == forged
     assert git(top, "status", "--porcelain") == ""
-    assert work.commit("T-1: x", "T-1", since) == Made(commit, "")
+    assert work.commit("T-1: x", "T-1", since) == Committed(commit=commit)
 
 
 def with_library(top: Path) -> Path:
@@ -118,5 +118,5 @@ def test_what_a_task_changed_inside_a_submodule_is_told(top: Path, *, dirty: boo
     git(library, "add", "b")
     work.restore(point, "cut-1")
     assert work.notes() == ("Not undone: changes inside the submodule lib",)
-    assert work.commit("T-1: x", "T-1", point).refusal == ""
+    assert work.commit("T-1: x", "T-1", point).ok
     assert work.notes() == ("Not committed: changes inside the submodule lib",)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from checkpoint_support import git, new_repository, saved, state, work_of
 
-from ralph.adapters.proven_commit import Made
 from ralph.errors import StateError
+from ralph.ports import Committed
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_state_that_is_kept_in_the_repository_is_no_part_of_the_work(top: Path) 
     assert work.changed(point) == ("a/one",)
     assert work.restore(point, "cut-1")
     assert work.restore(point, "cut-2") == ""
-    assert work.commit("T-1: x", "T-1", point) == Made(point.head, "")
+    assert work.commit("T-1: x", "T-1", point) == Committed(commit=point.head)
 
 
 def test_files_and_folders_change_places(top: Path) -> None:

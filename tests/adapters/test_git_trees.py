@@ -9,10 +9,11 @@ from checkpoint_support import git, new_repository
 from ralph.adapters.git_attributes import flattened
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import find
-from ralph.adapters.proven_commit import Made, ProvenCommit
+from ralph.adapters.proven_commit import ProvenCommit
 from ralph.adapters.run_trees import made_by_checks, repository_of_run, trees_of_run
 from ralph.core.proof import HEAD, REFS, SETTINGS
 from ralph.errors import StateError
+from ralph.ports import Committed
 
 
 @pytest.fixture
@@ -223,7 +224,7 @@ def test_a_commit_holds_the_stand_and_the_users_index_knows_it(top: Path) -> Non
     (top / "staged").write_text("a person's\n")
     git(top, "add", "staged")
     made = ProvenCommit(trees)(stand, ("-q", "-m", "x"))
-    assert made == Made(git(top, "rev-parse", "HEAD"))
+    assert made == Committed(commit=git(top, "rev-parse", "HEAD"))
     assert git(top, "rev-parse", "HEAD^{tree}") == trees.commit_tree(stand)
     assert git(top, "show", "HEAD:new") == "proven"
     assert git(top, "status", "--porcelain").splitlines() == [" M new", "A  staged"]
@@ -235,7 +236,7 @@ def test_somebody_who_commits_meanwhile_is_not_overwritten(top: Path) -> None:
     stand = trees.look()
     git(top, "commit", "-q", "--allow-empty", "-m", "theirs")
     made = ProvenCommit(trees)(stand, ("-q", "-m", "x"))
-    assert made.refusal == "somebody has committed here since the work was proven"
+    assert made.said == "somebody has committed here since the work was proven"
 
 
 def test_a_repository_that_is_gone_is_told(top: Path) -> None:

@@ -12,11 +12,12 @@ from ralph.adapters import checkpoint_files
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Child, Command, Starter, start
-from ralph.adapters.proven_commit import Made, patient
+from ralph.adapters.proven_commit import patient
 from ralph.adapters.task_commit import in_one_line
 from ralph.core.value import replace
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, StateError
+from ralph.ports import Committed
 
 HOOK = "#!/bin/sh\n"
 
@@ -49,8 +50,7 @@ def test_everything_that_changed_is_in_it_under_the_tasks_id(top: Path) -> None:
     (top / "a" / "one").write_text("two\n")
     (top / "tool").unlink()
     made = work.commit("T-1: Do it", "T-1", since)
-    commit, refusal = made.commit, made.refusal
-    assert (commit, refusal) == (git(top, "rev-parse", "HEAD"), "")
+    assert made == Committed(commit=git(top, "rev-parse", "HEAD"))
     assert committed(top) == ["-n", "a/one", "new\nline", "tool"]
     said = git(top, "log", "-1", "--format=%B")
     assert said == "T-1: Do it\n\nRalph-Run: run-1\nRalph-Task: T-1"
@@ -65,12 +65,12 @@ def test_the_records_are_in_it_and_the_rest_of_ralphs_files_not(top: Path) -> No
     ralph = Path(ensure_ralph_dir(str(top)))
     for name in ("tasks.jsonl", "progress.jsonl", "learning.jsonl", "settings.json", "log"):
         (ralph / name).write_text("{}\n")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     names = ("learning.jsonl", "progress.jsonl", "tasks.jsonl")
     assert committed(top) == [f".ralph/{name}" for name in names]
     (ralph / "tasks.jsonl").unlink()
     (ralph / "settings.json").write_text("{ }\n")
-    assert work.commit("T-2: x", "T-2", work.checkpoint()).refusal == ""
+    assert work.commit("T-2: x", "T-2", work.checkpoint()).ok
     assert committed(top) == [".ralph/tasks.jsonl"]
 
 
@@ -82,7 +82,7 @@ def test_records_that_git_ignores_stay_out(top: Path) -> None:
     ralph = Path(ensure_ralph_dir(str(top)))
     (ralph / "tasks.jsonl").write_text("{}\n")
     head = git(top, "rev-parse", "HEAD")
-    assert work.commit("T-1: x", "T-1", since) == Made(head, "")
+    assert work.commit("T-1: x", "T-1", since) == Committed(commit=head)
 
 
 def dirty(top: Path) -> None:
@@ -107,8 +107,7 @@ def test_a_persons_files_are_left_out_and_stay_as_they_are(top: Path) -> None:
     (top / "theirs").write_text("the agent's\n")
     (top / "link").unlink()
     made = work.commit("T-1: x", "T-1", since)
-    commit, refusal = made.commit, made.refusal
-    assert (commit, refusal) == (git(top, "rev-parse", "HEAD"), "")
+    assert made == Committed(commit=git(top, "rev-parse", "HEAD"))
     assert committed(top) == ["link", "theirs"]
     after = state(top)
     gone = {"link", "theirs"}
@@ -128,7 +127,7 @@ def test_a_persons_file_that_the_agent_changed_is_left_out_and_named(top: Path) 
     (top / "untracked").write_text("changed by the agent\n")
     (top / "both").unlink()
     (top / "theirs").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["theirs"]
     assert work.left_out() == ("both", "untracked")
     assert (top / "untracked").read_text() == "changed by the agent\n"
@@ -153,9 +152,9 @@ def test_what_the_agent_committed_stays(top: Path) -> None:
     git(top, "add", "new")
     git(top, "commit", "--quiet", "--message", "The agent's")
     head = git(top, "rev-parse", "HEAD")
-    assert work.commit("T-1: x", "T-1", since) == Made(head, "")
+    assert work.commit("T-1: x", "T-1", since) == Committed(commit=head)
     Path(ensure_ralph_dir(str(top)), "tasks.jsonl").write_text("{}\n")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert git(top, "rev-parse", "HEAD~1") == head
     assert committed(top) == [".ralph/tasks.jsonl"]
 
@@ -166,12 +165,12 @@ def test_a_hook_that_refuses_is_told_and_the_next_try_works(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("\t")
-    assert work.commit("T-1: x", "T-1", since) == Made("", "tabs are forbidden")
+    assert work.commit("T-1: x", "T-1", since) == Committed(False, "tabs are forbidden")
     assert git(top, "rev-parse", "HEAD") == since.head
     (top / "new").unlink()
     (top / "other").write_text("x")
     refusing.write_text(HOOK)
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["other"]
 
 
@@ -181,10 +180,10 @@ def test_a_refusal_with_a_persons_files_leaves_them_staged(top: Path) -> None:
     work = work_of(top)
     since, before = work.checkpoint(), state(top)
     (top / "theirs").write_text("x")
-    assert work.commit("T-1: x", "T-1", since) == Made("", "no")
+    assert work.commit("T-1: x", "T-1", since) == Committed(False, "no")
     assert persons(before["status"], set()) == persons(state(top)["status"], {"theirs"})
     refusing.unlink()
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["theirs"]
 
 
@@ -199,10 +198,10 @@ tty >> .git/seen; exit 0
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since) == Made(altered=("new",))
+    assert work.commit("T-1: x", "T-1", since) == Committed(altered=("new",))
     assert (top / ".git" / "seen").read_text() == "|\nnot a tty\n"
     assert git(top, "rev-parse", "HEAD") == since.head
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert git(top, "show", "HEAD:new") == "formatted"
     assert git(top, "status", "--porcelain") == ""
 
@@ -213,7 +212,7 @@ def test_an_agent_does_not_get_rid_of_a_hook_by_a_setting(top: Path) -> None:
     since = work.checkpoint()
     (top / "new").write_text("x")
     git(top, "config", "core.hooksPath", "/dev/null")
-    assert work.commit("T-1: x", "T-1", since) == Made("", "no")
+    assert work.commit("T-1: x", "T-1", since) == Committed(False, "no")
 
 
 def test_a_hook_that_hangs_is_ended(top: Path) -> None:
@@ -224,7 +223,7 @@ def test_a_hook_that_hangs_is_ended(top: Path) -> None:
     since = work.checkpoint()
     (top / "new").write_text("x")
     made = work.commit("T-1: x", "T-1", since)
-    commit, refusal = made.commit, made.refusal
+    commit, refusal = made.commit, made.said
     assert commit == ""
     assert refusal.startswith("the commit's hooks took too long")
 
@@ -240,7 +239,7 @@ def test_someone_in_a_hurry_refuses_nothing(top: Path) -> None:
         work.commit("T-1: x", "T-1", since)
     assert "ralph resume" in caught.value.remedy
     slow.unlink()
-    assert work_of(top).commit("T-1: x", "T-1", since).refusal == ""
+    assert work_of(top).commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["new"]
 
 
@@ -256,7 +255,7 @@ def test_a_locked_index_is_no_refusal(top: Path, monkeypatch: pytest.MonkeyPatch
             work.commit("T-1: x", "T-1", since)
         other.communicate()
     (top / ".git" / "index.lock").unlink()
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["new"]
 
 
@@ -269,7 +268,7 @@ def test_a_lock_of_a_killed_git_does_not_stop_a_commit(
     since = work.checkpoint()
     (top / "new").write_text("x")
     (top / ".git" / "index.lock").touch()
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
 
 
 def test_a_hook_may_speak_of_other_locks(top: Path) -> None:
@@ -277,7 +276,7 @@ def test_a_hook_may_speak_of_other_locks(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert "out of date" in work.commit("T-1: x", "T-1", since).refusal
+    assert "out of date" in work.commit("T-1: x", "T-1", since).said
 
 
 def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
@@ -294,7 +293,7 @@ def test_a_commit_that_meets_a_lock_is_tried_again(top: Path) -> None:
         return start(command if len(starts) > 1 else locked, log=log)
 
     tried = WorkTree(str(top), os.environ, work.run_dir, starter=cast("Starter", starter))
-    assert tried.commit("T-1: x", "T-1", since).refusal == ""
+    assert tried.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["new"]
     assert len(starts) == 2
 
@@ -308,7 +307,7 @@ def test_the_environment_does_not_lead_elsewhere(
     since = work.checkpoint()
     (top / "new").write_text("x")
     made = work.commit("T-1: x", "T-1", since)
-    commit, refusal = made.commit, made.refusal
+    commit, refusal = made.commit, made.said
     monkeypatch.delenv(name)
     assert (commit, refusal) == (git(top, "rev-parse", "HEAD"), "")
 
@@ -319,7 +318,7 @@ def test_an_editor_is_never_opened(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert not (top / ".git" / "opened").exists()
 
 
@@ -338,7 +337,7 @@ def test_a_subject_is_one_line(top: Path, subject: str, expected: str) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit(subject, "T-1", since).refusal == ""
+    assert work.commit(subject, "T-1", since).ok
     assert git(top, "log", "-1", "--format=%s") == expected
     assert git(top, "log", "-1", "--format=%(trailers:key=Ralph-Task,valueonly)") == "T-1"
 
@@ -363,9 +362,9 @@ def test_the_first_commit_of_a_repository(tmp_path: Path, *, mine: bool) -> None
         git(top, "add", "mine")
     work = work_of(top)
     since = work.checkpoint()
-    assert work.commit("T-0: nothing", "T-0", since) == Made("", "")
+    assert work.commit("T-0: nothing", "T-0", since) == Committed()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since) == Made(git(top, "rev-parse", "HEAD"), "")
+    assert work.commit("T-1: x", "T-1", since) == Committed(commit=git(top, "rev-parse", "HEAD"))
     assert committed(top) == ["new"]
     assert git(top, "status", "--porcelain") == ("A  mine" if mine else "")
 
@@ -375,7 +374,7 @@ def test_a_detached_head_is_committed_on(top: Path) -> None:
     work = work_of(top)
     since = work.checkpoint()
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert git(top, "rev-parse", "main") == since.head
     assert git(top, "rev-parse", "HEAD~1") == since.head
 
@@ -386,7 +385,7 @@ def test_a_repository_that_the_agent_made_is_left_out_and_named(top: Path) -> No
     git(top, "init", "--quiet", "vendor")
     (top / "vendor" / "x").write_text("x")
     (top / "new").write_text("x")
-    assert work.commit("T-1: x", "T-1", since).refusal == ""
+    assert work.commit("T-1: x", "T-1", since).ok
     assert committed(top) == ["new"]
     assert work.left_out() == ("vendor/",)
 
@@ -397,4 +396,4 @@ def test_a_change_that_cancels_itself_is_nothing_to_commit(top: Path) -> None:
     (top / "b").write_text("other\n")
     git(top, "add", "b")
     (top / "b").write_text("b\n")
-    assert work.commit("T-1: x", "T-1", since) == Made(since.head, "")
+    assert work.commit("T-1: x", "T-1", since) == Committed(commit=since.head)

@@ -27,13 +27,14 @@ from ralph.adapters.git_look import Seen
 from ralph.adapters.git_trees import PINNED, GitTrees
 from ralph.adapters.git_work import Repository
 from ralph.adapters.process import Starter, start
-from ralph.adapters.proven_commit import Made, patient
+from ralph.adapters.proven_commit import patient
 from ralph.adapters.run_trees import repository_of_run
 from ralph.adapters.task_commit import TaskCommit, in_one_line
 from ralph.core.proof import Stand
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.errors import StateError
+from ralph.ports import Committed
 
 _RECORD = "apart.json"
 
@@ -352,7 +353,7 @@ class WorkTree:
         since: Checkpoint,
         proven: Stand | None = None,
         lists: Iterable[str] = (),
-    ) -> Made:
+    ) -> Committed:
         """Commit the task as it was proven, or as it is now, with `lists` that the host has ticked.
         With nothing to commit it is the commit that is there."""
         commit = TaskCommit(self, self._starter, self._watch)

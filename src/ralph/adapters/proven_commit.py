@@ -15,6 +15,7 @@ from ralph.core.proof import OF_GIT, Stand
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, StateError
+from ralph.ports import Committed
 
 _MOST_SAID = 64 << 10  # bytes of a refusal
 _LONGEST_COMMIT = 3600.0  # seconds
@@ -32,16 +33,6 @@ def patient(seconds: float, longest: float | None = None) -> Cut | None:
 
 
 @value
-class Made:
-    """What came of a commit: HEAD as it is now, or why there is no commit."""
-
-    commit: str = ""
-    refusal: str = ""
-    altered: tuple[str, ...] = ()  # what a hook made another; there is no commit then
-    left: tuple[str, ...] = ()  # what is in the work tree since, and not in the commit
-
-
-@value
 class ProvenCommit:
     """Commits on an index of our own. `watch` is asked every 250 ms with the seconds since the
     start."""
@@ -50,7 +41,9 @@ class ProvenCommit:
     start: Starter = start
     watch: Callable[[float], Cut | None] = patient
 
-    def __call__(self, stand: Stand, words: tuple[str, ...], records: Iterable[str] = ()) -> Made:
+    def __call__(
+        self, stand: Stand, words: tuple[str, ...], records: Iterable[str] = ()
+    ) -> Committed:
         """Commit the stand's files on its HEAD, with `records` of the host as they are now. What a
         killed run has committed is found again."""
         with scratch(self.trees.run_dir) as directory:
@@ -62,13 +55,13 @@ class ProvenCommit:
             if done is not None:
                 return done
             if tree == (self._tree_of(stand.head) or self.trees.empty):
-                return Made(stand.head)
+                return Committed(commit=stand.head)
             self._mark(stand.head)
             said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
         if said.code != 0:
             self._mark(None)
             # Some hooks fix files, refuse, and want them added.
-            return Made(refusal=said.said, altered=self._since(stand, records))
+            return Committed(False, said.said, altered=self._since(stand, records))
         made = self._compared(stand, tree)
         if made.altered or not self._has_hooks():
             return made
@@ -104,7 +97,7 @@ class ProvenCommit:
                 return below.decode(), commit
         return "", ""
 
-    def _done_before(self, stand: Stand, tree: str) -> Made | None:
+    def _done_before(self, stand: Stand, tree: str) -> Committed | None:
         """What there is of this commit; None if it is still to be made."""
         head, below = self.trees.repository.resolve("HEAD"), content(self._marker)
         if head == stand.head:
@@ -112,7 +105,7 @@ class ProvenCommit:
         ours = below is not None and below.decode() == stand.head and self._follows(head, stand)
         if ours or self._tree_of(head) == tree:
             return self._compared(stand, tree)
-        return Made(refusal="somebody has committed here since the work was proven")
+        return Committed(False, "somebody has committed here since the work was proven")
 
     def _follows(self, head: str, stand: Stand) -> bool:
         """Whether a commit stands right on the one that the proof is about."""
@@ -144,7 +137,7 @@ class ProvenCommit:
             raise StateError(f"the work cannot be committed: git: {why}", _GO_ON) from error
         return _answer(ended, said)
 
-    def _compared(self, stand: Stand, tree: str) -> Made:
+    def _compared(self, stand: Stand, tree: str) -> Committed:
         """HEAD holds what was proven, and the user's index knows it; or HEAD is as before."""
         repository = self.trees.repository
         head = repository.resolve("HEAD")
@@ -153,9 +146,9 @@ class ProvenCommit:
             back = ("HEAD", stand.head, head) if stand.head else ("-d", "HEAD", head)
             repository.ask("update-ref", "-m", "ralph: take back what was not proven", *back)
             self._mark(None)
-            return Made(altered=altered)
+            return Committed(altered=altered)
         self._tell_index(stand.head, head)
-        return Made(head)
+        return Committed(commit=head)
 
     def _tell_index(self, old: str, new: str) -> None:
         """What somebody else has staged stays staged."""

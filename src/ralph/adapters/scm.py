@@ -12,7 +12,7 @@ from ralph.adapters.proven_commit import ProvenCommit
 from ralph.core.facts import Proved
 from ralph.core.redact import redact
 from ralph.core.state import RunState
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.core.world import Signals, hurried
 from ralph.errors import ConfigError
@@ -79,13 +79,12 @@ class ScmCommand:
     def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
         """Commit the tree that was proven; where there is none, everything."""
         words = task_words(task)
-        if self._is_git and self.trees is not None and proof is not None:
+        if self._is_git and self.trees is not None:
+            if proof is None:
+                return Committed(ok=False, said="nothing was proven, so nothing is committed")
             commit = ProvenCommit(self.trees, self.start, self._watch)
             made = commit(proof.stand, (*words[1:], "-m", message))
-            if made.altered:
-                return Committed(said=made.refusal, altered=made.altered)
-            said = made.refusal or message
-            return Committed(not made.refusal, said, made.commit, left=made.left)
+            return made if made.altered or not made.ok else replace(made, said=message)
         if self._is_git:
             # `-am` alone silently leaves new files out (ADR 8).
             ok, said = self._call("add", "-A")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from ralph.adapters.checkpoint_head import AgentCommits
 from ralph.adapters.git_work import call, clean_environ
 from ralph.adapters.process import Starter, start
-from ralph.adapters.proven_commit import Made, ProvenCommit, patient
+from ralph.adapters.proven_commit import ProvenCommit, patient
 from ralph.core.proof import Stand
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
+from ralph.ports import Committed
 
 if TYPE_CHECKING:
     from ralph.adapters.checkpoint import Checkpoint, WorkTree
@@ -47,14 +48,14 @@ class TaskCommit:
         since: "Checkpoint",
         proven: Stand | None = None,
         lists: Iterable[str] = (),
-    ) -> Made:
+    ) -> Committed:
         """Commit what was proven, or what there is now; what a killed run committed is found
         again."""
         commit = ProvenCommit(self.work.trees, self.start, self.watch)
         trailers = trailers_of(os.path.basename(self.work.run_dir), task)
         begun, made = commit.begun(trailers, since.head)
         if made and (proven is None or made != self.work.head()):
-            return Made(made)  # somebody has gone on from it, or nobody can compare it
+            return Committed(commit=made)  # somebody has gone on from it, or nobody can compare it
         seen = self.work.where() if made else AgentCommits(self.work, since).settle()
         stand = proven or self.work.trees.look()
         message = ("-m", in_one_line(subject) or in_one_line(task), "-m", trailers)

@@ -23,7 +23,7 @@ from ralph.core.redact import redact
 from ralph.core.state import RunState
 from ralph.core.task import Status
 from ralph.core.turn import Turn
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Accept, Cause, Park, Stop, Verdict
 from ralph.core.words import counted, listed
 from ralph.errors import RalphError
@@ -323,15 +323,12 @@ class Bench:
         proven = state.proof.stand if state.proof else None
         made = self.work.commit(subject, task, since, proven, lists)
         self._tell_notes()
-        if made.altered:
-            return Committed(said=made.refusal, altered=made.altered)
-        if made.refusal:
-            return Committed(ok=False, said=made.refusal)
+        if made.altered or not made.ok:
+            return made
         self._tell_left_out(self.work.left_out())
         self._give_back(since, state.iteration)
         self.work.settled()
-        words = subject if made.commit != since.head else ""
-        return Committed(said=words, commit=made.commit, left=made.left)
+        return replace(made, said=subject if made.commit != since.head else "")
 
     def _give_back(self, since: Checkpoint, iteration: int) -> None:
         """What a person had not committed is as it was when the task began."""
