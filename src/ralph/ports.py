@@ -137,6 +137,13 @@ class Gate(Protocol):
         """What it objects to; nothing means passed."""
 
 
+def executes(gate: Gate, case: Case) -> bool:
+    """Whether a gate runs code, which may be the agent's. A gate can say so by `executes(case)`;
+    those that run after every turn only look."""
+    said: Callable[[Case], bool] | None = getattr(gate, "executes", None)
+    return not gate.always if said is None else said(case)
+
+
 @value
 class Act:
     """Something that was done for a run, to be told as a step."""

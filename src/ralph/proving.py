@@ -13,7 +13,7 @@ from ralph.core.state import RunState
 from ralph.core.value import replace
 from ralph.core.verdict import Boundary
 from ralph.errors import StateError
-from ralph.ports import Gate, Ports, survey
+from ralph.ports import Gate, Ports, executes, survey
 
 
 def prove(
@@ -36,7 +36,7 @@ def prove(
     try:
         return proving()
     except StateError as error:  # an agent may have broken its repository
-        finding = Finding(GATE, f"Nobody can tell what would be committed: {error.message}")
+        finding = Finding(GATE, f"Cannot tell what would be committed: {error.message}")
         _tell(ports, finding)
         return replace(case, findings=(*proving.found, finding), checked=False)
 
@@ -94,7 +94,7 @@ class _Proving:
         for gate in self._gates:
             if not self._is_due(gate):
                 self._all_ran = False
-            elif not _executes(gate, self._case) or (gate.name, self._stand) not in self._known:
+            elif not executes(gate, self._case) or (gate.name, self._stand) not in self._known:
                 self._ask(gate, after)
             else:
                 self._passed.append(gate.name)
@@ -106,7 +106,7 @@ class _Proving:
         self.found += found
         if not found:
             self._passed.append(gate.name)
-        if not _executes(gate, case):
+        if not executes(gate, case):
             return
         self._ask_law()
         now = self._ports.trees.look(after=gate.name)
@@ -162,13 +162,6 @@ def uphold(law: tuple[Gate, ...], ports: Ports, state: RunState) -> None:
     case = survey(ports, state, Boundary.CLOSING)
     for gate in law:
         check(gate, ports, case, quietly=True)
-
-
-def _executes(gate: Gate, case: Case) -> bool:
-    """Whether a gate runs code, which may be the agent's. A gate can say so by `executes(case)`;
-    those that run after every turn only look."""
-    said: Callable[[Case], bool] | None = getattr(gate, "executes", None)
-    return not gate.always if said is None else said(case)
 
 
 def _tell(ports: Ports, *findings: Finding) -> None:

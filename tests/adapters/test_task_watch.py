@@ -3,6 +3,7 @@ undone and reported"; nor does it say of another task that it is done, or what w
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -362,3 +363,34 @@ def test_tasks_that_could_not_land_are_taken_in(tasks: List, tmp_path: Path) -> 
     tasks.watch.take_in(str(held))
     assert tasks.said() == {**AS_BEFORE, "N-1": new}
     tasks.watch.take_in(str(tmp_path / "gone"))
+
+
+# ------------------------------------------------------------------ between gates
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tasks: tasks.change("T-2", status="done"),
+        lambda tasks: tasks.write(OWN, DONE),
+        lambda tasks: tasks.write(*ALL, {"id": "T-9", "title": "New"}),
+        lambda tasks: tasks.path.unlink(),
+        lambda tasks: (tasks.path.unlink(), tasks.path.symlink_to("/etc/passwd")),
+        lambda tasks: (tasks.path.unlink(), tasks.path.mkdir(), (tasks.path / "x").touch()),
+        lambda tasks: (tasks.path.unlink(), os.system(f"mkfifo {shlex.quote(str(tasks.path))}")),
+    ],
+    ids=["done", "taken out", "added", "gone", "a link", "a directory", "a pipe"],
+)
+def test_what_a_check_does_to_the_list_is_undone(tasks: List, change: Change) -> None:
+    """ADR 33: whatever code a check runs, the list stays as the turn left it; a person's edit
+    meanwhile stays too."""
+    tasks.watch.let_stand()
+    assert not tasks.watch.put_back()
+    tasks.edit("T-1", title="A person's")
+    assert not tasks.watch.put_back()
+    held = tasks.said()
+    change(tasks)
+    assert tasks.watch.put_back()
+    kept = {**held, "T-1": tasks.said()["T-1"]}
+    assert tasks.said() == kept
+    assert not tasks.watch.put_back()

@@ -123,8 +123,8 @@ def test_what_a_guardrail_does_to_the_list_is_put_back(project: StoryProject) ->
     (project.path / ".ralph" / "settings.json").write_text(settings)
     done = project.run()
     assert (done.code, project.modes()) == (0, "implement review")
-    assert "story list: Code that a check ran changed tasks.json" in done.err
-    assert "Code that a check ran changed tasks.json" in project.prompts()[1]
+    assert "story list: Code run by a check changed tasks.json" in done.err
+    assert "Code run by a check changed tasks.json" in project.prompts()[1]
 
 
 def test_a_failed_turn_is_judged_like_any_other(project: StoryProject) -> None:

@@ -1,6 +1,7 @@
 """Ordinary projects complete: hooks that fix files, formatters, reports, no git (ADR 33)."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_report_of_the_checks_is_not_committed(stage: Stage) -> None:
     stage.begin(f"date +%N > coverage.xml; {CHECK}")
     done = stage.play('write("work.txt", "good\\n", 0o644)', turns=1)
     assert done.code == 0, done.err
-    assert "Not committed, since only checks made it: coverage.xml" in done.err
+    assert "Left out of the commit (made by checks only): coverage.xml" in done.err
     assert stage.committed("coverage.xml") is None
     if stage.command == "tasks":
         assert stage.git("status", "--porcelain") == "?? coverage.xml\n"
@@ -85,7 +86,8 @@ def test_a_report_of_the_checks_is_not_committed(stage: Stage) -> None:
 def test_a_clean_room_has_what_the_tree_has(stage: Stage) -> None:
     """`proof: clean`: ignored files do not help, nor what an earlier gate wrote."""
     check = "test ! -e node_modules/cheat && test -e node_modules/dep && grep -q good work.txt"
-    gates = (check, "test ! -e left; touch left; echo bad > work.txt")
+    cheat = "touch left node_modules/cheat; rm node_modules/dep; rm -rf .git; ln -s /dev/null .git"
+    gates = (check, f"test ! -e left && {{ {cheat}; echo bad > work.txt; }}")
     stage.write(".gitignore", ".turns\n.ralph-active\nnode_modules/\n")
     stage.begin(
         *gates,
@@ -99,6 +101,67 @@ def test_a_clean_room_has_what_the_tree_has(stage: Stage) -> None:
     assert done.code == 0, done.err
     assert stage.committed("work.txt") == GOOD
     assert len(stage.git("worktree", "list").splitlines()) == 1
+
+
+COMMITS = """write("work.txt", "good\\n", 0o644)
+sh("git add work.txt && git commit -qm mine")
+"""
+
+
+@pytest.mark.parametrize(("command", "place"), [("run", "place")])
+@pytest.mark.parametrize(
+    ("tasks", "work", "words", "pushed"),
+    [
+        (["commit", "push"], UGLY, "SCM task push done", True),
+        (["push"], COMMITS, "SCM task push done", True),
+        (["push"], UGLY, "", False),
+        (["push"], f'{COMMITS}write("more.txt", "x")', "HEAD holds another tree", False),
+    ],
+    ids=["what Ralph committed", "what the agent committed", "nothing", "not what was proven"],
+)
+def test_only_what_was_proven_is_pushed(
+    stage: Stage, tmp_path: Path, tasks: list[str], work: str, words: str, *, pushed: bool
+) -> None:
+    """ "push" runs only if HEAD's tree is the proven one and HEAD moved."""
+    stage.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    stage.git("remote", "add", "origin", str(tmp_path / "remote"))
+    stage.git("config", "push.default", "current")
+    stage.begin(CHECK, scm={"command": "git", "tasks": tasks})
+    done = stage.play(work, turns=1)
+    assert done.code == 0, done.err
+    there = stage.git("ls-remote", "origin", "refs/heads/main").split()
+    assert there[:1] == ([stage.git("rev-parse", "HEAD").strip()] if pushed else [])
+    assert words in done.err
+
+
+@by_host
+@pytest.mark.parametrize("place", ["place"])
+def test_a_commit_is_signed_as_the_person_has_it(stage: Stage) -> None:
+    """ "hooks and signing work": git itself commits, on our index."""
+    gpg = stage.path / ".git" / "gpg"
+    words = "-----BEGIN PGP SIGNATURE-----\n\nsigned\n-----END PGP SIGNATURE-----"
+    told = 'printf "[GNUPG:] SIG_CREATED \\n" >&2'
+    gpg.write_text(f"#!/bin/sh\ncat > /dev/null\n{told}\ncat <<E\n{words}\nE\n")
+    gpg.chmod(0o755)
+    stage.begin(CHECK)
+    stage.git("config", "gpg.program", str(gpg))
+    stage.git("config", "commit.gpgsign", "true")
+    done = stage.play(UGLY, turns=1)
+    assert done.code == 0, done.err
+    assert "gpgsig -----BEGIN PGP" in stage.git("cat-file", "commit", "HEAD")
+
+
+@pytest.mark.parametrize(("command", "place"), [("run", "overlay"), ("tasks", "overlay")])
+def test_a_clean_room_is_set_up_in_the_sandbox(stage: Stage, tmp_path: Path) -> None:
+    """What `loop.setup` runs can be the agent's: a script of a package, a Makefile."""
+    stage.write("install.sh", "true\n")
+    stage.write(".gitignore", ".turns\n.ralph-active\ndep\n")
+    stage.begin(f"test -e dep && {CHECK}", proof="clean", loop={"setup": "sh install.sh"})
+    escape = shlex.quote(str(tmp_path / "escaped"))
+    work = f"write('install.sh', {f'touch dep; touch {escape} || true'!r})\n"
+    done = stage.play(f'{work}write("work.txt", "good\\n", 0o644)', turns=1)
+    assert done.code == 0, done.err
+    assert not (tmp_path / "escaped").exists()
 
 
 @pytest.mark.parametrize(("command", "place"), [("run", "place")])
@@ -140,6 +203,6 @@ def test_outside_git_the_evidence_says_so(tmp_path: Path) -> None:
     agent.chmod(0o755)
     done = ralph("run", "-p", "x", "--agent", str(agent), "-C", str(project))
     assert done.code == 0, done.err
-    assert "Evidence: no tree, since this is no git repository" in done.err
+    assert "Evidence: no tree: not a git repository" in done.err
     status = json.loads(ralph("status", "--json", "-C", str(project)).out)
     assert status["proof"] is None

@@ -75,14 +75,15 @@ def test_a_line_that_is_gone_is_put_back(project: Project) -> None:
 
 
 def test_an_agent_cannot_call_others_done_in_the_projects_list(project: Project) -> None:
-    """Nor its own task; it is told, and the tasks are worked on."""
+    """Nor its own task; it is told, or the one whose checks run then, and the tasks are worked
+    on."""
     tasks(project, "a", "b", "c", c={"blockedBy": ["a", "b"]})
     line = json.dumps({"id": "c", "title": "It is c", "status": "done", "evidence": {"kind": "x"}})
     script = f"""echo "$id" > "$id"; meet 2
     [ $id != a ] || echo '{line}' >> "$PROJECT/.ralph/tasks.jsonl"; {COMPLETE}"""
     done = run(project, script)
     assert done.code == 0, done.err
-    assert "c was " in done.err
+    assert "c was " in done.err or "The project's task list was changed" in done.err
     assert project.turns("c") == 1
     assert (project.path / "c").exists()
 

@@ -200,7 +200,7 @@ def test_a_broken_repository_is_a_finding() -> None:
         bench.trees.broken = "not a git repository"
 
     case = bench.prove(bench.gate("test", break_it))
-    assert "Nobody can tell what would be committed: not a git repo" in case.findings[0].text
+    assert "Cannot tell what would be committed: not a git repo" in case.findings[0].text
     assert not case.checked
     assert first.tree
 

@@ -57,7 +57,7 @@ def test_a_completed_run_ends_with_the_one_line_that_matters() -> None:
     assert closing(Stop(Reason.COMPLETED, "nothing is left to do", evidence)) == [
         f"Evidence: claimed: {MARKER}",
         "Evidence: passed: make test",
-        "Evidence: no tree, since this is no git repository",
+        "Evidence: no tree: not a git repository",
         "Journal: /state/journal.jsonl",
         "Completed after 2 iterations in 12s, $0.12.",
     ]

@@ -186,7 +186,7 @@ def test_a_resumed_run_closes_with_all_its_totals() -> None:
     console.on_fact(Settled(NOW + 61, Stop(Reason.COMPLETED, evidence=("passed: make test",))))
     assert err.getvalue().splitlines() == [
         "[ralph] Evidence: passed: make test",
-        "[ralph] Evidence: no tree, since this is no git repository",
+        "[ralph] Evidence: no tree: not a git repository",
         "[ralph] Journal: /j",
         "[ralph] Completed after 1 iteration in 1m1s, $1.00.",
     ]

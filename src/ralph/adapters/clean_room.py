@@ -1,24 +1,27 @@
 """A fresh worktree in which gates run on the proven tree and nothing else (`proof: "clean"`).
 
-What they write there is thrown away: before each of them the room is put back to the tree. Files
-that git ignores come from the setup command alone.
+What they write there is thrown away: before each of them the room holds the tree, and of other
+files exactly what the setup command has installed.
 """
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
+from ralph.adapters.files import write_atomically
 from ralph.adapters.git_trees import GitTrees
-from ralph.adapters.process import Command, Starter
+from ralph.adapters.git_view import signature
+from ralph.adapters.git_work import copy_index
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.proof import GATE, Stand
 from ralph.core.value import value
-from ralph.core.verdict import Cut
 from ralph.errors import StateError
-from ralph.ports import Gate
+from ralph.ports import Gate, executes
 
 DIRECTORY = "clean"  # in a run's directory
+_Files = dict[str, tuple[int, ...]]  # how each of them can be known again
 
 
 class CleanRoom:
@@ -27,21 +30,27 @@ class CleanRoom:
     def __init__(self, trees: GitTrees, setup: Callable[[str], str]) -> None:
         self._trees, self._setup = trees, setup
         self.top = os.path.join(trees.run_dir, DIRECTORY)
+        self._index = f"{self.top}-index"  # that of the worktree is within the gates' reach
+        self._mine: tuple[int, ...] = ()  # the index as we left it
         inner = os.path.relpath(trees.workspace, trees.repository.place.top)
         self.workspace = os.path.normpath(os.path.join(self.top, inner))
         self._for: tuple[int, str] | None = None  # the iteration and the tree that it was made for
+        self._git_dir = self._commit = ""  # of the worktree, as they were made
+        self._installed: _Files = {}
 
     def prepare(self, iteration: int, stand: Stand) -> str:
         """Let the room hold the stand's tree; what is wrong with it, "" if nothing."""
         tree = self._trees.commit_tree(stand)
-        if self._for == (iteration, tree):
+        if self._for == (iteration, tree) and os.path.isdir(self._git_dir):
             self._put_back(tree)
-            return ""
+            if self._sweep():
+                return ""
         self.close()
         self._make(tree, stand.head)
         problem = self._setup(self.workspace)
         if not problem:
             self._put_back(tree)
+            self._installed = self._others()
             self._for = iteration, tree
         return problem
 
@@ -49,9 +58,10 @@ class CleanRoom:
         """Leave nothing behind."""
         self._for = None
         shutil.rmtree(f"{self.top}-layers", ignore_errors=True)
+        _remove(self._index)
         if os.path.lexists(self.top):
             self._trees.repository.run("worktree", "remove", "--force", "--force", self.top)
-            shutil.rmtree(self.top, ignore_errors=True)
+            _remove(self.top)
             self._trees.repository.run("worktree", "prune")
 
     def _make(self, tree: str, head: str) -> None:
@@ -60,19 +70,57 @@ class CleanRoom:
         commit = git.identifier("commit-tree", tree, *parent, stdin=b"ralph: what is proven\n")
         words = ("worktree", "add", "--quiet", "--detach", "--no-checkout", "--force")
         git.ask(*words, self.top, commit)
+        with open(os.path.join(self.top, ".git"), encoding="utf-8") as file:
+            self._git_dir = file.read().removeprefix("gitdir: ").strip()
+        self._commit = commit
         self._put_back(tree)
         os.makedirs(self.workspace, exist_ok=True)
 
     def _put_back(self, tree: str) -> None:
-        view, index = self._trees.view, os.path.join(self._git_dir(), "index")
-        for words in (("read-tree", "--reset", "-u", tree), ("clean", "-ffdq")):
-            done = view.within(self.top, *words, index=index)
-            if done.code != 0:
-                raise StateError(f"the clean worktree: git {words[0]}: {done.said}", "Try again.")
+        """Let tracked files and git's own be as they were made: a gate may write to all of them."""
+        for path, text in (
+            (os.path.join(self.top, ".git"), f"gitdir: {self._git_dir}\n"),
+            (os.path.join(self._git_dir, "HEAD"), f"{self._commit}\n"),
+        ):
+            _remove(path)
+            write_atomically(path, text)
+        if self._mine != signature(self._index):
+            _remove(self._index)
+        self._ask("read-tree", "--reset", "-u", tree)
+        self._mine = signature(self._index)
+        own = os.path.join(self._git_dir, "index")
+        _remove(own)
+        copy_index(self._index, own)
 
-    def _git_dir(self) -> str:
-        with open(os.path.join(self.top, ".git"), encoding="utf-8") as file:
-            return file.read().removeprefix("gitdir: ").strip()
+    def _sweep(self) -> bool:
+        """Remove what gates have left; whether what was installed is as it was."""
+        now = self._others()
+        for path in now.keys() - self._installed.keys():
+            os.unlink(path)
+        return all(now.get(path) == known for path, known in self._installed.items())
+
+    def _others(self) -> _Files:
+        """All files that are not the tree's."""
+        names = self._ask("ls-files", "--others", "-z").decode("utf-8", "surrogateescape")
+        paths = [os.path.join(self.top, name) for name in names.split("\0") if name]
+        inner = [path for path in paths if path.endswith("/")]  # other repositories
+        held = (os.path.join(at, name) for i in inner for at, _, ns in os.walk(i) for name in ns)
+        files = (*(path for path in paths if not path.endswith("/")), *held)
+        return {path: signature(path) for path in files}
+
+    def _ask(self, *words: str) -> bytes:
+        done = self._trees.view.within(self.top, *words, index=self._index)
+        if done.code != 0:
+            raise StateError(f"the clean worktree: git {words[0]}: {done.said}", "Try again.")
+        return done.output
+
+
+def _remove(path: str) -> None:
+    if os.path.islink(path) or not os.path.isdir(path):
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @value
@@ -90,8 +138,7 @@ class InCleanRoom:
 
     def executes(self, case: Case) -> bool:
         """As the gate itself."""
-        said: Callable[[Case], bool] | None = getattr(self.gate, "executes", None)
-        return said is None or said(case)
+        return executes(self.gate, case)
 
     def check(self, case: Case) -> Iterator[Finding]:
         """What the gate finds, or what keeps the room from being made."""
@@ -100,29 +147,3 @@ class InCleanRoom:
             yield Finding(GATE, problem)
         else:
             yield from self.gate.check(case)
-
-
-@value
-class Setup:
-    """Runs `loop.setup` in a new worktree."""
-
-    line: str | None
-    environ: Mapping[str, str]
-    run_dir: str
-    start: Starter
-    watch: Callable[[], Cut | None]
-
-    def __call__(self, workspace: str) -> str:
-        """What is missing afterwards; "" if nothing."""
-        if self.line is None:
-            return ""
-        log = os.path.join(self.run_dir, "clean-setup.log")
-        with open(log, "w+b") as file:
-            command = Command(("sh", "-c", self.line), workspace, self.environ)
-            ended = self.start(command, log=file).wait(self.watch)
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
-            said = file.read().decode("utf-8", "replace").strip()
-        if ended.code == 0 and ended.cut is None:
-            return ""
-        how = ended.cut.why if ended.cut else f"exit code {ended.code}"
-        return f"loop.setup failed in a clean worktree ({how}):\n{said}"

@@ -22,7 +22,7 @@ class Rules:
         """A work tree that holds the rules and nothing else."""
         return os.path.join(self._view.directory, "rules")
 
-    def remember(self, tree: str, ignored: Iterable[str]) -> None:
+    def remember(self, ignored: Iterable[str]) -> None:
         """These are the rules, and what they ignore."""
         self._known = frozenset(ignored)
         try:

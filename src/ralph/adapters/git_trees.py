@@ -78,7 +78,7 @@ class GitTrees:
             return
         stand = self.look()
         inner = tuple(sorted(path for path, dirt in inner_changes(self.view).items() if dirt))
-        self._rules.remember(stand.tree, self.seen.ignored)
+        self._rules.remember(self.seen.ignored)
         self._remember(Memo(stand.head, stand.tree, inner))
 
     def pin(self) -> None:

@@ -94,7 +94,7 @@ class View(Repository):
             raise unwritable_state(self.directory, error) from error
         if os.path.exists(self.index):
             self._take_over_index()
-        self._mine = _signature(self.index)
+        self._mine = signature(self.index)
 
     @property
     def common(self) -> str:
@@ -180,7 +180,7 @@ class View(Repository):
 
     def holds(self, tree: str) -> bool:
         """Whether the index is of that tree, and ours."""
-        return tree == self._tree and self._mine == _signature(self.index)
+        return tree == self._tree and self._mine == signature(self.index)
 
     def look(self, head: str) -> Seen:
         """What differs from a commit, "" for none, and from the index, which is then of now."""
@@ -243,7 +243,7 @@ class View(Repository):
             if done.code != 0:
                 raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
         self._tree = self.identifier("write-tree")
-        self._mine = _signature(self.index)
+        self._mine = signature(self.index)
         return self._tree
 
     def _make_sure(self, head: str) -> None:
@@ -253,12 +253,12 @@ class View(Repository):
         for name, text in wanted.items():
             if _content(os.path.join(self.directory, name)) != text:
                 self._write(name, text)
-        if self._mine and self._mine == _signature(self.index):
+        if self._mine and self._mine == signature(self.index):
             return
         self.ask("read-tree", head or "--empty")
         self._take_over_index()
         self._tree = ""
-        self._mine = _signature(self.index)
+        self._mine = signature(self.index)
 
     def _write(self, name: str, text: bytes) -> None:
         if name != "HEAD":
@@ -288,10 +288,10 @@ def _is_repository(path: str) -> bool:
     return not os.path.islink(path) and os.path.lexists(os.path.join(path, ".git"))
 
 
-def _signature(path: str) -> tuple[int, ...]:
+def signature(path: str) -> tuple[int, ...]:
     """What nobody can write a file without changing."""
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except OSError:
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

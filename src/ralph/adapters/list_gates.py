@@ -9,8 +9,12 @@ from ralph.core.gates import Finding
 from ralph.core.value import value
 
 _WORDS = (
-    "Code that a check ran changed {}. It was put back as your turn had left it. Only Ralph and"
-    " people change it: take that out of the code."
+    "Code run by a check changed {}; it was restored. Only Ralph and people may change it: remove"
+    " that from the code."
+)
+_SHARED = (
+    "The project's task list was changed while your checks ran; it was restored. Only Ralph and"
+    " people may change it: if your code does, remove that."
 )
 
 
@@ -18,14 +22,17 @@ _WORDS = (
 class TaskListGate:
     """Puts the task list back, and that of the project a worker works for."""
 
-    watches: tuple[TaskWatch, ...]
+    own: TaskWatch
+    shared: TaskWatch | None = None  # other workers' agents may reach it too
     name = "task list"
     always = True
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Nothing where only people and workers have written."""
-        if [watch for watch in self.watches if watch.put_back()]:  # each of them is asked
+        if self.own.put_back():
             yield Finding(self.name, _WORDS.format("the task list"))
+        if self.shared is not None and self.shared.put_back():
+            yield Finding(self.name, _SHARED)
 
 
 @value

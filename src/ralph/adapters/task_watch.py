@@ -3,6 +3,8 @@ task, no. People change what they like with `ralph tasks edit`, which leaves a n
 
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,23 +76,21 @@ class TaskWatch:
         if self._file.data() == data:
             return False
         noted, now = known(self._project, since), self._file.lines()
-        theirs = [line for name, line in now.items() if (name, _sha256(line)) in noted]
+        theirs = {name: line for name, line in now.items() if (name, _sha256(line)) in noted}
         old = Lines()
         old.feed(data)
-        alone = all(
-            (name, _sha256(line)) in noted or (name in old.tasks and old.raw(name) == line)
-            for name, line in now.items()
-        )
-        if alone and now.keys() >= old.tasks.keys():
+        if now == {name: old.raw(name) for name in old.tasks} | theirs:
             return False
-        self._file.put_back(data, theirs)
+        self._file.put_back(data, (*theirs.values(),))
         return True
 
     def _clear_the_way(self) -> None:
         """What is no file, in the place of the list, cannot be read or written."""
         path = self._file.path
-        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
-            os.rename(path, f"{self._before}.{len(os.listdir(os.path.dirname(self._before)))}")
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.move(path, tempfile.mkdtemp(prefix="list-", dir=os.path.dirname(self._before)))
+        elif os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+            os.unlink(path)
 
     def _tame(self, before: list[bytes], noted: set[tuple[str, str]]) -> Iterator[str]:
         """A turn may add tasks: open ones without proof, which wait for nobody in a circle."""

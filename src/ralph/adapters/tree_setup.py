@@ -1,34 +1,41 @@
-"""What a new worktree needs and git does not keep: installed by the user's own command, once."""
+"""What a new worktree needs and git does not keep: installed by the user's own command."""
 
 import os
 from collections.abc import Callable
 
 from ralph.adapters.files import write_atomically
-from ralph.adapters.process import Command, Starter
+from ralph.adapters.process import Command, Exit, Starter
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, ConfigError
 
 _DONE = "set-up"  # in a worker's run directory
+_LAST_WORDS = 2000  # bytes
+
+
+def set_up(
+    command: Command, log: str, start: Starter, watch: Callable[[], Cut | None]
+) -> tuple[Exit, str]:
+    """Run the command; how it ended, and its last words."""
+    with open(log, "w+b") as file:
+        ended = start(command, log=file).wait(watch)
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_WORDS))
+        return ended, file.read().decode("utf-8", "replace").strip()
 
 
 def prepare_tree(
     command: Command, run_dir: str, start: Starter, watch: Callable[[], Cut | None]
 ) -> None:
-    """Run the command in a worktree, unless it has been; ConfigError with its last words if it
-    fails."""
+    """Run the command in a worker's worktree, once; ConfigError with its last words if it fails."""
     done, log = os.path.join(run_dir, _DONE), os.path.join(run_dir, "setup.log")
     if os.path.exists(done):
         return
-    with open(log, "w+b") as file:
-        ended = start(command, log=file).wait(watch)
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
-        said = file.read().decode("utf-8", "replace").strip().splitlines()
+    ended, said = set_up(command, log, start, watch)
     if ended.cut is not None:
         raise AbortedError(
             f"interrupted in the middle of {command.argv[-1]}", "Go on: ralph resume"
         )
     if ended.code != 0:
-        last = f": {said[-1]}" if said else ""
+        last = f": {said.splitlines()[-1]}" if said else ""
         message = f"loop.setup failed in a new worktree (exit code {ended.code}){last}"
         raise ConfigError(message, f"Mend it, then: ralph resume. Its output: {log}")
     write_atomically(done, "", 0o600)

@@ -1,9 +1,12 @@
 """Where a run's gates run: in the project or in a clean room, in place or in a sandbox."""
 
+import os
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ralph.adapters.guardrail import Guardrail, Place, slugs
+from ralph.adapters.process import Command
 from ralph.core.value import replace
 from ralph.core.world import hurried
 from ralph.errors import ConfigError
@@ -40,7 +43,7 @@ class Checks:
 
     def guardrails(self) -> "tuple[Gate, ...]":
         """Those of the settings."""
-        settings, outside, inside = self._plan.settings, self._place(), self.inside()
+        settings, outside, inside = self._plan.settings, self._place(), self.inside
         names = slugs(tuple(g.command for g in settings.guardrails))
         return tuple(
             self.in_room(
@@ -64,6 +67,7 @@ class Checks:
 
         return InCleanRoom(gate, self._room)
 
+    @cached_property
     def inside(self) -> Place:
         """Where commands run: in a sandbox, where the agent has one that contains it."""
         sandbox, place = self._plan.sandbox, self._place()
@@ -98,7 +102,7 @@ class Checks:
         )
 
     def _made_room(self, trees: "GitTrees | None") -> "CleanRoom":
-        from ralph.adapters.clean_room import CleanRoom, Setup
+        from ralph.adapters.clean_room import CleanRoom
 
         if trees is None:
             where = self._plan.workspace
@@ -106,11 +110,23 @@ class Checks:
                 f'proof: "clean" needs a git repository, and {where} is in none',
                 'Try: git init && git add -A && git commit -m "Begin"',
             )
-        plan = self._plan
-        setup = Setup(
-            plan.settings.loop.setup, plan.environ, self._run_dir, self._start, self._hurry
-        )
-        return CleanRoom(trees, setup)
+        return CleanRoom(trees, self._set_up)
+
+    def _set_up(self, room: str) -> str:
+        """Prepare the clean room where its checks run too: what is installed may be the agent's
+        idea. What is missing afterwards; "" if nothing."""
+        from ralph.adapters.tree_setup import set_up
+
+        line = self._plan.settings.loop.setup
+        if line is None:
+            return ""
+        command = Command(("sh", "-c", line), room, self._plan.environ)
+        log = os.path.join(self._run_dir, "clean-setup.log")
+        ended, said = set_up(command, log, self.inside.start, self._hurry)
+        if ended.code == 0 and ended.cut is None:
+            return ""
+        how = ended.cut.why if ended.cut else f"exit code {ended.code}"
+        return f"loop.setup failed in a clean worktree ({how}):\n{said}"
 
     def _hurry(self) -> "Cut | None":
         return hurried(self._attention(), time.time(), self._plan.settings.stop_grace)

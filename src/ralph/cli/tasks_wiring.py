@@ -171,7 +171,7 @@ class TasksWiring(HarnessWiring):
             self._tasks.bounds,
             patience=self._tasks.patience,
             gates=(*self._looks(), *self._executed(checks)),
-            law=(*self._law(), TaskListGate((bench.watch,))),
+            law=(*self._law(), TaskListGate(bench.watch)),
             about=partial(self._backlog.material, self._records),
         )
 
@@ -181,7 +181,7 @@ class TasksWiring(HarnessWiring):
 
     def _executed(self, checks: Checks) -> tuple[Gate, ...]:
         """The guardrails, and what proves the tasks that name a proof."""
-        where = (checks.inside(), self._backlog.rule_of, self._run_dir)
+        where = (checks.inside, self._backlog.rule_of, self._run_dir)
         completion = CompletionCheck(*where, self._terms())
         return (*checks.guardrails(), checks.in_room(completion))
 

@@ -86,7 +86,7 @@ class WorkerWiring(TasksWiring):
             self._seat.place,
             patience=self._tasks.patience,
             gates=(*self._looks(), *executed),
-            law=(*self._law(), TaskListGate((bench.watch, joiner.project_list))),
+            law=(*self._law(), TaskListGate(bench.watch, joiner.project_list)),
             about=partial(self._backlog.material, self._records),
             after_merge=executed,
         )

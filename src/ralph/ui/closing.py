@@ -45,9 +45,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
     elif stop.reason is Reason.COMPLETED:
         yield from (Line(f"Evidence: {e}") for e in stop.evidence)
         checked = any(text.startswith("passed: ") for text in stop.evidence)
-        proof = proof_words(state) or (
-            "no tree, since this is no git repository" if checked else ""
-        )
+        proof = proof_words(state) or ("no tree: not a git repository" if checked else "")
         yield from (Line(f"Evidence: {proof}"),) if proof else ()
     quiet = briefing.tasks and stop.reason is Reason.BLOCKED  # it was another task's turn
     if stop.reason in _WORTH_READING and not quiet and state.turn and state.turn.stream:

@@ -17,9 +17,9 @@ def proof_lines(proof: Proved) -> Iterator[Line]:
     """What a proof leaves out is said whenever there is something; the rest only if asked for."""
     yield Line(f"Proven: tree {proof.tree[:_SHORT]}", verbose=True)
     for words, paths in (
-        ("Not committed, since only checks made it", proof.left_out),
-        ("Put back, since checks change it every time", proof.put_back),
-        ("Changed by a turn, and committed with what you had changed", proof.mixed),
+        ("Left out of the commit (made by checks only)", proof.left_out),
+        ("Restored (checks change it every time)", proof.put_back),
+        ("Committed with your own uncommitted changes, since a turn changed it too", proof.mixed),
         ("Ignored by new rules, so outside the proof", proof.hidden),
     ):
         if paths:
