@@ -41,7 +41,7 @@ ROOMS = {
     "streams": room("core", "msgspec"),
     "ports": room("core"),
     "proving": room("core ports errors"),  # gates on one tree, for the engine and for settling
-    "engine": room("core ports proving"),
+    "engine": room("core ports proving errors"),
     "crew": room("core ports"),  # the engine of several runs
     "profiles": room("core ports proving errors"),
     "adapters": room(

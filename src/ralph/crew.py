@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from ralph.core.case import Case, decide
 from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
-from ralph.core.state import RunState, fold, is_interrupted
+from ralph.core.state import RunState, fold
 from ralph.core.task import Backlog
 from ralph.core.value import value
 from ralph.core.verdict import (
@@ -23,6 +23,7 @@ from ralph.core.verdict import (
     Reason,
     Stop,
     Verdict,
+    is_interrupted,
 )
 from ralph.core.world import Signals
 from ralph.ports import Clock, Crew, Journal, Policy

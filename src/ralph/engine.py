@@ -15,7 +15,8 @@ from ralph.core.state import NEW, Phase, RunState, fold
 from ralph.core.task import Mode
 from ralph.core.turn import Ending, Order, Role, Turn
 from ralph.core.value import replace
-from ralph.core.verdict import Accept, Boundary, Continue, Cut, Stop, Verdict
+from ralph.core.verdict import Accept, Boundary, Continue, Cut, Reason, Stop, Verdict
+from ralph.errors import AbortedError
 from ralph.ports import Policy, Ports, survey, watcher
 from ralph.proving import prove
 
@@ -80,13 +81,17 @@ def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 
 def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Put the verdict's consequences in place, step by step; steps already taken are skipped."""
+    """Put the verdict's consequences in place, step by step; steps already taken are skipped.
+    Whoever is asked to stop in the middle goes on with the next step when the run does."""
     verdict = state.verdict
     assert verdict is not None
-    for fact in policy.settle(ports, state, verdict):
-        state = _record(ports, state, fact)
-        if isinstance(fact, Settled):
-            return state
+    try:
+        for fact in policy.settle(ports, state, verdict):
+            state = _record(ports, state, fact)
+            if isinstance(fact, Settled):
+                return state
+    except AbortedError as error:
+        verdict = Stop(Reason.INTERRUPTED, error.message)
     return _record(ports, state, Settled(ports.clock.now(), verdict))
 
 

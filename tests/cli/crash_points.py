@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 
@@ -48,13 +49,28 @@ def kill_at(point: Point) -> None:
             begun[0] = fact.iteration
         return begun[0], name_of(fact)
 
-    die_at(point, where)
+    act_at(point, where)
 
 
-def die_at(
-    point: tuple[object, ...], where: Callable[[FileJournal, Fact], tuple[object, ...]]
+def _stop(*flags: str) -> None:
+    subprocess.run([sys.executable, "-m", "ralph", "stop", *flags], check=False)
+
+
+ACTS: dict[str, Callable[[], None]] = {
+    "KILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "INT": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "TERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "STOP": _stop,
+    "STOP NOW": lambda: _stop("--now"),
+}
+
+
+def act_at(
+    point: tuple[object, ...],
+    where: Callable[[FileJournal, Fact], tuple[object, ...]],
+    act: str = "KILL",
 ) -> None:
-    """Kill this process before or after the record that `where` names so."""
+    """Kill this process, or ask it to stop, before or after the record that `where` names so."""
     keep = FileJournal.record
 
     def record(journal: FileJournal, fact: Fact) -> None:
@@ -65,7 +81,7 @@ def die_at(
 
     def die(here: tuple[object, ...]) -> None:
         if here == point:
-            os.kill(os.getpid(), signal.SIGKILL)
+            ACTS[act]()
 
     setattr(FileJournal, "record", record)  # noqa: B010  a method is not to be assigned to
 

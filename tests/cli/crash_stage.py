@@ -44,7 +44,7 @@ class Stage:
     flags: tuple[str, ...] = ()
 
     def prepare(self) -> "Stage":
-        (self.repo / ".ralph").mkdir(parents=True)
+        (self.repo / ".ralph").mkdir(parents=True, exist_ok=True)
         program(self.root / "agent", self.agent)
         lines = [
             json.dumps({"id": name, "title": f"It is {name}", "priority": -number, **fields})

@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from crash_points import die_at, name_of
+from crash_points import act_at, name_of
 
 from ralph.adapters.journal import FileJournal, read_journal
 from ralph.cli.main import run_command_line
@@ -58,8 +58,8 @@ def _name(fact: Fact) -> str:
     return f"Returned {fact.task}" if isinstance(fact, Returned) else name_of(fact)
 
 
-def kill_at(point: CrewPoint) -> None:
-    """Have this process kill itself when any of its journals comes to a point."""
+def end_at(point: CrewPoint, act: str) -> None:
+    """Have this process end, in one way or another, when any of its journals comes to a point."""
     journals: dict[str, Names] = {}
 
     def where(journal: FileJournal, fact: Fact) -> tuple[object, ...]:
@@ -70,10 +70,10 @@ def kill_at(point: CrewPoint) -> None:
                 names.after(each)
         return _worker(journal.path), *journals[journal.path].after(fact)
 
-    die_at(point, where)
+    act_at(point, where, act)
 
 
 if __name__ == "__main__":
-    when, worker, iteration, name, *arguments = sys.argv[1:]
-    kill_at((when, worker, int(iteration), name))
+    act, when, worker, iteration, name, *arguments = sys.argv[1:]
+    end_at((when, worker, int(iteration), name), act)
     sys.exit(run_command_line(arguments))

@@ -115,7 +115,12 @@ sh("git add work.txt && git commit -qm mine")
         (["commit", "push"], UGLY, "SCM task push done", True),
         (["push"], COMMITS, "SCM task push done", True),
         (["push"], UGLY, "", False),
-        (["push"], f'{COMMITS}write("more.txt", "x")', "HEAD holds another tree", False),
+        (
+            ["push"],
+            f'{COMMITS}write("more.txt", "x")',
+            "Not pushed: HEAD holds another tree",
+            False,
+        ),
     ],
     ids=["what Ralph committed", "what the agent committed", "nothing", "not what was proven"],
 )
@@ -132,6 +137,8 @@ def test_only_what_was_proven_is_pushed(
     there = stage.git("ls-remote", "origin", "refs/heads/main").split()
     assert there[:1] == ([stage.git("rev-parse", "HEAD").strip()] if pushed else [])
     assert words in done.err
+    failed = json.loads(ralph("status", "--json", "-C", str(stage.path)).out)["scm_failed"]
+    assert [each["task"] for each in failed] == (["push"] if words.startswith("Not") else [])
 
 
 @by_host

@@ -70,7 +70,7 @@ def call(stage: Stage, *words: str) -> int:
 def killed(stage: Stage, point: CrewPoint, *words: str) -> bool:
     """Run `ralph` until it kills itself there; whether that came."""
     when, worker, iteration, name = point
-    script = (sys.executable, crew_points.__file__, when, worker, str(iteration), name)
+    script = (sys.executable, crew_points.__file__, "KILL", when, worker, str(iteration), name)
     return call(stage, *script, *words) == -9
 
 

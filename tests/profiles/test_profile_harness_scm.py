@@ -5,14 +5,17 @@ from dataclasses import replace
 import pytest
 from histories import CRASH, CUT, DONE, WORK, Played, erred, limited, play, said
 
+from ralph.core.case import Case
 from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Step
 from ralph.core.limits import Limits
+from ralph.core.scm import scm_task
 from ralph.core.state import replay
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Order, Role, Turn
 from ralph.core.verdict import Boundary, Continue, Reason, Stop, Verdict
+from ralph.core.world import Signals
 from ralph.profiles.harness import MESSAGE_PROMPT, commit_message, harness
-from ralph.testing.fakes import FakeAgent, FakeGate, FakeScm
+from ralph.testing.fakes import FakeAgent, FakeGate, FakeScm, FakeWorld
 
 ONE, TWO = Limits(iterations=1), Limits(iterations=2)
 
@@ -201,3 +204,65 @@ def test_a_hook_that_changes_each_time_is_reported() -> None:
     assert (scm.ran, result.exit_code) == ([], 0)
     words = "a commit hook changed a.py, each time: what was checked is not what would be committed"
     assert result.steps[-1] == ("scm:commit", False, words)
+
+
+@pytest.mark.parametrize(
+    ("at", "ran", "message"),
+    [
+        ("message", [], Turn(text="Fix it")),
+        ("message", [], replace(CUT, cost_usd=0.5)),
+        ("gate", [], Turn(text="Fix it")),
+        ("commit", ["commit"], Turn(text="Fix it")),
+        ("push", ["commit"], Turn(text="Fix it")),
+    ],
+    ids=["message", "message cut off", "gates after a hook", "commit", "push that fails"],
+)
+def test_whoever_is_asked_to_stop_while_it_commits_goes_on_with_that(
+    at: str, ran: list[str], message: Turn
+) -> None:
+    """ "SIGINT during the commit-message turn, then `ralph resume`": the commit and the push are
+    not forgotten, and every turn is paid once."""
+    world, scm = FakeWorld(), FakeScm(("commit", "push"), hooks=["a.py"] if at == "gate" else [])
+    failing, checks = set[int](), list[str]()
+
+    def asked(moment: str) -> None:
+        """Somebody asks to stop, and what is under way then may fail for that reason."""
+        if moment == at:
+            world.asked = Signals(1)
+            scm.fails = frozenset({"push"} if at == "push" else ())
+            failing.update({1} if at == "gate" else ())
+
+    def checking(_: Case) -> None:
+        checks.append("once more")
+        asked("gate" if len(checks) == 2 else "")
+
+    scm.during = asked
+    agent = FakeAgent([DONE], message, during=lambda order: asked(order.role.value))
+    policy = harness(ONE, gates=(FakeGate(fails_in=failing, during=checking),), scm=scm)
+    first = play(policy, agent, world)
+    assert (first.exit_code, [task for task, _ in scm.ran]) == (130, ran)
+    assert "asked to stop before" in first.stop.why
+    world.asked, scm.fails, scm.during = Signals(), frozenset(), lambda _: None
+    failing.clear()
+    again = FakeAgent([], Turn(text="Fix it", cost_usd=0.25))
+    last = play(policy, again, world, state=replay([*first.facts, Resumed(950.0, 8)]))
+    assert (last.exit_code, [task for task, _ in scm.ran]) == (0, ["commit", "push"])
+    asked_again = message.ending is Ending.CUT
+    assert roles(last) == [Role.MESSAGE] * asked_again
+    whole = replay([*first.facts, Resumed(950.0, 8), *last.facts])
+    assert whole.spent.dollars == (0.75 if asked_again else 0.0)
+    assert not whole.owed
+
+
+def test_what_failed_is_owed_until_it_succeeds() -> None:
+    """ "A failed SCM task is in the last lines and in `status`"."""
+    steps = (
+        Step(1.0, "scm:message", ok=False, detail="no words"),
+        Step(2.0, "scm:push origin", ok=False, detail="no route"),
+        Step(3.0, "scm:message", detail="Fix it"),
+        Step(4.0, "scm:commit --signoff", detail="Fix it"),
+    )
+    states = [replay(list(steps[:n])) for n in range(1, 5)]
+    owed = [[scm_task(step) for step in state.owed] for state in states]
+    both = ["commit", "push origin"]
+    assert owed == [["commit"], both, both, ["push origin"]]

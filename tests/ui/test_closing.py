@@ -6,7 +6,7 @@ import pytest
 
 from ralph.core.claims import Claim
 from ralph.core.events import Failure
-from ralph.core.facts import Began, Decided, Ended, Fact, Settled, Started
+from ralph.core.facts import Began, Decided, Ended, Fact, Settled, Started, Step
 from ralph.core.prompt import completion_sentence
 from ralph.core.state import replay
 from ralph.core.task import Assignment
@@ -60,6 +60,23 @@ def test_a_completed_run_ends_with_the_one_line_that_matters() -> None:
         "Evidence: no tree: not a git repository",
         "Journal: /state/journal.jsonl",
         "Completed after 2 iterations in 12s, $0.12.",
+    ]
+
+
+def test_what_could_not_be_pushed_is_said() -> None:
+    """ "A failed SCM task is in the last lines and in `status`: "not pushed: …"."""
+    said = "To ../remote\n ! [rejected]  main -> main (fetch first)\nerror: failed to push"
+    steps = (
+        Step(112.0, "scm:commit", ok=False, detail="tabs"),
+        Step(112.0, "scm:push", ok=False, detail=said),
+        Step(112.0, "scm:tag x", ok=False),
+    )
+    stop = Stop(Reason.COMPLETED, "nothing is left to do")
+    state = replay([*history(CLAIMED, QUIET), *steps, Settled(112.0, stop)])
+    assert [line.text for line in closing_lines(stop, state, BRIEFING)][:-2] == [
+        "Not committed: tabs",
+        "Not pushed: ! [rejected]  main -> main (fetch first)",
+        "SCM task tag x failed: no reason given",
     ]
 
 

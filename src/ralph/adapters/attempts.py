@@ -18,10 +18,10 @@ from ralph.core.events import AgentEvent
 from ralph.core.facts import Decided, Ended, Fact, Resumed, Settled, Started
 from ralph.core.redact import redact
 from ralph.core.rules import describe_failure
-from ralph.core.state import NEW, RunState, fold, is_interrupted
+from ralph.core.state import NEW, RunState, fold
 from ralph.core.turn import Order, Turn
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Reason, Stop, Verdict
+from ralph.core.verdict import Boundary, Reason, Stop, Verdict, is_interrupted
 
 RUN_INFO = "run-info.yaml"
 PROMPT, OUTPUT, ERRORS = "prompt.md", "agent-stdout.txt", "agent-stderr.txt"

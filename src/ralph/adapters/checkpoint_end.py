@@ -57,7 +57,7 @@ def sweep(repository: Repository, run_dir: str) -> None:
 def _is_over(run_dir: str) -> bool:
     """One that was asked to stop can go on; so can one whose journal cannot be read, perhaps."""
     from ralph.adapters.runs import Run, account_of
-    from ralph.core.state import is_interrupted
+    from ralph.core.verdict import is_interrupted
 
     above, name = os.path.split(run_dir)
     account = account_of(Run(name, os.path.dirname(above)))

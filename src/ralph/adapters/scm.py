@@ -105,7 +105,7 @@ class ScmCommand:
         if head == (state.pushed or state.first_head):
             return None
         if proof is None or repository.resolve("HEAD^{tree}") != proof.tree:
-            return Committed(ok=False, said="not pushed: HEAD holds another tree than was proven")
+            return Committed(ok=False, said="HEAD holds another tree than was proven")
         return Committed(*self._call(*words), head)
 
     @property

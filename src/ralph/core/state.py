@@ -23,6 +23,7 @@ from ralph.core.facts import (
 )
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
+from ralph.core.scm import owed_after
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.value import replace, value
@@ -32,11 +33,11 @@ from ralph.core.verdict import (
     Continue,
     Feedback,
     Park,
-    Reason,
     Release,
     Stop,
     Verdict,
     Wait,
+    is_interrupted,
 )
 from ralph.core.world import Snapshot
 
@@ -73,6 +74,7 @@ class RunState:
     proof: Proved | None = None  # of this turn, if all gates passed
     commit: str = ""  # that holds what was proven
     verdict: Verdict | None = None
+    unsettled: Verdict | None = None  # a signal came while this one was being settled
     findings: tuple[Finding, ...] = ()  # of the last closing
     checked: bool = False  # every gate of the last closing ran
     feedback: tuple[Feedback, ...] = ()
@@ -90,6 +92,7 @@ class RunState:
     evidence: tuple[str, ...] = ()
     first_head: str = ""  # the commit that the run began on
     pushed: str = ""  # the commit that was sent away last
+    owed: tuple[Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
     claimed: bool = False  # some turn wrote a <response> tag
     crew: tuple[Assigned, ...] = ()  # what workers are at
     sent: int = 0  # workers so far
@@ -166,6 +169,8 @@ def _after(state: RunState, fact: Fact) -> RunState:
 
 def _resumed(state: RunState) -> RunState:
     """A turn that was cut off is taken again. Who asked the run to stop asks for it again."""
+    if state.unsettled is not None:
+        return replace(state, verdict=state.unsettled, unsettled=None, stop=None)
     if not is_interrupted(state.verdict):
         return _cut_off(state) if state.phase is Phase.TURN else state
     state = replace(state, verdict=None, stop=None, checked=False)
@@ -182,11 +187,6 @@ def _cut_off(state: RunState) -> RunState:
     """The turn is taken again. What it had cost is not known, if it came to that."""
     spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
     return replace(state, cut_off=True, unjudged=False, launched=False, spent=spent)
-
-
-def is_interrupted(verdict: Verdict | None) -> bool:
-    """Whether someone asked the run to stop."""
-    return isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED
 
 
 def _began(state: RunState, fact: Began) -> RunState:
@@ -332,6 +332,7 @@ def _stepped(state: RunState, step: Step) -> RunState:
         sent_back=state.sent_back + (step.key == "merge" and not step.ok),
         commit=step.commit or state.commit,
         pushed=step.commit if step.ok and step.key.startswith("scm:push") else state.pushed,
+        owed=owed_after(state.owed, step),
         spent=replace(
             state.spent,
             dollars=state.spent.dollars + (step.cost_usd or 0.0),
@@ -342,12 +343,15 @@ def _stepped(state: RunState, step: Step) -> RunState:
 
 
 def _settled(state: RunState, verdict: Verdict) -> RunState:
+    if isinstance(verdict, Stop) and is_interrupted(verdict) and not is_interrupted(state.verdict):
+        return replace(state, unsettled=state.verdict, verdict=verdict, stop=verdict)
     state = replace(state, phase=Phase.OPENING, verdict=verdict, checked=False)
     match verdict:
         case Stop():
             return replace(state, stop=verdict)
         case Accept() | Park():
-            return _between_tasks(_ended_task(state, verdict))
+            state = _ended_task(state, verdict)  # its objections and stalls are not the next one's
+            return replace(state, feedback=(), findings=(), stalls=0, task_iteration=0, sent_back=0)
         case Continue(feedback=feedback):
             return replace(state, feedback=feedback)
         case _:
@@ -359,11 +363,6 @@ def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
     if isinstance(verdict, Accept):
         return replace(state, done=state.done | {task}, evidence=verdict.evidence)
     return replace(state, parked=(*state.parked, (task, verdict.why)))
-
-
-def _between_tasks(state: RunState) -> RunState:
-    """The next task starts without the last one's objections and stalls."""
-    return replace(state, feedback=(), findings=(), stalls=0, task_iteration=0, sent_back=0)
 
 
 def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunState:

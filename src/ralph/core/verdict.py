@@ -142,3 +142,8 @@ LEGAL: dict[Boundary, tuple[type[Answer], ...]] = {
     Boundary.STOPPING: (Continue, Release, Accept, Stop),
     Boundary.CLOSING: (Continue, Accept, Park, Wait, Stop),
 }
+
+
+def is_interrupted(verdict: Verdict | None) -> bool:
+    """Whether someone asked the run to stop."""
+    return isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED

@@ -2,14 +2,33 @@
 
 from collections.abc import Callable, Generator, Iterator
 
+from ralph.core.case import Case
 from ralph.core.facts import Fact, Step
 from ralph.core.proof import hook_words
 from ralph.core.state import RunState, fold
 from ralph.core.value import replace
 from ralph.core.verdict import Boundary
 from ralph.core.words import listed
+from ralph.errors import AbortedError
 from ralph.ports import Committed, Gate, Ports, survey
 from ralph.proving import prove, uphold
+
+
+def no_new_step(ports: Ports, what: str) -> None:
+    """Nothing new is begun once somebody has asked to stop; the run goes on with it."""
+    if ports.world.signals().cancels:
+        raise AbortedError(f"asked to stop before {what}")
+
+
+def checked_again(
+    ports: Ports, state: RunState, gates: tuple[Gate, ...], law: tuple[Gate, ...]
+) -> Case:
+    """What the gates say of the tree as it is by now; those that a signal cut off say nothing."""
+    case = replace(survey(ports, state, Boundary.CLOSING), snapshot=ports.world.snapshot())
+    case = prove(gates, law, ports, case, settling=True)
+    if case.findings:
+        no_new_step(ports, "the gates had passed again")
+    return case
 
 
 def _nothing(_: RunState) -> Iterator[Fact]:
@@ -31,9 +50,7 @@ def committed(
     if made.altered:
         words = f"changed {listed(made.altered)}; the gates run again on the result"
         yield Step(ports.clock.now(), "commit hook", detail=words)
-        here = ports.world.snapshot()
-        case = replace(survey(ports, state, Boundary.CLOSING), snapshot=here)
-        case = prove(gates, law, ports, case, settling=True)
+        case = checked_again(ports, state, gates, law)
         if case.findings:
             return state, replace(made, ok=False, said=hook_words(made.altered, case.findings))
         if case.proof is not None:
@@ -46,6 +63,8 @@ def committed(
         if made.altered:
             made = replace(made, ok=False, said=made.said or hook_words(made.altered))
     uphold(law, ports, state)
+    if not made.ok:
+        no_new_step(ports, "the commit was made")
     if made.left:
         words = f"{listed(made.left)} changed after the proof, and is not in the commit"
         yield Step(ports.clock.now(), "left alone", detail=words)

@@ -40,7 +40,7 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
 from ralph.core.words import listed
 from ralph.ports import Committed, Gate, Policy, Ports, survey, watcher
-from ralph.profiles.committing import committed
+from ralph.profiles.committing import committed, no_new_step
 from ralph.profiles.shared import Patience, allowance, watching
 from ralph.proving import uphold
 
@@ -171,13 +171,15 @@ class Settle:
             return
         for task in self.scm.tasks():
             ran = state.step(f"scm:{task}")
-            if ran is None and ports.world.signals().cancels:
-                return  # no new operation is begun after a signal
+            if ran is None:
+                no_new_step(ports, f"the SCM task {task}")
             if ran is None and is_commit(task):
                 state, ran = yield from self._commit(ports, state, task)
             elif ran is None:
                 done = self.scm.run(task, state)
                 uphold(self.law, ports, state)
+                if done is not None and not done.ok:
+                    no_new_step(ports, f"the SCM task {task} had ended")
                 ran = _scm_step(ports, task, done) if done is not None else None
                 yield from (ran,) if ran is not None else ()
             if ran is not None and not ran.ok:
@@ -200,6 +202,7 @@ class Settle:
             told = yield from self._ask(ports, state)
         if not told.ok:
             return state, told
+        no_new_step(ports, "the commit")
         scm, message = self.scm, told.detail
         state, made = yield from committed(
             ports, state, lambda now: scm.commit(task, message, now.proof), self.gates, self.law
@@ -221,15 +224,18 @@ class Settle:
         if undone:
             yield Step(ports.clock.now(), "scm:undone", detail=undone)
         message = commit_message(turn)
+        cut = message is None and ports.world.signals().cancels  # it is asked once more
         step = Step(
             ports.clock.now(),
-            "scm:message",
+            "scm:message cut off" if cut else "scm:message",
             ok=message is not None and not objection,
             detail=objection or message or _no_message(turn),
             cost_usd=None if turn.uncounted else turn.cost_usd or 0.0,
             usage=turn.usage,
         )
         yield step
+        if cut:
+            no_new_step(ports, "the commit message was written")
         return step
 
     def _objection(self, ports: Ports, state: RunState) -> str:

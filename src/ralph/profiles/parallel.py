@@ -29,11 +29,10 @@ from ralph.core.verdict import (
     Wait,
 )
 from ralph.core.words import listed
-from ralph.errors import AbortedError
 from ralph.ports import Gate, Merge, Policy, Ports, survey
+from ralph.profiles.committing import checked_again
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import Bounds, Settle, Workbench, commit_step, tasks
-from ralph.proving import prove
 
 _PATIENCE = 2.0  # seconds between two looks at the purse
 _MOST_CONFLICTS = 3  # of one task, each with other work
@@ -321,11 +320,8 @@ class Join(Settle):
     ) -> Generator[Fact, None, tuple[RunState, str]]:
         """What gates have against the merged tree; "" for nothing. Protected files are right as the
         merge has left them: whoever committed others in the project may."""
-        here = ports.world.snapshot()
-        case = survey(ports, replace(state, snapshot=here), Boundary.CLOSING)
-        case = prove(self.gates, self.law, ports, replace(case, snapshot=here), settling=True)
-        if case.findings and ports.world.signals().cancels:
-            raise AbortedError("interrupted in the middle of a merge", "Go on: ralph resume")
+        merged = replace(state, snapshot=ports.world.snapshot())
+        case = checked_again(ports, merged, self.gates, self.law)
         if case.proof is not None:
             yield case.proof
             state = fold(state, case.proof)

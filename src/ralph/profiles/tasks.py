@@ -43,7 +43,7 @@ from ralph.core.rules_tasks import (
     withdrawn,
 )
 from ralph.core.select import next_task
-from ralph.core.state import RunState, is_interrupted
+from ralph.core.state import RunState
 from ralph.core.task import Task
 from ralph.core.turn import Allowance
 from ralph.core.value import replace, value
@@ -56,6 +56,7 @@ from ralph.core.verdict import (
     Reason,
     Stop,
     Verdict,
+    is_interrupted,
 )
 from ralph.ports import Committed, Gate, Policy, Ports, survey
 from ralph.profiles.committing import committed

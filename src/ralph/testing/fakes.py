@@ -1,6 +1,7 @@
 """Public fakes of the engine's ports: histories in, facts out, no process started."""
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from ralph.core.case import Case
@@ -142,7 +143,7 @@ class FakeGate:
 
     name: str = "make test"
     always: bool = False
-    fails_in: frozenset[int] = frozenset()
+    fails_in: AbstractSet[int] = frozenset()
     finding: Finding = Finding("make test", "the tests fail", code=1)
     during: Callable[[Case], None] = lambda _: None
 
@@ -202,6 +203,7 @@ class FakeScm:
     problem: str = ""
     fails: frozenset[str] = frozenset()
     hooks: list[str] = field(default_factory=list)  # what each of the next commits' hooks changes
+    during: Callable[[str], None] = lambda _: None  # what happens while a task runs
     ran: list[tuple[str, str]] = field(default_factory=list)
 
     def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
@@ -214,6 +216,7 @@ class FakeScm:
         return self.task_list
 
     def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
+        self.during(task)
         if task in self.fails:
             return Committed(ok=False, said=f"{task} failed")
         if self.hooks:
@@ -224,6 +227,7 @@ class FakeScm:
         return Committed(said=message, commit="c0ffee")
 
     def run(self, task: str, state: RunState) -> Committed | None:
+        self.during(task)
         if task in self.fails:
             return Committed(ok=False, said=f"{task} failed")
         self.ran.append((task, ""))

@@ -10,7 +10,7 @@ from ralph.core.state import RunState
 from ralph.core.verdict import Reason, Stop
 from ralph.core.words import counted, duration
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.proof import proof_words
+from ralph.ui.proof import owed_lines, proof_words
 from ralph.ui.style import Tone
 from ralph.ui.words import money
 
@@ -47,6 +47,7 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         checked = any(text.startswith("passed: ") for text in stop.evidence)
         proof = proof_words(state) or ("no tree: not a git repository" if checked else "")
         yield from (Line(f"Evidence: {proof}"),) if proof else ()
+    yield from owed_lines(state)
     quiet = briefing.tasks and stop.reason is Reason.BLOCKED  # it was another task's turn
     if stop.reason in _WORTH_READING and not quiet and state.turn and state.turn.stream:
         yield Line(f"Agent's output: {state.turn.stream}")

@@ -311,6 +311,8 @@ def _step(fact: Step, briefing: Briefing) -> Iterator[Line]:
 
 def _scm_step(fact: Step, task: str) -> Iterator[Line]:
     """Source control; a failure is reported and the run goes on (H §SCM Tasks)."""
+    if task == "message cut off":
+        return  # how the run ends says it
     if task in ("changes", "undone"):
         words = f"No commit: {first_line(fact.detail)}" if task == "changes" else fact.detail
         yield Line(words, Tone.NOTICE)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.core.facts import Proved
+from ralph.core.scm import scm_task
 from ralph.core.state import RunState
 from ralph.core.words import listed
 from ralph.ui.lines import Line
@@ -11,6 +12,8 @@ from ralph.ui.style import Tone
 
 _SHORT = 12  # characters of an id
 _MOST = 5  # paths that are named
+_NOT_DONE = {"commit": "Not committed", "push": "Not pushed"}
+_OBJECTS = ("!", "fatal:", "error:", "remote: error")  # how git begins such a line
 
 
 def proof_lines(proof: Proved) -> Iterator[Line]:
@@ -32,6 +35,25 @@ def proof_words(state: RunState) -> str:
         return ""
     commit = f"commit {state.commit[:_SHORT]}" if state.commit else "not committed"
     return f"tree {state.proof.tree[:_SHORT]}, {commit}; ignored files are outside the proof"
+
+
+def owed_lines(state: RunState) -> Iterator[Line]:
+    """SCM tasks that failed for good, each with what git has against it."""
+    for step in state.owed:
+        task, why = scm_task(step), _telling(step.detail)
+        words = _NOT_DONE.get(task.split()[0], f"SCM task {task} failed")
+        yield Line(f"{words}: {why}", Tone.BAD)
+
+
+def owed_dicts(state: RunState) -> list[dict[str, str]]:
+    """The same for programs."""
+    return [{"task": scm_task(step), "why": step.detail} for step in state.owed]
+
+
+def _telling(text: str) -> str:
+    """The line that says what is wrong; git begins with where it was pushing to."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    return next((line for line in lines if line.startswith(_OBJECTS)), lines[0])
 
 
 def proof_dict(state: RunState) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from ralph.core.words import counted, duration
 from ralph.core.world import Signals
 from ralph.ui.clean import clean
 from ralph.ui.crew import Tally, with_workers
-from ralph.ui.proof import proof_dict
+from ralph.ui.proof import owed_dicts, proof_dict
 from ralph.ui.words import coming_time
 
 _DAY = 86_400
@@ -217,6 +217,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "ended_at": state.time if stop else None,
         "evidence": list(stop.evidence) if stop else [],
         "proof": proof_dict(state),
+        "scm_failed": owed_dicts(state),
         "findings": [_finding_dict(finding) for finding in state.findings],
         "last_actions": list(report.last_actions),
         "tree": report.tree,

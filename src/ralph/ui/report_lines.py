@@ -8,15 +8,15 @@ from ralph.core.gates import Finding
 from ralph.core.life import Life
 from ralph.core.limits import Limits, Spent
 from ralph.core.redact import redact
-from ralph.core.state import is_interrupted
 from ralph.core.task import Assignment
 from ralph.core.value import replace
+from ralph.core.verdict import is_interrupted
 from ralph.core.words import counted, duration
 from ralph.core.world import Signals
 from ralph.ui.clean import clean, columns, first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.proof import proof_words
+from ralph.ui.proof import owed_lines, proof_words
 from ralph.ui.replay import briefing_of, tidy
 from ralph.ui.report import Report, age, doing_words
 from ralph.ui.style import Style, Tone
@@ -70,6 +70,7 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         yield "Spent", [Line(_spent_words(report))]
     proof = proof_words(state)
     yield "Proven", [Line(proof)] if proof else []
+    yield "SCM", list(owed_lines(state)) if state.stop is None else []
     yield "Found", [_finding_line(finding) for finding in state.findings]
     yield "Last", [Line(action, Tone.FAINT) for action in report.last_actions]
     if report.tree:
