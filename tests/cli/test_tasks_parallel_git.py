@@ -1,5 +1,8 @@
 """Several tasks at once in repositories as people have them, and conflicts of every kind."""
 
+import re
+from pathlib import Path
+
 import pytest
 from backlog_support import COMPLETE, Project, project
 from parallel_support import MEET, assert_tidy, run, tasks
@@ -240,26 +243,44 @@ def test_a_sparse_checkout_is_refused(project: Project) -> None:
     assert "--parallel 1" in done.err
 
 
-def test_commits_in_a_submodule_are_not_lost(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+COMMIT = "git add x; git -c user.name=x -c user.email=x@y commit -qm inner"
+
+
+@pytest.mark.parametrize(
+    ("setup", "work", "why"),
+    [
+        (True, f"echo x > x; {COMMIT}", "the submodule sub"),
+        (True, f"echo x > x; {COMMIT}; echo y > x", "iterations used up"),
+        (True, "echo y > x", "iterations used up"),
+        (False, "echo y > x", "iterations used up"),
+    ],
+    ids=["committed", "committed in part", "not committed", "not checked out"],
+)
+def test_work_in_a_submodule_is_not_lost(
+    project: Project, monkeypatch: pytest.MonkeyPatch, work: str, why: str, *, setup: bool
 ) -> None:
-    """They would be in a repository that goes with the worktree: the task is parked."""
-    for number, (name, text) in enumerate({"protocol.file.allow": "always"}.items()):
-        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", name)
-        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", text)
-        monkeypatch.setenv("GIT_CONFIG_COUNT", str(number + 1))
+    """ "Work in submodules under `--parallel`: done or refused, never lost". It would be in a
+    repository that goes with the worktree, or in files that git does not see."""
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
     project.git("clone", "-q", ".", "../library")
     project.git("submodule", "--quiet", "add", "../library", "sub")
-    project.settings(loop={"setup": "git submodule --quiet update --init"})
+    line = "git submodule --quiet update --init" if setup else "true"
+    project.settings(loop={"setup": line})
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "sub")
     tasks(project, "a", "b")
-    script = f"""if [ $id = a ]; then cd sub; echo x > x; git add x
-    git -c user.name=x -c user.email=x@y commit -qm inner; cd ..; else echo b > b; fi; {COMPLETE}"""
-    done = run(project, script)
+    script = f"if [ $id = a ]; then cd sub; {work}; cd ..; else echo b > b; fi; {COMPLETE}"
+    done = run(project, script, "--max-iterations", "2")
     assert done.code == 3, done.err
     assert project.statuses() == {"a": "blocked", "b": "done"}
-    assert "the submodule sub" in project.task("a")["reason"]
-    refs = project.git("-C", "sub", "for-each-ref", "--format=%(subject)", "refs/ralph")
-    assert refs == "inner\n"
+    assert why in project.task("a")["reason"]
     assert project.git("submodule", "status").startswith(" ")
+    kept = re.search(r"the submodule sub is kept (?:there: (refs/.*)|in (.*))", done.err)
+    assert kept, done.err
+    if setup:
+        content = project.git("-C", "sub", "show", f"{kept[1]}:x")
+    else:
+        content = Path(kept[2], "x").read_text()
+    assert content == ("y\n" if "echo y" in work else "x\n")

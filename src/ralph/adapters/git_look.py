@@ -231,16 +231,28 @@ def is_among(path: str, kept: Collection[str]) -> bool:
 
 def inner_changes(repository: Repository) -> dict[str, str]:
     """What is changed inside each submodule, as a digest; "" for nothing."""
-    place = repository.place
-    if not os.path.lexists(place.path(".gitmodules")):
-        return {}
+    return {path: inner_change(repository, path) for path in links(repository)}
+
+
+def links(repository: Repository) -> list[str]:
+    """The submodules, whether they are checked out or not."""
+    if not os.path.lexists(repository.place.path(".gitmodules")):
+        return []
     said = os.fsdecode(repository.ask("ls-files", "--stage", "-z")).split("\0")
-    links = (entry.partition("\t")[2] for entry in said if entry.startswith("160000 "))
-    there = [path for path in links if os.path.lexists(os.path.join(place.path(path), ".git"))]
-    return {path: _inner_change(repository, path) for path in there}
+    return [entry.partition("\t")[2] for entry in said if entry.startswith("160000 ")]
 
 
-def _inner_change(repository: Repository, path: str) -> str:
+def is_checked_out(repository: Repository, path: str) -> bool:
+    """Whether a submodule is a repository; without that git does not see what is written there."""
+    return os.path.lexists(os.path.join(repository.place.path(path), ".git"))
+
+
+def inner_change(repository: Repository, path: str) -> str:
+    """What is changed inside a submodule, as a digest; "" for nothing."""
+    if not is_checked_out(repository, path):
+        inner = repository.place.path(path)
+        names = [os.path.join(at, name) for at, _, files in os.walk(inner) for name in files]
+        return digest_of([os.fsencode(repr(sorted(names)))]) if names else ""
     words = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD", "--")
     changed = repository.inside(path, *words).output
     new = repository.inside(path, "ls-files", "--others", "--exclude-standard", "-z").output

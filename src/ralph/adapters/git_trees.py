@@ -9,7 +9,7 @@ from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Entry, Files, 
 from ralph.adapters.checkpoint_restore import differing
 from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, unwritable_state, writable_dir, write_atomically
-from ralph.adapters.git_look import Seen, inner_changes
+from ralph.adapters.git_look import Seen, inner_changes, is_checked_out
 from ralph.adapters.git_rules import Rules
 from ralph.adapters.git_view import View
 from ralph.adapters.git_work import Repository, copy_index, scratch
@@ -25,6 +25,10 @@ PINNED = "git.json"  # where the repository is, in the run's directory
 MEMO = "trees.json"  # beside it
 _MOST_NAMES = 8  # differences that are remembered
 _OUR_REFS = b" refs/ralph/"
+_NOT_CHECKED_OUT = (
+    "It is not checked out here, so git keeps nothing of them: undo them. (To work on it: git"
+    " submodule update --init; with --parallel that is for the setting loop.setup.)"
+)
 _NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
 
 
@@ -160,10 +164,9 @@ class GitTrees:
         new = sorted(dirty.difference(self.memo.inner))
         if not new:
             return ()
-        text = (
-            f"There are uncommitted changes inside the submodule {listed(new)}."
-            " Commit them there, or undo them."
-        )
+        there = all(is_checked_out(self.view, path) for path in new)
+        what = "Commit them there, or undo them." if there else _NOT_CHECKED_OUT
+        text = f"There are uncommitted changes inside the submodule {listed(new)}. {what}"
         return (Finding(GATE, text, gist=f"submodules: {listed(new)}"),)
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:

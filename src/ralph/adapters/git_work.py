@@ -259,11 +259,12 @@ class Repository:
         """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
         return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")
 
-    def inside(self, path: str, *words: str) -> Done:
+    def inside(self, path: str, *words: str, index: str = "") -> Done:
         """Run a command in a submodule, whose settings an agent may have changed as well."""
         options = (word for setting in _DEAF for word in ("-c", setting))
         environ = {**self.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-        return call((*options, *words), self.place.path(path), environ)
+        own = {"GIT_INDEX_FILE": index} if index else {}
+        return call((*options, *words), self.place.path(path), {**environ, **own})
 
     def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> Done:
         """Make an index agree with the work tree about these paths."""

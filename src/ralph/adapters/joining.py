@@ -3,14 +3,13 @@ work tree, and from there by a fast-forward. The project's own tree is never in 
 merge."""
 
 import os
-import shutil
-from contextlib import suppress
 
 from ralph.adapters import git_look, git_state
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.checkpoint_files import LINK, content, index_lines, when_unlocked
 from ralph.adapters.checkpoint_restore import differing
-from ralph.adapters.git_work import Done, Repository, call, scratch, with_records
+from ralph.adapters.git_work import Done, Repository, scratch, with_records
+from ralph.adapters.submodules import Submodules
 from ralph.core.value import value
 from ralph.errors import StateError
 
@@ -95,16 +94,10 @@ class Joining:
         changed = differing(self.work.repository, work.begun, work.commit)
         return tuple(entry.path for entry in changed if entry.old_mode == LINK)
 
-    def keep_links(self, paths: tuple[str, ...]) -> None:
-        """What was committed inside of submodules goes with the work tree: the project's own have
-        it too, under a ref of this run. Of one that is not there a copy is kept beside the run."""
-        for path in paths:
-            inner, own = (r.place.path(path) for r in (self.work.repository, self.project))
-            words = ("fetch", "--quiet", "--no-tags", inner, f"+HEAD:{self.work.refs}")
-            there = os.path.lexists(os.path.join(own, ".git"))
-            if not there or call(words, own, self.project.environ).code != 0:
-                with suppress(OSError):
-                    shutil.copytree(inner, os.path.join(self.work.run_dir, "links", path))
+    def keep_links(self, name: str) -> tuple[str, ...]:
+        """Keep what was done inside of submodules, under a ref of that name; where, in words."""
+        ref = f"{self.work.refs}/{name}"
+        return Submodules(self.work.repository, self.project, ref, self.work.run_dir).keep()
 
     def elsewhere(self) -> str:
         """Why the project cannot take any work now; "" if it can."""

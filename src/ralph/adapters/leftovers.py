@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.git_look import look, tree_of
-from ralph.adapters.joining import on_branch
+from ralph.adapters.joining import Joining, on_branch
 from ralph.adapters.task_commit import in_one_line
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.worktrees import NOT_MERGED, Worktree, Worktrees
@@ -40,8 +40,8 @@ class Leftovers:
         """ "" if there is nothing of its own in it."""
         work = WorkTree(tree.workspace, self.environ, self.run_dir, shared=True)
         project = WorkTree(self.file.workspace, self.environ, self.run_dir).repository
-        head = work.head()
-        if not work.dirty() and project.follows(head):
+        head, inner = work.head(), Joining(work, project, tree.branch).keep_links("inner")
+        if not work.dirty() and project.follows(head) and not inner:
             return ""
         ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
         found = tree_of(work.repository, look(work.repository), self.run_dir)
@@ -51,7 +51,8 @@ class Leftovers:
         message = unmerged(tree.task, title)
         self.trees.closed(tree, keep=on_branch(project, self.run_dir, ref, head, message))
         branch = tree.branch.removeprefix("refs/heads/")
-        return f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
+        left = f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
+        return ". ".join((left, *inner))
 
     def _hand_over(self, task: str, ref: str) -> str:
         """Whoever takes the task up again goes on with what was done. One that was proven, and was

@@ -91,7 +91,6 @@ class WorkerBench:
             return Merge(refusal=_UNRESOLVED.format(_shown(left)))
         links = self.joining.changed_links(work)
         if links:
-            self.joining.keep_links(links)
             return Merge(refusal=_LINKS.format(_shown(links)), hopeless=True)
         merged = self.joining.merge(work, self._lists(state))
         self.bench.watch.let_stand()
@@ -156,6 +155,8 @@ class WorkerBench:
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's."""
+        for words in self.joining.keep_links(f"inner-{state.iteration}"):
+            self.bench.tell(words)
         return self.bench.restore(state, whole_task=whole_task)
 
     def end(self) -> None:
