@@ -79,7 +79,7 @@ def test_a_blocked_task_leaves_ignored_files_branches_and_stashes(project: Proje
     assert (project.path / ".env").read_text() == "SECRET\n"
     assert project.git("branch", "--list", "other").split() == ["other"]
     assert len(project.git("stash", "list").splitlines()) == 1
-    assert project.subjects() == ["rules", "begin"]
+    assert project.subjects() == ["Record what became of the tasks", "rules", "begin"]
 
 
 def test_the_branch_of_before_gets_the_task(project: Project) -> None:

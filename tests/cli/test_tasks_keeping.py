@@ -38,6 +38,32 @@ def test_a_commit_that_nobody_can_mend_ends_the_run(project: Project) -> None:
     assert project.dirt() == []
 
 
+@pytest.mark.parametrize("flags", [(), ("--parallel", "2")], ids=["one", "two"])
+def test_what_became_of_blocked_tasks_is_committed(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    """ "A run's records of blocked tasks are committed at the end of the run": nothing else is."""
+    (project.path / "mine").write_text("staged\n")
+    project.tasks(A, C)
+    project.git("add", "mine")
+    script = 'echo "$id" > "$id"; echo "<promise>BLOCKED: no key</promise>"'
+    done = project.run(script, "--allow-dirty", *flags)
+    assert done.code == 3, done.err
+    assert project.git("status", "--porcelain") == "A  mine\n"
+    assert project.subjects() == ["Record what became of the tasks", "begin"]
+    names = project.git("show", "--format=", "--name-only", "HEAD").split()
+    assert names == [f".ralph/{name}.jsonl" for name in ("learning", "progress", "tasks")]
+    assert "Ralph-Run: " in project.git("log", "-1", "--format=%b")
+
+
+def test_records_that_git_ignores_are_not_committed(project: Project) -> None:
+    project.tasks(A)
+    (project.path / ".git" / "info" / "exclude").write_text(".ralph/\n")
+    done = project.run('echo "<promise>BLOCKED: no key</promise>"')
+    assert done.code == 3, done.err
+    assert project.subjects() == ["begin"]
+
+
 def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Project) -> None:
     project.tasks(A)
     script = f"[ $n -lt 5 ] && {{ echo $n >> a; exit 1; }}; {COMPLETE}"
@@ -74,7 +100,8 @@ def test_what_the_run_before_left_is_only_named_if_the_project_has_changed(
     fails = "[ $n = 1 ] && echo half > half || exit 1"
     assert project.run(fails).code == 5
     saved = project.task("A")["saved"]
-    project.git("commit", "-q", "--allow-empty", "-m", "mine")
+    (project.path / "README").write_text("mine\n")
+    project.git("commit", "-q", "-a", "-m", "mine")
     assert project.run(f"ls > seen; {COMPLETE}").code == 0
     assert (project.path / "seen").read_text() == "README\nseen\n"
     assert f"git show {saved}" in project.prompt("A", 5)
@@ -107,7 +134,7 @@ def test_what_was_committed_before_stays_on_the_branch(
     project.tasks(A)
     done = project.run(f"{deed}; touch a; {COMPLETE}", "--max-iterations", "1")
     assert_clear(done, 3, f"history: {words}")
-    assert project.subjects() == ["earlier", "begin"]
+    assert project.subjects() == ["Record what became of the tasks", "earlier", "begin"]
     assert project.git("symbolic-ref", "HEAD").strip() == "refs/heads/main"
 
 

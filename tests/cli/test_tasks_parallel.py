@@ -94,7 +94,7 @@ def test_an_unresolved_conflict_is_parked_and_its_branch_is_kept(project: Projec
     assert project.git("show", "ralph/b:b.txt") == "b 2\n"
     assert "<<<<<<<" in project.git("show", "ralph/b:shared")
     assert project.git("log", "--format=%s", "main..ralph/b") == "b: It is b\n"
-    assert ".ralph" not in project.git("diff", "--name-only", "main", "ralph/b")
+    assert ".ralph" not in project.git("diff", "--name-only", "main...ralph/b")
     assert_tidy(project, "ralph/b")
 
 

@@ -146,7 +146,7 @@ def test_a_list_that_a_person_is_changing_is_told_afterwards(project: Project) -
     assert set(project.statuses().values()) == {"done"}
     ticked = LIST.replace("[ ]", "[x]")
     assert (project.path / "plan.md").read_text() == f"{ticked}- [ ] Mine\n"
-    assert len(project.subjects()) == 4
+    assert len(project.subjects()) == 5, "and a commit of the records"
     assert project.dirt() == [" M plan.md"]
 
 

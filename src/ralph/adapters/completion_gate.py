@@ -18,6 +18,7 @@ from ralph.adapters.process import Command
 from ralph.adapters.safe_open import create
 from ralph.core.case import Case
 from ralph.core.completion import Completion, Kind
+from ralph.core.facts import Proved
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits, left
 from ralph.core.redact import redact
@@ -342,3 +343,12 @@ def _node_flags(env: Mapping[str, str]) -> tuple[str, ...]:
     if version is None or (int(version[1]), int(version[2])) < (22, 6):
         return ()
     return ("--experimental-strip-types", "--no-warnings")
+
+
+def proof_words(proof: Proved | None) -> dict[str, Any]:
+    """What a task's evidence says of the tree that was proven, and of what is outside of it."""
+    if proof is None:
+        return {"tree": None}
+    named = {"leftOut": proof.left_out, "putBack": proof.put_back, "hidden": proof.hidden}
+    told = {name: list(paths) for name, paths in named.items() if paths}
+    return {"tree": proof.tree, "outside": "ignored files", **told}

@@ -9,6 +9,7 @@ from ralph.adapters.checkpoint_head import AgentCommits
 from ralph.adapters.git_work import call, clean_environ
 from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import ProvenCommit, patient
+from ralph.adapters.uncommitted import Corrections
 from ralph.core.proof import Stand
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
@@ -31,6 +32,18 @@ def in_one_line(text: str) -> str:
 def trailers_of(run: str, task: str) -> str:
     """What a task's commit says of itself, so that it can be found again."""
     return f"Ralph-Run: {run}\nRalph-Task: {in_one_line(task)}"
+
+
+def commit_records(
+    workspace: str, environ: Mapping[str, str], run_dir: str, tell: Callable[[str], None]
+) -> None:
+    """Commit what the records say of tasks that no commit is about: those that are blocked, or were
+    left in the middle."""
+    paths, run = [f".ralph/{name}" for name in RECORDS], os.path.basename(run_dir)
+    subject = "Record what became of the tasks"
+    problem = Corrections(workspace, environ).commit(paths, subject, run, new=True)
+    if problem:
+        tell(f"The records are not committed: {problem}")
 
 
 @value

@@ -1,4 +1,5 @@
-"""What a project has not committed, and the host's own commits of what it put right (R)."""
+"""What a project has not committed, and the host's own commits: of what it put right (R), and of
+its records."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,9 +55,14 @@ class Corrections:
     workspace: str
     environ: Mapping[str, str]
 
-    def commit(self, paths: Sequence[str], subject: str, run: str) -> str:
+    def commit(self, paths: Sequence[str], subject: str, run: str, *, new: bool = False) -> str:
         """Commit what differs of these, and nothing else; what went wrong, in words. What git does
-        not know yet is left to whoever brought it."""
+        not know yet is left to whoever brought it, unless `new` says that it is ours."""
+        if new:
+            for (
+                path
+            ) in paths:  # one by one: what is ignored, or not there, is no one else's trouble
+                self._git("add", "--", path)
         changed = self._changed(paths)
         if not changed:
             return ""

@@ -8,16 +8,16 @@ from typing import Any
 
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.checkpoint_yours import give_back
-from ralph.adapters.completion_gate import claimed_evidence, kept_evidence
+from ralph.adapters.completion_gate import claimed_evidence, kept_evidence, proof_words
 from ralph.adapters.kept_work import bring_back
 from ralph.adapters.notify import Notify
+from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_file import NAME, TaskFile
 from ralph.adapters.task_lines import iso
 from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
 from ralph.core.claims import CompleteClaim
-from ralph.core.facts import Proved
 from ralph.core.outcome import artifacts_of, outcome
 from ralph.core.redact import redact
 from ralph.core.state import RunState
@@ -347,7 +347,14 @@ class Bench:
         return self.telling.sync(_task(state))
 
     def end(self) -> None:
-        """The run is over: one line for each task, and nothing of its beginnings any more."""
+        """The run is over: what became of its tasks is in git, and nothing of its beginnings is
+        left."""
+        self.forget()
+        where = (self.file.workspace, self.work.repository.environ)
+        commit_records(*where, self.run_dir, self.tell)
+
+    def forget(self) -> None:
+        """One line for each task, and nothing of the run's beginnings any more."""
         self.close()
         try:
             self.work.end()
@@ -369,15 +376,6 @@ def _task(state: RunState) -> str:
 
 def _tree_of(state: RunState) -> str:
     return state.proof.stand.tree if state.proof else ""
-
-
-def proof_words(proof: Proved | None) -> dict[str, Any]:
-    """What a task's evidence says of the tree that was proven, and of what is outside of it."""
-    if proof is None:
-        return {"tree": None}
-    named = {"leftOut": proof.left_out, "putBack": proof.put_back, "hidden": proof.hidden}
-    told = {name: list(paths) for name, paths in named.items() if paths}
-    return {"tree": proof.tree, "outside": "ignored files", **told}
 
 
 def _is_a_persons(record: dict[str, Any]) -> bool:

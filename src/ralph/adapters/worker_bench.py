@@ -161,7 +161,7 @@ class WorkerBench:
 
     def end(self) -> None:
         """The worker is done: nothing of its beginnings is needed any more."""
-        self.bench.end()
+        self.bench.forget()
 
 
 def _task(state: RunState) -> str:

@@ -20,6 +20,7 @@ from ralph.adapters.leftovers import Leftovers, unmerged
 from ralph.adapters.purse import Purse
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
+from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
@@ -123,6 +124,12 @@ class Foreman:
         return Returned(
             time.time(), task, sent.worker, outcome_of(facts, state), state.spent, branch
         )
+
+    def end(self, tell: Callable[[str], None]) -> None:
+        """All workers are back for good: commit what became of their tasks, if the project is still
+        on its branch."""
+        if self._repository.symbolic("HEAD") == self._onto:
+            commit_records(self._plan.workspace, self._plan.environ, self._run_dir, tell)
 
     # -------------------------------------------------------------- parts
 

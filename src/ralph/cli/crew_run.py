@@ -20,7 +20,7 @@ from ralph.cli.tasks_wiring import backlog_notes
 from ralph.core.redact import redact
 from ralph.core.state import RunState, replay
 from ralph.core.value import replace
-from ralph.core.verdict import Reason, Stop
+from ralph.core.verdict import Reason, Stop, is_interrupted
 from ralph.crew import Surroundings, coordinate
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman as foremans_policy
@@ -57,6 +57,8 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
             attention, lambda: board.look(plan.backlog()), recorder, SystemClock()
         )
         stop = _coordinated(plan, foreman, around, state)
+        if not is_interrupted(stop):
+            foreman.end(display.console.note)
     display.end(stop, journal.path)
     return stop.reason
 
