@@ -50,7 +50,27 @@ from ralph.adapters.sandbox.place import sandboxes
         (".git/index", False),
         (".git/refs/heads/main", False),
         (".git/configuration", False),
-        (".claude/commands/x.md", False),
+        (".claude/commands/x.md", True),
+        (".claude/agents/x.md", True),
+        (".claude/skills/x/SKILL.md", True),
+        ("packages/web/.claude/skills", True),
+        (".cursor/hooks.json", True),
+        (".amp/settings.json", True),
+        (".devcontainer/devcontainer.json", True),
+        (".devcontainer.json", True),
+        (".npmrc", True),
+        ("packages/web/.npmrc", True),
+        (".yarnrc.yml", True),
+        (".git/objects/info/alternates", True),
+        (".git/modules/a/objects/info/alternates", True),
+        (".git/info/attributes", True),
+        (".git/refs/replace/0123", True),
+        (".claude/CLAUDE.md", False),
+        (".cursor/rules/x.mdc", False),
+        (".npmrc.example", False),
+        (".git/info/exclude", False),
+        (".git/objects/info/commit-graph", False),
+        (".gitattributes", False),
         (".github/ISSUE_TEMPLATE.md", False),
         ("src/hooks/use.ts", False),
         ("docs/gitlab-ci.yml.md", False),
@@ -58,7 +78,8 @@ from ralph.adapters.sandbox.place import sandboxes
     ],
 )
 def test_what_is_held(path: str, held: bool) -> None:
-    """Settled: "holds `.git/hooks`, `.claude/settings*`, CI files"."""
+    """Settled: "holds `.git/hooks`, `.claude/settings*`, CI files"; Issue: "also held for a
+    person's look: `.cursor/hooks.json`, `.amp/settings.json`, `.devcontainer/`, …"."""
     assert bool(held_because(path)) == held
 
 

@@ -217,10 +217,14 @@ def test_a_new_repository_is_kept_but_for_what_git_obeys(tmp_path: Path) -> None
     assert subprocess.check_output(["git", "log", "--format=%s"], cwd=project) == b"One\n"
 
 
-@pytest.mark.parametrize("name", [".claude", ".ralph", ".husky", ".github", ".git/modules"])
+LINKED = (".claude", ".ralph", ".husky", ".github", ".git/modules", ".cursor", ".amp", ".git/info")
+
+
+@pytest.mark.parametrize("name", LINKED)
 def test_a_link_that_gives_other_names_to_what_is_held(project: Path, name: str) -> None:
     """A link in the place of `.claude` makes any directory the one with the settings."""
-    done = kept(project, f"mkdir evil; echo > evil/settings.json; ln -s $PWD/evil {name}")
+    make = "mkdir evil; echo > evil/settings.json"
+    done = kept(project, f"{make}; rm -rf {name}; ln -s $PWD/evil {name}")
     assert name in {spared.path for spared in done.held}
 
 
@@ -238,14 +242,60 @@ def test_a_link_that_gives_other_names_to_what_is_held(project: Path, name: str)
         ("vendor/x/.git/commondir", True),
         (".git/refs/heads/config", False),
         (".git/logs/refs/heads/hooks/x", False),
-        (".git/objects/info/alternates", False),
-        (".git/info/attributes", False),
+        (".git/info/grafts", True),
+        (".git/worktrees/w/info/attributes", True),
         (".gitmodules", False),
         ("src/config", False),
     ],
 )
 def test_what_git_obeys_by_its_path(path: str, is_held: bool) -> None:
     assert bool(held_because(path)) == is_held
+
+
+LOCKS = (".git/index.lock", ".git/refs/heads/main.lock", ".git/HEAD.lock", ".git/config.lock/x")
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["held", "all"])
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_never_lands_and_is_in_no_commits_way(
+    project: Path, lock: str, everything: bool
+) -> None:
+    """Issue: "`*.lock` below `.git` never lands": git on the host would wait for nobody."""
+    make = f"mkdir -p $(dirname {lock}); echo > {lock}"
+    done = kept(project, f"{COMMIT}; {make}", everything=everything)
+    assert {spared.why for spared in done.spared} == {apply.NO_LOCK}
+    assert done.saved == ""
+    assert landing.told(done, 0.0, count=1).spared == (), "nobody misses it"
+    assert not list((project / ".git").rglob("*.lock"))
+    assert said(project, "log", "-1", "--format=%s") == "Two\n"
+    git(project, "commit", "--quiet", "--allow-empty", "--message", "Three")
+    assert said(project, "log", "-1", "--format=%s") == "Three\n"
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["held", "all"])
+def test_a_lock_of_somebody_else_is_not_taken_away(project: Path, everything: bool) -> None:
+    """A person's git may hold it at this moment."""
+    lock = tree(project, **{".git__index.lock": "mine\n"}) / ".git" / "index.lock"
+    done = kept(project, "echo 2 > a; rm .git/index.lock", everything=everything)
+    assert [spared.path for spared in done.held] == ([] if everything else [".git/index.lock"])
+    assert lock.exists() is not everything
+    assert (project / "a").read_text() == "2\n"
+
+
+def test_replaced_objects_are_held_also_where_references_are_packed(project: Path) -> None:
+    """Issue: "also held for a person's look: … `.git/refs/replace`"; packed, the same."""
+    forge = (
+        "git $WHO commit -q --allow-empty -m Forged; forged=$(git rev-parse HEAD); "
+        "git reset -q --hard HEAD~1; git replace HEAD $forged"
+    )
+    before = said(project, "log", "--format=%s")
+    for script in (forge, f"{forge}; git pack-refs --all"):
+        done = kept(project, f"{script}; echo 2 > a")
+        assert done.held
+        assert said(project, "log", "--format=%s") == before
+        assert said(project, "for-each-ref", "refs/replace") == ""
+        assert (project / "a").read_text() == "2\n", "the work lands"
+        git(project, "checkout", "--", "a")
 
 
 def test_nothing_is_held_that_was_not_changed(project: Path) -> None:

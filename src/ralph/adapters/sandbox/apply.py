@@ -23,6 +23,8 @@ from ralph.core.value import value
 _IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 _DONE = "done"
 NO_FILE = "a socket, a pipe or a device is not kept"
+NO_LOCK = "a lock of git is not kept"
+NOT_WORK = (NO_FILE, NO_LOCK)  # nobody misses it
 _GONE = "its directory is gone or a link now"
 _DELETED = "someone deleted it meanwhile"
 _CHANGED = "someone changed it meanwhile"
@@ -95,7 +97,7 @@ def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
 
 def save(commit: Commit, kept: Kept, into: str) -> str:
     """Put what was not applied where a person can look at it; "" if there is nothing to see."""
-    paths = {spared.path for spared in kept.spared}
+    paths = {spared.path for spared in kept.spared if spared.why not in NOT_WORK}
     wanted = [c for c in commit.changes if c.path in paths and c.entry is not Entry.OTHER]
     wanted = [c for c in wanted if c.kind is not Kind.DELETED and c.path != "."]
     if not wanted:
@@ -162,6 +164,8 @@ def _judged(job: Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
     """Why a change must not be applied (two empty words if it may be), and what stands there."""
     if change.entry is Entry.OTHER and change.kind is not Kind.DELETED:
         return ("failed", NO_FILE), ()
+    if history.is_lock(change.path) and change.kind is not Kind.DELETED:
+        return ("failed", NO_LOCK), ()
     if held:
         return ("held", held), ()
     if change.path == ".":

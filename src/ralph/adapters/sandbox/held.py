@@ -11,13 +11,20 @@ _PART = r"\.git/(?:(?:modules|worktrees)/(?:.+/)?)?"  # a repository, and those 
 _RUNS_BY_ITSELF = (
     (rf"{_PART}(?:hooks|rebase-merge/git-rebase-todo)", "git runs it"),
     (rf"{_PART}(?:config(?:\.worktree)?|commondir|gitdir)", "git obeys it"),
+    (rf"{_PART}(?:info/(?:attributes|grafts)|refs/replace)", "git obeys it"),
+    (rf"{_PART}objects/info/(?:http-)?alternates", "git reads objects from there"),
     (r"\.husky|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.ya?ml", "git runs it"),
-    (r"\.claude/(?:settings[^/]*|hooks)|\.mcp\.json", "Claude Code obeys it"),
+    (
+        r"\.claude/(?:settings[^/]*|hooks|skills|commands|agents)|\.mcp\.json",
+        "Claude Code obeys it",
+    ),
     (r"\.codex", "Codex obeys it"),
     (r"\.gemini/settings[^/]*", "Gemini CLI obeys it"),
     (r"opencode\.jsonc?|\.opencode/(?:plugin[^/]*|opencode\.jsonc?)", "OpenCode obeys it"),
-    (r"\.cursor/mcp\.json", "Cursor obeys it"),
-    (r"\.vscode/tasks\.json", "an editor runs it"),
+    (r"\.cursor/(?:mcp|hooks)\.json", "Cursor obeys it"),
+    (r"\.amp/settings[^/]*", "Amp obeys it"),
+    (r"\.vscode/tasks\.json|\.devcontainer(?:\.json)?", "an editor runs it"),
+    (r"\.npmrc|\.yarnrc(?:\.ya?ml)?", "package managers obey it"),
     (r"\.envrc", "direnv runs it"),
     (r"\.ralph/settings[^/]*|\.ralph-active", "Ralph obeys it"),
     (r"\.(?:github|gitea|forgejo)/(?:workflows|actions)", "CI runs it"),
@@ -35,7 +42,8 @@ _RULES = tuple(
 # What such a path may go on with, where a link takes the place of a directory.
 _TAILS = (
     *("config", "hooks", "settings.json", "workflows", "actions", "ci"),
-    *("plugin", "mcp.json", "tasks.json"),
+    *("plugin", "mcp.json", "tasks.json", "attributes", "replace"),
+    *("alternates", "info/alternates"),
 )
 _MOST_LINKS = 40  # as many as the kernel follows
 

@@ -8,25 +8,37 @@ from contextlib import suppress
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox.commit import Commit
 
-INDEX = ".git/index"
+INDEX, PACKED = ".git/index", ".git/packed-refs"
 APART = "it belongs to what somebody changed in git meanwhile"
 _STATE = re.compile(
     r"\.git/(?:index|[A-Z_]*HEAD|MERGE_[A-Z]+|packed-refs|(?:refs|logs|sequencer|rebase-[a-z]+)/.+)",
     re.DOTALL,
 )
 _DECIDES = re.compile(r"\.git/(?:index|HEAD|packed-refs|refs/heads/.+)", re.DOTALL)
+_LOCK = re.compile(r"(?:.*/)?\.git/(?:.*/)?[^/]+\.lock(?:/.*)?", re.DOTALL | re.IGNORECASE)
+_REPLACED = b" refs/replace/"
 _MOST = 1 << 30
 _ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}  # whoever finishes a commit has another
 
 
 def decides(path: str) -> bool:
     """Whether the rest of git's state must not be applied without this."""
-    return _DECIDES.fullmatch(path) is not None
+    return _DECIDES.fullmatch(path) is not None and not is_lock(path)
 
 
 def is_state(path: str) -> bool:
     """Whether it is of git's state; objects are not, they are in nobody's way."""
     return _STATE.fullmatch(path) is not None
+
+
+def is_lock(path: str) -> bool:
+    """Whether git takes it for a lock: whoever made it is gone, or works elsewhere."""
+    return _LOCK.fullmatch(path) is not None
+
+
+def replacements(packed_refs: bytes) -> frozenset[bytes]:
+    """What packed references put in the place of other objects."""
+    return frozenset(line for line in packed_refs.splitlines() if _REPLACED in line)
 
 
 class FirstIndex:

@@ -163,7 +163,7 @@ def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
 
 def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
     """A commit as a fact."""
-    missing = [one for one in (*kept.changed, *kept.failed) if one.why != apply.NO_FILE]
+    missing = [one for one in (*kept.changed, *kept.failed) if one.why not in apply.NOT_WORK]
     return Landed(
         now,
         kept=True,

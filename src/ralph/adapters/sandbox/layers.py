@@ -239,7 +239,8 @@ class _Visit(Child):
             kept = self._box.commit() if ended.cut is None else Kept()
         if kept.spared:
             paths = listed([spared.path for spared in kept.spared])
-            self._tell(f"Not kept of what a guardrail changed: {paths}; see {kept.saved}")
+            see = f"; see {kept.saved}" if kept.saved else ""
+            self._tell(f"Not kept of what a guardrail changed: {paths}{see}")
         return ended
 
 

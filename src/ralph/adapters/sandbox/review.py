@@ -5,6 +5,7 @@ import re
 import stat
 from collections.abc import Iterator
 
+from ralph.adapters.sandbox import history
 from ralph.adapters.sandbox.commit import Commit, path_of
 from ralph.adapters.sandbox.held import held_because, leads_out, stands_for
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
@@ -17,6 +18,8 @@ _SPECIAL = stat.S_ISUID | stat.S_ISGID
 _LOST = "it is the project's history"
 _INSTEAD = "it stands in place of the project's history"
 _OBEYS, _RUNS = "git obeys it", "git runs it"
+_LOCKED = "whoever made this lock of git removes it"
+_REPLACES = "it puts other objects in the place of the history's"
 _WITHIN, _THERE = "something in it is held", "what takes its place is held"
 _WOULD_BE = "git would take it for a repository"
 _RIGHTS = "it would run with its owner's rights"
@@ -50,6 +53,7 @@ class _Review:
         self._new = {c.path for c in commit.changes if c.kind is not Kind.DELETED}
         self._lost = commit.anew or _HISTORY in self._gone
         self._repacked = any(_PACK.fullmatch(path) for path in self._new)
+        self._replaces = history.PACKED in self._new and self._puts_others_in_place()
         self._repositories = dict(self._found_repositories())
 
     def is_gone(self, path: str) -> bool:
@@ -84,7 +88,15 @@ class _Review:
             return _LOST
         if self._lost and f"{change.path}/".startswith(f"{_HISTORY}/"):
             return _LOST if change.kind is Kind.DELETED else _INSTEAD
-        return ""
+        if self._replaces and history.is_state(change.path):
+            return _REPLACES
+        return _LOCKED if history.is_lock(change.path) else ""
+
+    def _puts_others_in_place(self) -> bool:
+        """Whether packed references do what `refs/replace` does; git's state is held with them."""
+        path = os.fsencode(history.PACKED)
+        new, old = (history.replacements(_read(t, path)) for t in (self._source, self._project))
+        return not new <= old
 
     def _is_lost_object(self, change: Change) -> bool:
         """Git never changes an object, and takes one away only once another pack has it."""
@@ -187,6 +199,15 @@ def _places(path: str) -> Iterator[tuple[str, str]]:
     for number, step in enumerate(steps):
         if step in _TELLS_ONE:
             yield "/".join(steps[:number]), step
+
+
+def _read(tree: Reach, path: bytes) -> bytes:
+    """A whole file; nothing where there is none that can be read."""
+    try:
+        with os.fdopen(tree.file(path), "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _owner(info: os.stat_result) -> tuple[int, int]:
