@@ -28,6 +28,7 @@ from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
 from ralph.cli.checks import Checks
+from ralph.cli.permissions import permission_notes
 from ralph.cli.planning import Plan
 from ralph.cli.wiring import HarnessWiring, SignalSource
 from ralph.core.facts import Fact, Settled
@@ -59,6 +60,7 @@ def backlog_notes(plan: Plan) -> list[str]:
     if not chosen and plan.tasks.tags:
         problems.append(f"No task has the tag {' or '.join(plan.tasks.tags)}.")
     sandbox = [plan.sandbox.words()] if plan.sandbox else []
+    sandbox += permission_notes(plan)
     workers = f", {plan.tasks.workers} at a time" if plan.tasks.workers > 1 else ""
     return [f"Tasks: {ready} open of {len(chosen)}{workers}", *sandbox, *problems]
 

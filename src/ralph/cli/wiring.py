@@ -22,6 +22,7 @@ from ralph.cli.agent_hooks import (
     hook_flags,
 )
 from ralph.cli.checks import Checks
+from ralph.cli.permissions import permission_flags
 from ralph.cli.planning import Plan
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
@@ -349,7 +350,7 @@ def _flags(plan: Plan) -> tuple[str, ...]:
     flags = split_flags(plan.settings.agent.flags)
     if plan.settings.agent.model:
         flags = without(flags, plan.module.MODEL_FLAGS)
-    return (*flags, *hook_flags(plan))
+    return (*flags, *permission_flags(plan), *hook_flags(plan))
 
 
 def _protector(plan: Plan, run_dir: str) -> Protector:

@@ -44,6 +44,9 @@ SandboxName = Annotated[
 ]
 
 
+Permissions = Annotated[Literal["sandbox", "ask"], Meta(extra={"allowed": '"sandbox" or "ask"'})]
+
+
 class Group(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A JSON object of the settings; its keys are the fields' names in camel case."""
 
@@ -104,6 +107,13 @@ class AgentSettings(Group, frozen=True):
     env: Annotated[EnvironmentSettings, Meta(description="Changes to the agent's environment.")] = (
         EnvironmentSettings()
     )
+    permissions: Annotated[
+        Permissions,
+        Meta(
+            description="Who permits tools in tasks run and prd run: the sandbox that contains the "
+            'agent ("sandbox"), or the agent\'s own rules ("ask").'
+        ),
+    ] = "sandbox"
     prices: Annotated[
         PriceSettings | None,
         Meta(description="Dollars for a million tokens, where the agent reports no cost."),

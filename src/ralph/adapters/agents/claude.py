@@ -27,8 +27,9 @@ _LONGEST_ARGUMENT = 100 * 1024
 # names beside an empty list is still there, so those flags go.
 _NO_TOOLS = ("--tools=", "--disallowedTools=*", "--strict-mcp-config")
 _BARE_GRANTS = ("--dangerously-skip-permissions", "--allow-dangerously-skip-permissions")
-_GRANTS = ("--permission-mode", "--permission-prompt-tool")
-_GRANTED = ("--allowedTools", "--allowed-tools", "--tools", "--mcp-config")
+_GRANTS = ("--permission-mode", "--permission-prompt-tool", "--permission-prompts")
+_ALLOWED = ("--allowedTools", "--allowed-tools")
+_GRANTED = (*_ALLOWED, "--tools", "--mcp-config")
 
 
 def launch(request: Request) -> Launch:
@@ -47,6 +48,15 @@ def launch(request: Request) -> Launch:
     if by_stdin(request, _LONGEST_ARGUMENT):
         return Launch(tuple(argv), dialect, as_bytes(request.prompt))
     return Launch((*argv, request.prompt), dialect)
+
+
+def unasked(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """What lets every tool run without a question; nothing where its own arguments say what may
+    run."""
+    said = (*_BARE_GRANTS, *_GRANTS, *_ALLOWED)
+    if any(argument.partition("=")[0] in said for argument in arguments):
+        return ()
+    return _BARE_GRANTS[:1]
 
 
 def _without_tools(request: Request) -> Request:
