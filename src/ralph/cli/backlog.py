@@ -54,6 +54,7 @@ _FLAGS = {
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
+    "--sandbox-show": "sandboxShow",
     "--guard": "guard.enabled",
 }
 MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "maxCost")

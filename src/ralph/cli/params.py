@@ -153,6 +153,13 @@ looks = _together(
     click.option("--color/--no-color", default=None, help="Colours."),
     click.option("--timestamps/--no-timestamps", default=None, help="The time before each line."),
 )
+shown_credentials = click.option(
+    "--sandbox-show",
+    metavar="PATH",
+    multiple=True,
+    callback=lambda _context, _option, paths: list(paths) or None,
+    help="Show credentials that a sandbox hides: ~/.aws, say.",
+)
 run_sandbox = _together(
     click.option(
         "--sandbox",
@@ -177,6 +184,7 @@ run_sandbox = _together(
         metavar="off|on|HOST,...",
         help="Whom a sandbox may call beside the agent's provider.",
     ),
+    shown_credentials,
 )
 
 

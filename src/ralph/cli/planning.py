@@ -66,6 +66,7 @@ _FLAGS = {
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
+    "--sandbox-show": "sandboxShow",
     "--guard": "guard.enabled",
 }
 
@@ -161,8 +162,10 @@ def plan_run(invocation: Invocation) -> Plan:
 def sandboxed(plan: Plan) -> Plan:
     """The plan with the sandbox that the settings ask for, tried for real."""
     if plan.settings.sandbox is None:
-        if plan.loaded.origins.get("network", "").startswith("--"):
-            raise ConfigError("--network is for a sandbox, and there is none", "Add --sandbox.")
+        for name in ("network", "sandboxShow"):
+            flag = plan.loaded.origins.get(name, "")
+            if flag.startswith("--"):
+                raise ConfigError(f"{flag} is for a sandbox, and there is none", "Add --sandbox.")
         return plan
     from ralph.cli.sandboxing import sandboxing
 

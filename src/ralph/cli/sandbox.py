@@ -15,7 +15,7 @@ from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
 from ralph.adapters.signals import ending_signals
 from ralph.cli import sandbox_question, sandbox_terminal
-from ralph.cli.params import current_directory, in_directory
+from ralph.cli.params import current_directory, in_directory, shown_credentials
 from ralph.cli.sandbox_lines import (
     change_lines,
     kept_lines,
@@ -139,6 +139,7 @@ Exit codes: the command's own (128 + n for signal n); 127 it was not found,
     help="Keep the changes; with =all also those that are held for review.",
 )
 @click.option("--discard", is_flag=True, help="Throw the changes away.")
+@shown_credentials
 @click.option("--json", "in_json", is_flag=True, help="Print one JSON object at the end.")
 @in_directory
 def run(
@@ -148,6 +149,7 @@ def run(
     network: str | None,
     keep: str | None,
     discard: bool,
+    sandbox_show: list[str] | None,
     in_json: bool,
 ) -> int:
     """Run a command in a sandbox over this directory, show what it changed, and ask.
@@ -158,7 +160,8 @@ def run(
     """
     if keep and discard:
         raise click.UsageError("--keep and --discard exclude each other.")
-    wish = _Wish(command, keep or ("" if not discard else "discard"), in_json=in_json)
+    fate = keep or ("" if not discard else "discard")
+    wish = _Wish(command, fate, tuple(sandbox_show or ()), in_json=in_json)
     with _signals() as asked:
         return _Visit(wish, asked, dict(os.environ)).run(backend, network)
 
@@ -167,6 +170,7 @@ def run(
 class _Wish:
     command: tuple[str, ...]
     fate: str  # of the changes: safe, all, discard, or "" to ask
+    show: tuple[str, ...]
     in_json: bool
 
 
@@ -184,6 +188,8 @@ class _Visit:
     def run(self, backend: str, network: str | None) -> int:
         """Open, run, show, decide; the command's exit code."""
         from ralph.adapters.sandbox import catalog, landing, overlay, plan
+        from ralph.adapters.sandbox.credentials import secrets_of
+        from ralph.cli.sandboxing import HIDING, hidden_words
 
         project = current_directory()
         policy = _policy(self._environ)
@@ -192,13 +198,21 @@ class _Visit:
         name = catalog.choose(project, policy).name if backend == "auto" else backend
         self._check(name)
         programs = self._wish.command[:1]
-        policy = replace(policy, network=_network(name, wanted), programs=programs)
+        secrets = secrets_of([("text", self._environ)], self._wish.show)
+        policy = replace(
+            policy,
+            network=_network(name, wanted),
+            programs=programs,
+            secret=secrets.hidden,
+            visible=secrets.shown,
+        )
         for finished in landing.recover(project, policy.state):
             self._say("An earlier sandbox was killed while it was kept; that is finished now:")
             self._say(*kept_lines(finished))
         try:
             with catalog.backend(name).open(project, policy) as box:
-                self._say(_headline(name, policy.network), *_shortcoming(box))
+                hides = hidden_words(secrets, project, self._environ) if name in HIDING else ""
+                self._say(_headline(name, policy.network, hides), *_shortcoming(box))
                 code, started = self._carried_out(box)
                 refused = box.refused()
                 self._say(*refused_lines(refused, policy.network))
@@ -345,13 +359,14 @@ _IN_PLACE = ("docker", "direct")
 _ON_THE_NETWORK = ("worktree", "direct")
 
 
-def _headline(name: str, network: Network) -> str:
+def _headline(name: str, network: Network, hides: str) -> str:
     said = {
         "worktree": ", which undoes but does not contain",
         "docker": ", which contains but works in place",
         "direct": ", in place",
     }
-    return f"Sandbox: {name}{said.get(name, '')}; network {network}"
+    hidden = f"; hidden: {hides}" if hides else ""
+    return f"Sandbox: {name}{said.get(name, '')}; network {network}{hidden}"
 
 
 def _shortcoming(box: Sandbox) -> tuple[str, ...]:

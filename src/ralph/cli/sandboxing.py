@@ -6,10 +6,13 @@ import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ralph.adapters.sandbox.credentials import Secrets, at_home, secrets_of
 from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
+from ralph.adapters.sandbox.plan import is_within
 from ralph.adapters.sandbox.tools import PRIVATE, is_hidden
 from ralph.cli.agent_hooks import IN_PLACE, guard_words, hook_places
 from ralph.core.value import value
+from ralph.core.words import listed
 from ralph.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from ralph.cli.planning import Plan
 
 DIRECT = "direct"  # in place, because someone said so
+HIDING = ("overlay", "srt")  # where the home directory is this one, but for its credentials
+_MOST_NAMED = 6
 
 
 @value
@@ -27,6 +32,8 @@ class Sandboxing:
     can: Capabilities
     network: Network
     guard: str = ""  # what is to be said of it, where nothing contains
+    secrets: Secrets = Secrets()
+    hides: str = ""  # the same in words
 
     def environment(self) -> dict[str, str]:
         """What the agent's environment says beside the usual."""
@@ -40,7 +47,8 @@ class Sandboxing:
         can = ", ".join(name for name in names if getattr(self.can, name)) or "nothing"
         network = f"; network: {self.network}" if self.can.egress else ""
         guard = f". {self.guard}" if self.guard else ""
-        return f"Sandbox: {self.backend} ({can}){network}{guard}"
+        hides = f"; hidden: {self.hides}" if self.hides else ""
+        return f"Sandbox: {self.backend} ({can}){network}{hides}{guard}"
 
 
 def sandboxing(plan: "Plan") -> Sandboxing | None:
@@ -55,7 +63,23 @@ def sandboxing(plan: "Plan") -> Sandboxing | None:
     found = catalog.usable(wish, plan.workspace, policy)
     network = _network(plan, found.name, found.can)
     guard = "" if found.can.contain else guard_words(plan)
-    return Sandboxing(found.name, found.can, network, guard)
+    secrets = _secrets(plan)
+    words = hidden_words(secrets, plan.workspace, plan.environ)
+    hides = words if found.name in HIDING else ""
+    return Sandboxing(found.name, found.can, network, guard, secrets, hides)
+
+
+def _secrets(plan: "Plan") -> Secrets:
+    """What neither agent needs; guardrails see the same as they do."""
+    agents = [(a.kind, e) for a in _both(plan) for e in (a.environment.values, plan.environ)]
+    return secrets_of(agents, plan.settings.sandbox_show)
+
+
+def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> str:
+    """What is hidden, as people write it; what is in the project is not."""
+    real, home = os.path.realpath(project), environ.get("HOME", "")
+    paths = [path for path in secrets.hidden if not is_within(os.path.realpath(path), real)]
+    return listed([at_home(path, home) for path in paths], _MOST_NAMED)
 
 
 def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
@@ -96,7 +120,8 @@ def layers_of(plan: "Plan", run_dir: str, state: str = "") -> "Layers | None":
         state or plan.layer_root,
         hidden=(plan.state_root,),
         network=plan.sandbox.network,
-        visible=_visible(plan),
+        secret=plan.sandbox.secrets.hidden,
+        visible=(*_visible(plan), *plan.sandbox.secrets.shown),
         programs=_programs(plan),
         home=plan.environ.get("HOME", ""),
     )

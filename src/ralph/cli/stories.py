@@ -44,6 +44,7 @@ _FLAGS = {
     "--max-wait": "maxWait",
     "--sandbox": "sandbox",
     "--network": "network",
+    "--sandbox-show": "sandboxShow",
     "--guard": "guard.enabled",
 }
 _ITERATIONS = 15  # R §3, unless someone says otherwise

@@ -337,6 +337,10 @@ class Settings(Group, frozen=True):
             '"on": everybody; "off": nobody at all.'
         ),
     ] = None
+    sandbox_show: Annotated[
+        tuple[Word, ...],
+        Meta(description="Credentials that a sandbox shows although it would hide them: ~/.aws."),
+    ] = ()
     max_time: Annotated[
         PositiveSeconds | None, Meta(description="Seconds after which the run ends.")
     ] = None

@@ -93,6 +93,8 @@ def enter(world: World) -> None:
         if os.path.isdir(path):
             kernel.mount(b"tmpfs", os.fsencode(path), b"tmpfs", 0, b"mode=1777")
             private.append(path)
+        elif os.path.isfile(path):
+            kernel.mount(b"/dev/null", os.fsencode(path), flags=kernel.MS_BIND)
     for handle, target in handles:
         os.makedirs(target, exist_ok=True)
         source = b"/proc/self/fd/%d" % handle

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         root: bool
         home: bytes  # a directory for a layer that is thrown away; empty: none
         hidden: list[bytes]  # directories
+        secret: list[bytes]  # files and directories
         visible: list[bytes]  # what is to be seen, read only, wherever it lies
 
     Step = Callable[[str, Callable[[], None]], None]
@@ -43,6 +44,7 @@ _PASSWORDS = (b"/etc/shadow", b"/etc/gshadow", b"/etc/shadow-", b"/etc/gshadow-"
 # Through these root would reach the whole machine.
 _KERNEL = (b"sys", b"sysrq-trigger", b"irq", b"bus", b"fs", b"acpi", b"scsi")
 _RESOLVER = b"/etc/resolv.conf"
+_NOTHING = b"/dev/nothing"  # a file for the moment, in a /dev of our own
 _SAFELY = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
@@ -63,13 +65,17 @@ def furnish(plan: "Plan", step: "Step") -> Made:
     seen = {path: _handle(path) for path in _to_be_seen(plan)}
     aliases = [path for path in seen if path != realpath(path)]
     writable = [plan["project"], *filter(isdir, dict.fromkeys(map(realpath, _PRIVATE)))]
+    secret = plan["secret"]
     if plan["home"]:
         made.home = _cover_home(plan)
         seen[plan["home"]] = _handle(plan["home"])
-        writable += [] if made.home else [plan["home"]]
+        if not made.home:
+            secret = [path for path in secret if not _is_removed(path, plan["home"])]
+            inside = [path for path in secret if isdir(path) and _is_below(path, plan["home"])]
+            writable += [plan["home"], *inside]
     fresh = _processes()
     step("make /dev", _devices)
-    _arrange(plan, seen, aliases, step)
+    _arrange(plan, secret, seen, aliases, step)
     step("show the project", lambda: _show(plan["project"], made.merged))
     for place in _within(plan):  # which was not to be seen before, if the project was not
         _hide(place, step)
@@ -86,11 +92,17 @@ def furnish(plan: "Plan", step: "Step") -> Made:
 _PRIVATELY = kernel.MS_REC | kernel.MS_PRIVATE
 
 
-def _arrange(plan: "Plan", seen: "dict[bytes, int]", aliases: "list[bytes]", step: "Step") -> None:
+def _arrange(
+    plan: "Plan",
+    secret: "list[bytes]",
+    seen: "dict[bytes, int]",
+    aliases: "list[bytes]",
+    step: "Step",
+) -> None:
     """Hide what is not to be seen, and show what is, wherever one lies in the other."""
     outside = [place for place in plan["hidden"] if place not in _within(plan)]
     real = sorted(seen.keys() - set(aliases))  # the outer before the inner
-    for places in ((*_PRIVATE, _SERVICES), outside):
+    for places in ((*_PRIVATE, _SERVICES), outside, secret):
         for place in dict.fromkeys(map(realpath, places)):
             _hide(place, step)
         for path in real:
@@ -196,6 +208,7 @@ def _to_be_seen(plan: "Plan") -> "list[bytes]":
     """What is there, of what shall be seen; the resolver's file may lie among the services."""
     paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]
     places = [*_PRIVATE, _SERVICES, *map(realpath, (*_PRIVATE, _SERVICES)), *plan["hidden"]]
+    places += plan["secret"]
     places += [plan["home"]] if plan["home"] else []
     inside = [p for p in paths if any(_is_below(p, place) for place in places)]
     return [path for path in inside if os.path.exists(path)]
@@ -228,14 +241,35 @@ def _devices() -> None:
     kernel.mount(b"tmpfs", b"/dev/shm", b"tmpfs", _SAFELY, b"mode=1777")
 
 
+def _is_removed(path: bytes, home: bytes) -> bool:
+    """Take a file out of the layer over the home directory, where it can be made anew; False for a
+    directory, and for what lies elsewhere."""
+    if isdir(path) or not _is_below(path, home):
+        return False
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
 def _hide(place: bytes, step: "Step") -> None:
-    """Put an empty directory over one, unless it lies in one that is hidden already."""
+    """Put an empty directory over one, and an empty file over another, unless it lies in one that
+    is hidden already."""
     mode = b"mode=1777" if place in _PRIVATE else b"mode=755"
     if isdir(place):
         step(
             f"hide {os.fsdecode(place)}",
             lambda: kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, mode),
         )
+    elif os.path.isfile(place):
+        step(f"hide {os.fsdecode(place)}", lambda: _blank(place))
+
+
+def _blank(path: bytes) -> None:
+    _touch(_NOTHING)
+    kernel.mount(_NOTHING, path, flags=kernel.MS_BIND)
+    os.unlink(_NOTHING)
 
 
 def _is_below(path: bytes, directory: bytes) -> bool:

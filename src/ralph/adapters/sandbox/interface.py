@@ -50,7 +50,10 @@ class Policy:
     state: str
     network: Network = OFF
     hidden: tuple[str, ...] = ()  # more directories that are not to be seen
-    visible: tuple[str, ...] = ()  # what is to be seen, read only, although it lies in /tmp
+    # Files and directories with credentials: not to be seen, unless they lie in the project.
+    secret: tuple[str, ...] = ()
+    # What is to be seen, read only, although it lies in /tmp or in something secret.
+    visible: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()  # what shall run, beside the programs on PATH
     memory: int = 0  # bytes; not 0: the layer is kept in memory, and is no larger
     # The home directory, which may be above the project: what is written there works and is

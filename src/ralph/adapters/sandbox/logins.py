@@ -26,7 +26,7 @@ class Login:
     """The file that holds an agent's login, if it has one."""
 
     def __init__(self, kind: str, env: Mapping[str, str]) -> None:
-        self._path = _path(kind, env)
+        self._path = login_path(kind, env)
         self._before: bytes | None = None
 
     def remember(self) -> None:
@@ -52,7 +52,8 @@ class Login:
         return True
 
 
-def _path(kind: str, env: Mapping[str, str]) -> str:
+def login_path(kind: str, env: Mapping[str, str]) -> str:
+    """Where an agent of this kind keeps its login; "" if that is not known."""
     variable, directory, name = _FILES.get(kind, ("", "", ""))
     if not name:
         return ""

@@ -28,6 +28,7 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
     limited = "on" if network.everybody else "proxy" if network.hosts else "off"
     hidden = [os.path.realpath(path) for path in (policy.state, *policy.hidden)]
     home = _home(project, policy.home, hidden)
+    secret = secret_paths(project, policy)
     visible = [*names(policy.visible), *_tools(project, policy, hidden)]
     # Read only: what git writes outside of the project, a commit in a linked worktree say, would be
     # lost with the layer over the home directory, and is refused instead.
@@ -41,8 +42,18 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
         "root": os.geteuid() == 0,
         "home": os.fsencode(home),
         "hidden": [os.fsencode(path) for path in hidden],
+        "secret": [os.fsencode(path) for path in secret],
         "visible": [os.fsencode(path) for path in visible],
     }
+
+
+def secret_paths(project: str, policy: Policy) -> list[str]:
+    """What is there of the credentials, by its real name. What is in the project is the project's:
+    git would take it for deleted."""
+    real = dict.fromkeys(os.path.realpath(path) for path in policy.secret)
+    found = [path for path in real if path != "/" and not is_within(path, project)]
+    there = [path for path in found if os.path.isdir(path) or os.path.isfile(path)]
+    return [p for p in there if not any(p != above and is_within(p, above) for above in there)]
 
 
 def _home(project: str, wanted: str, hidden: list[str]) -> str:
@@ -51,10 +62,11 @@ def _home(project: str, wanted: str, hidden: list[str]) -> str:
     home = os.path.realpath(wanted) if wanted else "/"
     if home == "/" or not os.path.isdir(home) or home in PRIVATE:
         return ""
-    return "" if any(_is_within(home, place) for place in (project, *hidden)) else home
+    return "" if any(is_within(home, place) for place in (project, *hidden)) else home
 
 
-def _is_within(path: str, directory: str) -> bool:
+def is_within(path: str, directory: str) -> bool:
+    """Whether it is that directory, or lies in it."""
     return path == directory or path.startswith(f"{directory}/")
 
 
@@ -62,7 +74,7 @@ def _tools(project: str, policy: Policy, hidden: list[str]) -> list[str]:
     """What programs need, wherever it lies, but for what is not to be seen at all."""
     apart = (project, *hidden)
     found = needed(project, policy)
-    return [path for path in found if not any(_is_within(path, place) for place in apart)]
+    return [path for path in found if not any(is_within(path, place) for place in apart)]
 
 
 def repository_outside(project: str, environ: Mapping[str, str], home: str = "") -> list[str]:
@@ -74,11 +86,11 @@ def repository_outside(project: str, environ: Mapping[str, str], home: str = "")
     if _is_whole(os.path.join(project, ".git")) or not _may_be_in_one(project):
         return []
     found, top = (_asked(project, environ, what) for what in ("git-common-dir", "show-toplevel"))
-    if not found or not _is_within(project, top) or _is_within(found, project):
+    if not found or not is_within(project, top) or is_within(found, project):
         return []
     if top in PRIVATE and not _has_files(project, environ):
         return []  # somebody's stray `git init`, which everything there seems to be in
-    seen = top in (project, "/", *PRIVATE) or (home and _is_within(top, home))
+    seen = top in (project, "/", *PRIVATE) or (home and is_within(top, home))
     return [found] if seen else [found, top]
 
 
@@ -125,7 +137,7 @@ def _unescaped(found: "re.Match[bytes]") -> bytes:
 def refuse_within(state: str, project: str) -> None:
     """ConfigError for a project in Ralph's state directory, which every sandbox hides."""
     state = os.path.realpath(state)
-    if _is_within(project, state):
+    if is_within(project, state):
         how = "is" if project == state else "lies in"
         raise ConfigError(
             f"{project} {how} Ralph's state directory, which a sandbox hides",

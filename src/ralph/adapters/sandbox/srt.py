@@ -16,6 +16,7 @@ from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, worktree
 from ralph.adapters.sandbox.base import Moment, real_project
 from ralph.adapters.sandbox.interface import Capabilities, Change, Policy
+from ralph.adapters.sandbox.plan import secret_paths
 from ralph.adapters.sandbox.tools import PRIVATE, is_hidden, needed
 from ralph.core.value import replace
 from ralph.errors import ConfigError, RalphError
@@ -134,7 +135,10 @@ class Srt(worktree.Worktree):
         seen = [*ours, self._sockets.path, *map(os.path.realpath, self.policy.visible)]
         seen += [*_package(self._words[0]), *self._tools()]
         rules = {
-            "denyRead": [path for path in hidden if os.path.isdir(path)],
+            "denyRead": [
+                *(path for path in hidden if os.path.isdir(path)),
+                *secret_paths(self.origin, self.policy),
+            ],
             "allowRead": [*seen, *_objects(self.origin, self.policy)],
             "allowWrite": ours,
             "denyWrite": [_OF_SRT],
