@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from fake_support import Fake, fake, policy_now
-from sandbox_support import needs_overlay
+from sandbox_support import needs_overlay, tree
 
 from ralph.adapters.sandbox import docker
-from ralph.adapters.sandbox.interface import Kind
+from ralph.adapters.sandbox.interface import Kind, Policy
 from ralph.adapters.sandbox.remote import name_of
+from ralph.core.value import replace
 from ralph.errors import ConfigError
 
 pytestmark = needs_overlay  # the fake's machines are made of namespaces
@@ -103,6 +104,84 @@ def test_what_was_edited_between_two_runs_is_seen(tool: Fake, repo: Path) -> Non
         assert box.fs.read("shared") == b"by a person\n"
     expected = ("version", "ls --json", "stop NAME", "run NAME -- --version", SETUP, LOOK)
     assert tool.calls()[:6] == words(repo, *expected)
+
+
+def verbs(calls: list[str]) -> list[str]:
+    """What stops and starts a machine, or makes one."""
+    wanted = ("create", "stop", "run", "rm")
+    return [verb for call in calls if (verb := call.split()[1]) in wanted]
+
+
+def awake() -> Policy:
+    """As a run has it, in which more follows."""
+    return replace(policy_now(), awake=True)
+
+
+RECORDS = (".ralph/guardrail.log", ".ralph-active", ".git/refs/ralph/1", ".git/objects/ab/cd")
+
+
+def test_a_machine_is_restarted_only_when_the_host_changed_files(tool: Fake, repo: Path) -> None:
+    """Issue: "it is restarted only when the host changed files"."""
+    (repo / "shared").write_text("old\n")
+    with docker.open(str(repo), awake()) as box:
+        box.bash("echo 1 > new; git add new; git -c user.name=x -c user.email=x@y commit -qm x")
+    tool.fresh_calls()
+    for name in RECORDS:
+        tree(repo, **{name.replace("/", "__"): "x\n"})
+    with docker.open(str(repo), awake()) as box:
+        assert box.fs.read("new") == b"1\n"
+    assert verbs(tool.fresh_calls()) == []
+    (repo / "shared").write_text("by a person\n")
+    with docker.open(str(repo), awake()) as box:
+        assert box.fs.read("shared") == b"by a person\n"
+    assert verbs(tool.fresh_calls()) == ["stop", "run"]
+    for words in ("add --all", "-c user.name=x -c user.email=x@y commit --quiet --message y"):
+        subprocess.run(["git", *words.split()], cwd=repo, check=True)
+    with docker.open(str(repo), awake()) as box:
+        assert box.git("log", "-1", "--format=%s").output == b"y\n"
+    assert verbs(tool.fresh_calls()) == ["stop", "run"]
+    box.rest()
+    box.rest()
+    assert verbs(tool.fresh_calls()) == ["stop"]
+    (facts,) = tool.machines().values()
+    assert facts["status"] == "stopped"
+
+
+def test_what_runs_on_in_it_is_ended(tool: Fake, repo: Path) -> None:
+    """Nothing outlives a turn, which only a stop can see to."""
+    with docker.open(str(repo), awake()):
+        (line,) = words(repo, "exec NAME sh -c")  # not by Ralph, whose keeper sees it here
+        daemon = "sleep 600 > /dev/null 2>&1 &"
+        subprocess.run([tool.path, *line.split(), daemon], check=True)
+    assert verbs(tool.fresh_calls()) == ["create", "stop"]
+    with docker.open(str(repo), awake()) as box:
+        assert box.bash("true").code == 0
+    assert verbs(tool.fresh_calls()) == ["stop", "run"]
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped by somebody", "cannot tell"])
+def test_a_machine_of_which_nothing_is_known_is_restarted(tool: Fake, repo: Path, how: str) -> None:
+    with docker.open(str(repo), awake()) as box:
+        if how == "cannot tell":
+            box.bash("rm $HOME/bin/ps; printf '#!/bin/sh\\nexit 1\\n' > $HOME/bin/ps")
+    if how == "killed":
+        (note,) = Path(os.environ["RALPH_STATE_DIR"]).rglob("*.awake")
+        note.unlink()
+    if how == "stopped by somebody":
+        (line,) = words(repo, "stop NAME")
+        subprocess.run([tool.path, *line.split()], check=True)
+    tool.fresh_calls()
+    with docker.open(str(repo), awake()) as box:
+        assert box.bash("true").code == 0
+    assert verbs(tool.fresh_calls())[:2] == ["stop", "run"]
+
+
+def test_a_machine_that_somebody_uses_is_not_put_to_rest(tool: Fake, repo: Path) -> None:
+    docker.open(str(repo), awake()).close()
+    with docker.open(str(repo), awake()) as box:
+        tool.fresh_calls()
+        box.rest()
+        assert verbs(tool.calls()) == []
 
 
 def test_feedback_goes_by_exec(tool: Fake, repo: Path) -> None:
@@ -205,7 +284,7 @@ def test_the_probe_says_what_is_missing(
 
 
 def test_a_list_that_is_none() -> None:
-    assert docker.listed(b'{"vms": null}') == set()
+    assert docker.listed(b'{"vms": null}') == {}
     for output in (b"", b"[]", b'{"vms": [{}]}'):
         with pytest.raises(ConfigError, match="something else"):
             docker.listed(output)

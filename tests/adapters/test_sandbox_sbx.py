@@ -10,6 +10,7 @@ from fake_support import Fake, fake, policy_now
 from sandbox_support import needs_overlay
 
 from ralph.adapters.sandbox import sbx
+from ralph.adapters.sandbox.guest import encoded
 from ralph.adapters.sandbox.interface import Policy
 from ralph.adapters.sandbox.remote import name_of
 from ralph.core.value import replace
@@ -44,8 +45,37 @@ HAS = "exec -w DIR NAME sh -c GUEST guest has YmFzaA=="
 BASH = "exec -e RALPH_RUN=7 -e RALPH_SANDBOX=sbx -w DIR NAME bash -c"
 
 
+def head(repo: Path) -> bytes:
+    return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=repo).strip()
+
+
 def with_run(policy: Policy) -> Policy:
     return replace(policy, environ={**policy.environ, "RALPH_RUN": "7"})
+
+
+def test_a_machine_stays_awake_as_long_as_more_follows(tool: Fake, repo: Path) -> None:
+    """Issue: "it is restarted only when the host changed files": here these are brought in."""
+    given = replace(policy_now(), awake=True)
+    for number in (1, 2):
+        (repo / "shared").write_text(f"{number}\n")
+        with sbx.open(str(repo), given) as box:
+            assert box.fs.read("shared") == f"{number}\n".encode()
+            box.bash(f"echo {number} > new")
+            assert box.commit().applied == ("new",)
+    made = [call for call in tool.fresh_calls() if call.split()[0] in ("create", "stop", "rm")]
+    assert [call.split()[0] for call in made] == ["create"]
+    box.rest()
+    assert tool.calls() == words(repo, "stop NAME")
+
+
+def test_what_runs_on_in_it_is_ended(tool: Fake, repo: Path) -> None:
+    given = replace(policy_now(), awake=True)
+    with sbx.open(str(repo), given) as box:
+        (line,) = words(repo, "exec NAME sh -c")  # not by Ralph, whose keeper sees it here
+        subprocess.run([tool.path, *line.split(), "sleep 600 > /dev/null 2>&1 &"], check=True)
+        box.bash("echo > new")
+        assert box.commit().applied == ("new",)
+    assert words(repo, "stop NAME")[0] in tool.calls()
 
 
 def test_what_is_typed_when_it_is_kept(tool: Fake, repo: Path) -> None:
@@ -146,11 +176,10 @@ def test_a_machine_that_was_left_is_used_again(tool: Fake, repo: Path) -> None:
     expected = (
         "ls --json",
         "stop NAME",
-        "exec -w DIR NAME git rev-parse HEAD",
-        "exec -w DIR NAME sh -c GUEST guest reset",
+        f"exec -w DIR NAME sh -c GUEST guest reset {encoded(head(repo))}",
         "exec -u root NAME bash -c SETUP setup.sh STATE",
     )
-    assert calls[:5] == words(repo, *expected)
+    assert calls[:4] == words(repo, *expected)
     assert not [call for call in calls if call.startswith("create")]
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from prd_support import commit_all, story, write_stories
 from run_support import program, ralph
 
 from ralph.testing.fake_sandbox import fake_calls, install_fake
@@ -48,3 +49,35 @@ def test_a_run_of_claude(fakes: dict[str, str], repo: Path, backend: str, undone
     if backend != "srt":
         agents = [call for call in fake_calls(fakes[backend]) if "-p" in call]
         assert [call[0] if backend == "sbx" else call[1] for call in agents] == ["run", "run"]
+
+
+WORKS = f"""\
+echo x >> work.txt
+git add work.txt
+git -c user.name=x -c user.email=x@y commit -qm Work
+echo '{SAYS % "Done."}'
+echo '{{"type":"result","subtype":"success","is_error":false}}'
+"""
+
+
+@pytest.mark.parametrize("backend", ["sbx", "docker"])
+def test_a_machine_has_no_hooks_and_stays_awake(
+    fakes: dict[str, str], repo: Path, backend: str
+) -> None:
+    """Issue: "A docker or sbx machine gets hooks it can run (no host paths), or none and says so;
+    it is restarted only when the host changed files"."""
+    install_fake(os.path.dirname(fakes[backend]), backend, agent=WORKS)
+    write_stories(repo, story(1))
+    commit_all(repo)
+    done = ralph("prd", "run", "--agent", "claude", f"--sandbox={backend}", "-n", "3")
+    assert done.code == 1, done.err
+    said = f"No hooks in {backend}, a machine without this Ralph: turns are judged when they end"
+    assert done.err.index(said) < done.err.index("Iteration 1")
+    calls = [call[backend == "docker" :] for call in fake_calls(fakes[backend])]
+    turns = [call for call in calls if "-p" in call]
+    assert len(turns) == 3
+    for call in turns:
+        assert "--settings" not in call
+        assert call.count("--dangerously-skip-permissions") == 1
+    life = [call[0] for call in calls if call[0] in ("create", "run", "stop", "rm")]
+    assert life == ["create", "run", "run", "run", "stop"]

@@ -18,6 +18,7 @@ _EVENTS = {
     "session-start": "SessionStart",
 }
 _MATCHERS = {"pre-tool": "Bash", "post-tool": ".*"}
+_MACHINES = ("sbx", "docker")
 _OF_STORIES = ("stop", "post-tool", "session-start")
 
 
@@ -59,6 +60,14 @@ def hook_flags(plan: "Plan") -> tuple[str, ...]:
     return (_SETTINGS, json.dumps({"hooks": events}))
 
 
+def hook_notes(plan: "Plan") -> list[str]:
+    """What the first lines say where the agent would have hooks, and nothing could run them."""
+    if plan.stories is None or not can_hook(plan) or not _is_elsewhere(plan):
+        return []
+    where = plan.sandbox.backend if plan.sandbox else ""
+    return [f"No hooks in {where}, a machine without this Ralph: turns are judged when they end"]
+
+
 def hook_environment(plan: "Plan") -> dict[str, str]:
     """What tells the plugin's hooks that the run has brought these itself: each shall run once."""
     hooks = _hooks(plan)
@@ -72,7 +81,7 @@ def hook_places() -> list[str]:
 
 def _hooks(plan: "Plan") -> dict[str, str]:
     """By name, the command of each."""
-    if not can_hook(plan):
+    if not can_hook(plan) or _is_elsewhere(plan):
         return {}
     guard = {"pre-tool": with_packages("pre-tool")} if _is_guarded(plan) else {}
     stories = _OF_STORIES if plan.stories is not None else ()
@@ -81,6 +90,11 @@ def _hooks(plan: "Plan") -> dict[str, str]:
 
 def _is_guarded(plan: "Plan") -> bool:
     return plan.settings.guard.enabled and _is_open(plan)
+
+
+def _is_elsewhere(plan: "Plan") -> bool:
+    """Whether the agent works on a machine of its own, where our paths lead nowhere."""
+    return plan.sandbox is not None and plan.sandbox.backend in _MACHINES
 
 
 def _is_open(plan: "Plan") -> bool:

@@ -40,6 +40,7 @@ class Checks:
         self._plan, self._run_dir, self._layers = plan, run_dir, layers
         self._attention, self._start = attention, start
         self._room = self._made_room(trees) if plan.settings.proof == "clean" else None
+        self._of_room: Layers | None = None
 
     def guardrails(self) -> "tuple[Gate, ...]":
         """Those of the settings."""
@@ -79,11 +80,14 @@ class Checks:
 
             plan = replace(self._plan, workspace=self._room.workspace)
             layers = layers_of(plan, self._run_dir, f"{self._room.top}-layers")
+            self._of_room = layers
         assert layers is not None
         return replace(place, start=layers.check)
 
     def close(self) -> None:
         """Leave no room behind."""
+        if self._of_room is not None:
+            self._of_room.close()
         if self._room is not None:
             self._room.close()
 

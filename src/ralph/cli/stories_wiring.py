@@ -25,6 +25,7 @@ from ralph.adapters.story_runs import STORE, unjudged
 from ralph.adapters.story_store import StoryStore
 from ralph.adapters.uncommitted import Corrections, HostCommit, identity, is_repository, uncommitted
 from ralph.adapters.world import Workspace
+from ralph.cli.agent_hooks import hook_notes
 from ralph.cli.permissions import permission_notes
 from ralph.cli.planning import Plan
 from ralph.cli.stories import estimate, terms_of
@@ -128,7 +129,7 @@ class StoriesWiring(HarnessWiring):
             model = f" ({plan.reviewer.model})" if plan.reviewer.model else ""
             notes.append(f"Reviews by {os.path.basename(plan.reviewer.command[0])}{model}")
         notes += [plan.sandbox.words()] if plan.sandbox else []
-        notes += permission_notes(plan)
+        notes += [*permission_notes(plan), *hook_notes(plan)]
         dirt = uncommitted(plan.workspace, plan.environ)
         if self._commits is not None:
             notes.append("The agent cannot commit in this sandbox: Ralph commits after each turn")

@@ -8,7 +8,8 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from ralph.adapters.sandbox import kernel
 from ralph.adapters.sandbox.proxy import Proxy
@@ -116,14 +117,21 @@ def _network(hosts: tuple[str, ...] | None) -> socket.socket | None:
     return socket.create_server(("127.0.0.1", _PORT)) if hosts else None
 
 
-def end(mark: str) -> None:
-    """Kill whatever still runs in a machine."""
+def running(mark: str) -> Iterator[int]:
+    """What runs in a machine."""
     wanted = f"{_MARK}={mark}".encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 found = wanted in file.read().split(b"\0")
-            if found:
-                os.kill(int(pid), signal.SIGKILL)
         except OSError:
             continue  # it is gone, or not ours
+        if found:
+            yield int(pid)
+
+
+def end(mark: str) -> None:
+    """Kill whatever still runs in a machine."""
+    for pid in running(mark):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

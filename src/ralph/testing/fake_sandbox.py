@@ -24,6 +24,8 @@ _START = (
     "from ralph.testing.fake_sandbox import main; main(sys.argv[1], sys.argv[2], sys.argv[3:])"
 )
 _SHELL = "/tmp/agent"  # the home in a machine, which has a /tmp of its own
+# Its machines have no processes of their own to count: the tool counts, which is outside of them.
+_PS = '#!/bin/sh\nexec cat "$HOME/processes"\n'
 _DAEMON = "Cannot connect to the daemon. Is it running?"
 
 
@@ -262,13 +264,18 @@ class _Tool:
         wrong = [path for path in workspaces if not os.path.isabs(path) or not os.path.isdir(path)]
         if wrong:
             fail(1, f"no such directory: {wrong}")
-        for part in ("tmp/agent", "var", "elsewhere", "project"):
+        for part in ("tmp/agent/bin", "var", "elsewhere", "project"):
             os.makedirs(self.place(name, part))
+        with open(self.place(name, "tmp/agent/bin/ps"), "w", encoding="utf-8") as file:
+            file.write(_PS)
+            os.chmod(file.fileno(), 0o755)
         facts = {"name": name, "agent": agent, "workspaces": workspaces, "hosts": None}
         self.note(name, status="running", **facts)
 
     def carried_out(self, name: str, argv: list[str], cwd: str, given: dict[str, str]) -> int:
         facts = self.facts(name)
+        with open(self.place(name, "tmp/agent/processes"), "w", encoding="utf-8") as file:
+            file.writelines(f"{pid} now\n" for pid in fake_machine.running(self.place(name)))
         project, *others = facts["workspaces"]
         world = fake_machine.World(
             self.place(name),
@@ -282,7 +289,7 @@ class _Tool:
             hosts=None if facts["hosts"] is None else tuple(facts["hosts"]),
         )
         env = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{_SHELL}/bin:{os.environ['PATH']}",
             "HOME": _SHELL,
             "RALPH_AGENT_HOME": _SHELL,
             "USER": "agent",

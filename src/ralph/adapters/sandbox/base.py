@@ -162,6 +162,9 @@ class Common:
             self._keeper.close()
             self._leave()
 
+    def rest(self) -> None:
+        """Nothing is awake."""
+
     def __enter__(self) -> Self:
         return self
 

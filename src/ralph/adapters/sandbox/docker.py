@@ -3,6 +3,7 @@ machine whose copy of the project is synced with the project itself: it contains
 nothing."""
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 
@@ -12,6 +13,7 @@ from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import real_project
 from ralph.adapters.sandbox.guest import LONG, Guest, Tool, told
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Network, Policy
+from ralph.adapters.sandbox.manifest import Manifest
 from ralph.adapters.sandbox.remote import (
     AGENT,
     Ours,
@@ -35,6 +37,12 @@ _OPEN = Capabilities(True, False, True, "a virtual machine that is synced with t
 _NO_ROLLBACK = ("what was done is synced and cannot be undone", "Use another: ralph sandbox probe")
 _SETTLE = 2.5  # seconds until what is written inside is outside too (R: 2 to 3)
 _SETTLE_NAME = "RALPH_SANDBOX_SETTLE"
+_RUNNING = "running"
+_NOT_SEEN = re.compile(
+    rb"\.ralph(?:-active|/.*)?|\.git/(?:objects|logs|refs/ralph)(?:/.*)?|\.git/(?:.*/)?[^/]+\.lock"
+    rb"|\.git/(?:ORIG_HEAD|FETCH_HEAD|COMMIT_EDITMSG)",
+    re.DOTALL,
+)
 
 
 def probe(project: str, policy: Policy) -> Capabilities:
@@ -83,23 +91,31 @@ def open(project: str, policy: Policy) -> "Docker":  # noqa: A001  the interface
 def _ready(guest: Guest, policy: Policy, ours: Ours) -> None:
     """The sandbox that was left, if it will do, or a new one."""
     state = login(policy.environ)
-    if guest.name not in listed(guest.tool.must("list its sandboxes", "ls", "--json")):
+    found = listed(guest.tool.must("list its sandboxes", "ls", "--json"))
+    known = ours.was_left_awake() if found.get(guest.name) == _RUNNING else None
+    if guest.name not in found:
         _create(guest, policy, ours, state)
     elif not ours.may_call(policy.network):
         ours.check_made(f"docker sandbox rm {guest.name}")
         guest.tool.must("remove the sandbox", "rm", guest.name, patience=LONG)
         ours.forget()
         _create(guest, policy, ours, state)
-    else:
+    elif known != files_of(guest.project):
         look_again(guest)
     set_up(guest, state)
 
 
-def listed(output: bytes) -> set[str]:
-    """The names in what `docker sandbox ls --json` says."""
+def files_of(project: str) -> str:
+    """What stands in the project, in a few letters: others once somebody has changed it. Ralph's
+    records are nothing to the machine, and what git keeps beside its branches comes with them."""
+    return Manifest(project, git=True).digest(but_for=_NOT_SEEN)
+
+
+def listed(output: bytes) -> dict[str, str]:
+    """The names in what `docker sandbox ls --json` says, and whether each runs."""
     try:
         found = json.loads(output)
-        return {row["name"] for row in found.get("vms") or []}
+        return {row["name"]: str(row.get("status", "")) for row in found.get("vms") or []}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ConfigError(
             "docker sandbox ls --json prints something else", "See: docker sandbox ls --json"
@@ -170,8 +186,7 @@ class Docker(Remote):
         """End what runs in it."""
         try:
             self.settle()
-            stop = ("stop", self._guest.name)
-            self._guest.tool.must("stop the sandbox", *stop, patience=LONG)
+            self._lull(files_of(self.origin) if self.policy.awake else "")
         finally:
             self._place.remove()
             self._ours.release()

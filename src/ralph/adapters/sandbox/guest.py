@@ -3,6 +3,7 @@
 import base64
 import errno
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from typing import IO
@@ -14,6 +15,7 @@ from ralph.errors import ConfigError
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "guest.sh")
 _WHY = {44: errno.ENOENT, 45: errno.ELOOP, 46: errno.EISDIR}
+_NUMBER = re.compile(rb"[0-9]+")
 _NOT_FOUND, _LATE = 127, 124
 PATIENCE = 20.0  # seconds for a question
 LONG = 1800.0  # for what may have to fetch an image first
@@ -112,6 +114,14 @@ class Guest:
             if self.ask("has", encoded(os.fsencode(program))).code:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
             self._known.add(program)
+
+    def running(self) -> frozenset[bytes] | None:
+        """Whatever runs in there at this moment, but for the question; None if it cannot tell."""
+        done = self.ask("running", root=True)
+        own, *others = done.output.splitlines() or [b""]
+        if done.code or not own:
+            return None
+        return frozenset(one.strip() for one in others if _NUMBER.findall(one)[:1] != [own])
 
 
 def encoded(path: bytes) -> str:

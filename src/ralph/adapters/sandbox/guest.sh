@@ -59,6 +59,10 @@ pack)
     ;;
 unpack) exec tar --extract --preserve-permissions --file=- ;;
 remove) exec xargs -0 -r rm -rf -- ;;
-reset) git reset --quiet --hard && git clean --quiet -ffdx ;;
+reset) git reset --quiet --hard "$path" -- && git clean --quiet -ffdx ;;
+running) # ourselves first, then everything that runs: who it is, and since when
+    echo $$
+    exec ps -e -o pid=,lstart=
+    ;;
 has) command -v -- "$path" >/dev/null ;;
 esac

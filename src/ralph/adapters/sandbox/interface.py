@@ -60,6 +60,7 @@ class Policy:
     # thrown away. "": it is as read only as the rest of the host.
     home: str = ""
     name: str = ""  # of the layer, for who comes after us; "" is one that is its own
+    awake: bool = False  # more of the kind follow: a machine need not be stopped till `rest`
 
 
 class Kind(StrEnum):
@@ -209,6 +210,9 @@ class Sandbox(Protocol):
 
     def close(self) -> None:
         """End what runs, and leave nothing behind."""
+
+    def rest(self) -> None:
+        """Nothing follows after this one, which is closed: stop what was kept awake for that."""
 
     def __enter__(self) -> Self:
         """Closed when left."""

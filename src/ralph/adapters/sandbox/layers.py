@@ -47,6 +47,7 @@ class Layers:
         self._most_grace = most_grace
         self._turn = ""  # the layer of the turn under way; "" for one that leaves nothing
         self._box: Sandbox | None = None  # the turn's
+        self._last: Sandbox | None = None  # that was opened
         self._refused: tuple[str, ...] = ()
         self._lacks = ""  # what was told of it
         self.tell: Callable[[str], None] = lambda _: None
@@ -147,6 +148,8 @@ class Layers:
     def close(self) -> None:
         """Leave nothing behind but what waits for a landing."""
         self._forget()
+        if self._last is not None:
+            self._last.rest()
 
     # -------------------------------------------------------------- parts
 
@@ -167,7 +170,8 @@ class Layers:
         return bytes(output)
 
     def _open(self, name: str) -> Sandbox:
-        box = self._backend.open(self._project, replace(self._policy, name=name))
+        box = self._backend.open(self._project, replace(self._policy, name=name, awake=True))
+        self._last = box
         if box.capabilities.lacks != self._lacks:
             self._lacks = box.capabilities.lacks
             self.tell(f"In the sandbox {self._lacks}.")

@@ -1,6 +1,8 @@
 """What a tree was, remembered by its stamps: for sandboxes without a layer of their own."""
 
+import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 
@@ -37,6 +39,11 @@ class Manifest:
     def knows(self, path: str) -> bool:
         """Whether it was there."""
         return os.fsencode(path) in self._known
+
+    def digest(self, *, but_for: "re.Pattern[bytes]") -> str:
+        """All of it in a few letters, without the paths that this matches."""
+        found = sorted(item for item in self._known.items() if not but_for.fullmatch(item[0]))
+        return hashlib.sha256(repr(found).encode()).hexdigest()
 
     def changes(self) -> Iterator[Change]:
         """By the stamps alone, for a tree that is its own past."""

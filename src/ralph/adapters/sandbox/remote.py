@@ -81,6 +81,7 @@ class Ours:
         above = place.sandboxes(policy.state, project)
         self._name = name
         self._note = os.path.join(above, f"{name}.network")
+        self._awake = os.path.join(above, f"{name}.awake")
         lock = os.path.join(above, f"{name}.lock")
         try:
             os.makedirs(above, mode=0o700, exist_ok=True)
@@ -110,6 +111,24 @@ class Ours:
             raise ConfigError(
                 f"there is a sandbox {self._name} that this Ralph did not make", f"Type: {remove}"
             )
+
+    def was_left_awake(self) -> str | None:
+        """What was said when it was left running with nothing to do, once; None if it was not."""
+        try:
+            with open(self._awake, encoding="utf-8") as file:
+                said = file.read()
+            os.unlink(self._awake)
+        except OSError:
+            return None
+        return said
+
+    def leave_awake(self, said: str) -> bool:
+        """It runs on, with nothing to do; False if nobody could know."""
+        try:
+            write_atomically(self._awake, said or "-", mode=0o600)
+        except OSError:
+            return False
+        return True
 
     def may_call(self, network: Network) -> bool:
         """Whether its rules were made for this. They cannot be taken back, nor be read."""
@@ -167,9 +186,33 @@ class Remote(Common):
         self._place = kept
         self._fetched = os.path.join(kept.path, "tree")
         self._fresh = False  # whether what was fetched is what is there
+        self._idle = guest.running() if policy.awake else None  # what runs before we begin
         self._first = self._listed()
         self._last = self._first
         self._paths: list[bytes] = []
+
+    def rest(self) -> None:
+        """Stop the machine, unless somebody else uses it by now."""
+        try:
+            ours = Ours(self.policy, self.origin, self._guest.name)
+        except ConfigError:
+            return
+        try:
+            if ours.was_left_awake() is not None:
+                self._guest.tool.ask("stop", self._guest.name, patience=LONG)
+        finally:
+            ours.release()
+
+    def _is_idle(self) -> bool:
+        """Whether nothing runs that our commands have begun."""
+        running = self._guest.running()
+        return running is not None and self._idle is not None and running <= self._idle
+
+    def _lull(self, said: str = "") -> None:
+        """Leave the machine awake where more is to come and nothing runs in it, or stop it."""
+        awake = self.policy.awake and self._is_idle() and self._ours.leave_awake(said)
+        if not awake:
+            self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
 
     # ------------------------------------------------------------ commands
 

@@ -14,7 +14,7 @@ from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, pulled, worktree
 from ralph.adapters.sandbox.base import Moment, real_project
 from ralph.adapters.sandbox.commit import Commit, closed_in
-from ralph.adapters.sandbox.guest import LONG, Guest, Tool, told
+from ralph.adapters.sandbox.guest import LONG, Guest, Tool, encoded, told
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Network, Policy
 from ralph.adapters.sandbox.landing import finish
 from ralph.adapters.sandbox.obeyed import obeyed_paths
@@ -95,7 +95,8 @@ def _ready(guest: Guest, policy: Policy, ours: Ours) -> list[bytes]:
     state = login(policy.environ)
     if guest.name in listed(guest.tool.must("list its sandboxes", "ls", "--json")):
         ours.check_made(f"sbx rm {guest.name}")
-        if not ours.may_call(policy.network) or not _is_as_new(guest, policy):
+        awake = ours.was_left_awake() is not None
+        if not ours.may_call(policy.network) or not _is_as_new(guest, policy, awake=awake):
             _remove(guest, ours)
             _create(guest, policy, ours, state)
     else:
@@ -116,13 +117,13 @@ def listed(output: bytes) -> set[str]:
     return {row["name"] for row in rows if isinstance(row, dict) and "name" in row}
 
 
-def _is_as_new(guest: Guest, policy: Policy) -> bool:
-    """Whether it stands where the project does, and forgets what was left in it."""
-    guest.tool.must("stop the sandbox", "stop", guest.name, patience=LONG)  # and all that runs
-    words = ("rev-parse", "HEAD")
-    inside = guest.tool.ask(*guest.command(("git", *words))[len(WORDS) :], patience=LONG)
-    head = git_output(guest.project, policy.environ, *words)
-    return inside.output == head and guest.ask("reset").code == 0
+def _is_as_new(guest: Guest, policy: Policy, *, awake: bool) -> bool:
+    """Whether it has the project's last commit; then it goes back to that, and forgets what was
+    left in it."""
+    if not awake:
+        guest.tool.must("stop the sandbox", "stop", guest.name, patience=LONG)  # and all that runs
+    head = git_output(guest.project, policy.environ, "rev-parse", "HEAD") or b""
+    return bool(head) and guest.ask("reset", encoded(head.strip())).code == 0
 
 
 def _create(guest: Guest, policy: Policy, ours: Ours, state: str) -> None:
@@ -234,7 +235,8 @@ class Sbx(Remote):
 
     def _committed(self, *, everything: bool) -> Kept:
         self._keeper.close()
-        self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
+        if not self.policy.awake or not self._is_idle():
+            self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
         changes = self.changes()
         commit = Commit(
             self.origin,
@@ -269,7 +271,7 @@ class Sbx(Remote):
                     self._ours.hold()
                 self._guest.tool.ask("stop", self._guest.name, patience=LONG)
             elif self._is_kept:
-                self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
+                self._lull()
             else:
                 _remove(self._guest, self._ours)
         finally:
