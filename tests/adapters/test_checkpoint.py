@@ -33,12 +33,13 @@ def test_nothing_changed_is_nothing_to_restore(top: Path) -> None:
     os.utime(top / "b")
     git(top, "status")
     (top / "build" / "more").write_text("ignored")
-    assert work.changed(point) == ()
+    assert work.delta(point) == {}
     assert work.restore(point, "cut-1") == ""
     assert git(top, "for-each-ref", "refs/ralph") == ""
 
 
 def test_what_changed_is_told_by_its_path(top: Path) -> None:
+    """The issue: "`filesystemDelta` says added/modified/deleted"; a mode is modified."""
     work = work_of(top)
     point = work.checkpoint()
     (top / "new\nline").write_text("x")
@@ -47,7 +48,12 @@ def test_what_changed_is_told_by_its_path(top: Path) -> None:
     (top / "b").unlink()
     (top / ".ralph").mkdir()
     (top / ".ralph" / "tasks.jsonl").write_text("{}")
-    assert work.changed(point) == ("b", "new\nline", "tool", "z\udcff")
+    assert work.delta(point) == {
+        "b": "deleted",
+        "new\nline": "added",
+        "tool": "modified",
+        "z\udcff": "added",
+    }
 
 
 def test_dirty_names_what_is_not_committed(top: Path) -> None:
@@ -306,7 +312,7 @@ def test_a_submodule_goes_back_to_its_commit(top: Path) -> None:
     git(top, "-C", "library", "reset", "--quiet", "--hard", "HEAD~1")
     git(top, *allowed, "submodule", "--quiet", "add", str(library), "more")
     git(top, "commit", "--quiet", "--all", "--message", "The agent's")
-    assert work.changed(point) == (".gitmodules", "library", "more")
+    assert tuple(work.delta(point)) == (".gitmodules", "library", "more")
     work.restore(point, "cut-1")
     assert state(top) == was
     assert Path(work.run_dir, "aside/cut-1/more/b").exists()

@@ -147,7 +147,7 @@ def test_state_that_is_kept_in_the_repository_is_no_part_of_the_work(top: Path) 
     assert work.dirty() == ()
     point = work.checkpoint()
     (inner / "one").write_text("x")
-    assert work.changed(point) == ("a/one",)
+    assert tuple(work.delta(point)) == ("a/one",)
     assert work.restore(point, "cut-1")
     assert work.restore(point, "cut-2") == ""
     assert work.commit("T-1: x", "T-1", point) == Committed(commit=point.head)
@@ -187,7 +187,7 @@ def test_ralphs_files_are_never_touched(top: Path) -> None:
     assert work.restore(point, "cut-1") == ""
     git(top, "add", "--all")
     git(top, "commit", "--quiet", "--message", "The agent's")
-    assert work.changed(point) == ()
+    assert tuple(work.delta(point)) == ()
     assert work.tree() == point.tree
     assert work.restore(point, "cut-1")
     assert {path.name: path.read_text() for path in ralph.iterdir()} == {
@@ -273,7 +273,7 @@ def test_settings_that_an_agent_changed_change_nothing(top: Path) -> None:
     ):
         git(top, "config", name, text)
     (top / "junk").write_text("x")
-    assert work.changed(point) == ("junk",)
+    assert tuple(work.delta(point)) == ("junk",)
     assert work.restore(point, "cut-1")
     for name in ("core.excludesFile", "core.fsmonitor", "core.hooksPath", "core.bare"):
         git(top, "config", "--unset", name)

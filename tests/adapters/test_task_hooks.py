@@ -102,7 +102,7 @@ def test_hooks_are_called_in_order(stage: Stage) -> None:
     stage.play(first)
     stage.reader.on_events([Text("hi"), ToolStart("1", "Bash", f"git push {KEY}")])
     stage.reader.on_events([ToolStart("2", "TodoWrite")])
-    stage.play(*rest, *turn(2, Accept(("claim",))), *turn(3, Park("DECIDE: a?"), "T-2"))
+    stage.play(*rest, *turn(2, Accept(("claim",))), *turn(3, Park("a?"), "T-2"))
     one, two = {"id": "T-1"}, {"id": "T-2"}
     action = {"type": "git", "tool": "Bash", "summary": "git push [redacted]"}
     assert stage.heard == [
@@ -115,7 +115,7 @@ def test_hooks_are_called_in_order(stage: Stage) -> None:
         ("onTaskEnd", one, True),
         ("onTaskStart", two),
         ("onIterationStart", two, 1),
-        ("onIterationEnd", two, 1, {"status": "blocked", "blocker": "DECIDE: a?"}),
+        ("onIterationEnd", two, 1, {"status": "blocked", "blocker": "a?"}),
         ("onTaskEnd", two, False),
     ]
     assert stage.told == []

@@ -27,7 +27,7 @@ ITERATION: dict[str, Any] = {
     "reason": "make test failed",
     "cost": 0.25,
     "seconds": 7.5,
-    "files": ["a.py"],
+    "filesystemDelta": [{"path": "a.py", "change": "added"}],
     "actions": {"read": 1},
     "findings": [{"gate": "make test", "text": "it failed\nat length"}],
 }
@@ -144,14 +144,15 @@ def test_an_iteration_may_wait_many_times(kept: Kept) -> None:
 
 def test_secrets_are_redacted_and_long_things_cut(kept: Kept) -> None:
     """Records are what people read, and git keeps."""
-    files = tuple(f"{n}.py" for n in range(100_000))
+    delta = tuple({"path": f"{n}.py", "change": "added"} for n in range(100_000))
     findings = [{"gate": "x", "text": "y" * 9999}] * 999
     reason = f"{KEY}\x1b[31m " + "z" * 99_999
-    kept.records.iteration({**ITERATION, "files": files, "findings": findings, "reason": reason})
+    long = {"filesystemDelta": delta, "findings": findings, "reason": reason}
+    kept.records.iteration({**ITERATION, **long})
     (entry,) = kept.lines()
     assert KEY not in kept.progress.read_text()
     assert kept.progress.stat().st_size < 40_000
-    assert (len(entry["files"]), entry["moreFiles"]) == (500, 99_500)
+    assert (len(entry["filesystemDelta"]), entry["moreFiles"]) == (500, 99_500)
     assert entry["reason"].startswith("[redacted] zzz")
 
 

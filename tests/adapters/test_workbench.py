@@ -140,7 +140,8 @@ def test_every_verdict_is_recorded_once(
     assert {**place.task(), "evidence": 0} == {**kept, **fields, "evidence": 0}
     (entry,) = place.iterations()
     assert (entry["taskId"], entry["iteration"], entry["status"]) == ("T-1", 1, status)
-    assert (entry["files"], entry["cost"]) == (["new"], turn.cost_usd)
+    assert entry["filesystemDelta"] == [{"path": "new", "change": "added"}]
+    assert entry["cost"] == turn.cost_usd
     assert place.notified() == events
     assert len(place.lines("learning")) == (fields["status"] in ("done", "blocked"))
     before = place.files()
@@ -244,7 +245,8 @@ def test_where_undone_work_is_kept_is_told(place: Place, verdict: Verdict, *, ke
     bench.record(state, verdict, saved)
     assert place.task().get("saved") == (saved if kept else None)
     (entry,) = place.iterations()
-    assert (entry["files"], entry["saved"]) == (["new"], saved)
+    assert entry["filesystemDelta"] == [{"path": "new", "change": "added"}]
+    assert entry["saved"] == saved
     assert not (place.workspace / "new").exists()
 
 

@@ -86,7 +86,9 @@ def test_two_tasks_are_proven_committed_and_recorded(world: World, where: str) -
     told = iterations(world)
     judged = [(entry["taskId"], entry["iteration"], entry["status"]) for entry in told]
     assert judged == [("T-1", 1, "continue"), ("T-1", 2, "complete"), ("T-2", 1, "complete")]
-    assert [entry["files"] for entry in told] == [[], ["hello.txt"], ["note.txt"]]
+    deltas = [entry["filesystemDelta"] for entry in told]
+    assert deltas[0] == []
+    assert deltas[1:] == [[{"path": name, "change": "added"}] for name in ("hello.txt", "note.txt")]
     assert (told[1]["actions"]["write"], told[2]["actions"]["bash"]) == (1, 1)
     assert all(entry["cost"] > 0 for entry in told)
 

@@ -1,6 +1,8 @@
 """`ralph tasks run` (B): select, complete, limit, roll back, commit."""
 
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from backlog_support import COMPLETE, Project, project
@@ -35,7 +37,7 @@ def test_every_task_is_worked_on_committed_and_recorded(project: Project) -> Non
         ("A", 1, "complete"),
         ("B", 1, "complete"),
     ]
-    assert entries[0]["files"] == ["C.txt"]
+    assert entries[0]["filesystemDelta"] == [{"path": "C.txt", "change": "added"}]
     assert set(entries[0]) >= {"taskId", "iteration", "cost", "status", "reason"}
 
 
@@ -68,6 +70,62 @@ def test_a_task_with_a_check_is_done_when_the_check_passes(project: Project, wor
     assert (evidence["kind"], evidence["command"]) == ("test_passing", "test -f a")
     assert evidence["exitCode"] == 0
     assert project.git("cat-file", "-t", evidence["tree"]).strip() == "tree"
+
+
+SCRIPTED = {"id": "A", "title": "x", "completion": {"type": "validate", "script": "a.ts"}}
+
+
+@pytest.fixture
+def no_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of programs, of which none runs TypeScript, in place of the usual PATH."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("git", "sh", "cat", "sed", "head", "mkdir", "touch", "chmod", "python3", "env"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", str(programs))
+    return programs
+
+
+@pytest.mark.usefixtures("no_runner")
+@pytest.mark.parametrize("beside", [(), ("--parallel", "2")], ids=["one", "two at a time"])
+def test_a_script_that_nothing_here_runs_is_refused_before_a_turn(
+    project: Project, beside: tuple[str, ...]
+) -> None:
+    """The issue: "a missing TypeScript runner is a configuration error when the task is chosen, not
+    five paid iterations"."""
+    why = "nothing to run a.ts with is installed"
+    project.tasks(SCRIPTED)
+    done = project.run(COMPLETE, *beside)
+    assert_clear(done, 2, "A could not be proven", why, "tsx", "node 22.6 or later")
+    project.tasks(SCRIPTED, {"id": "B", "title": "y"})
+    assert_clear(project.run(COMPLETE, "--task", "A"), 2, why)
+    done = project.run(f"touch b; {COMPLETE}", *beside)
+    assert_clear(done, 3, f"A is not begun: {why}", f"A was not begun: {why}")
+    assert (project.turns("A"), project.turns("B")) == (0, 1)
+    assert project.statuses() == {"A": "pending", "B": "done"}
+
+
+def test_a_runner_that_an_earlier_task_installs_is_there_for_the_next(
+    project: Project, no_runner: Path
+) -> None:
+    """What can be proven is known when a task is chosen, not when the run begins."""
+    project.tasks(SCRIPTED, {"id": "B", "title": "y"})
+    tsx = f"printf '#!/bin/sh\\nexit 0\\n' > {no_runner}/tsx; chmod +x {no_runner}/tsx"
+    done = project.run(f"[ $id = B ] && {{ {tsx}; }}; touch $id a.ts; {COMPLETE}")
+    assert_clear(done, 0)
+    assert project.statuses() == {"A": "done", "B": "done"}
+
+
+def test_the_last_iterations_own_error_is_recorded_beside_the_limit(project: Project) -> None:
+    """The issue: "The last iteration's own error is recorded beside the limit"."""
+    project.tasks({**A, "limits": {"maxIterations": 1}})
+    done = project.run("echo no disk >&2; exit 7")
+    error = "exit code 7: no disk"
+    told = f"task limit: 1 iteration used up; the last iteration: {error}"
+    assert_clear(done, 3, told)
+    assert project.task("A")["reason"] == told
+    last = next(e for e in reversed(project.lines("progress")) if e["type"] == "iteration")
+    assert (last["status"], last["reason"], last["error"]) == ("blocked", told, error)
 
 
 def test_a_task_without_a_check_needs_the_claim(project: Project) -> None:

@@ -32,7 +32,7 @@ TEST, FILE, SCRIPT = Kind.TEST_PASSING, Kind.FILE_EXISTS, Kind.VALIDATE
         (
             {"type": "file_exists", "path": "out.txt", "timeout": 5},
             Completion(FILE, path="out.txt", timeout=5.0),
-            "the file out.txt is there and not empty",
+            "out.txt is there",
         ),
         (
             {"type": "validate", "script": "./check.py", "timeout": 0.5},

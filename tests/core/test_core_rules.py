@@ -251,8 +251,8 @@ def test_why_a_turn_failed_in_one_line(turn: Turn, why: str) -> None:
 def test_who_asks_is_parked_or_blocks_the_run() -> None:
     """ADR 1: "`asks`: BLOCKED/DECIDE/question → Park in tasks, else blocked"."""
     case = closing(said("<promise>DECIDE: red or blue?</promise>"))
-    assert Asks()(case) == Stop(Reason.BLOCKED, "DECIDE: red or blue?")
-    assert Asks(park=True)(case) == Park("DECIDE: red or blue?", Cause.QUESTION)
+    assert Asks()(case) == Stop(Reason.BLOCKED, "red or blue?")
+    assert Asks(park=True)(case) == Park("red or blue?", Cause.QUESTION)
     assert Asks()(closing()) is None
     assert Asks()(closing(replace(case.turn, exit_code=1))) is None
 

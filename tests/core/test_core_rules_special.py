@@ -22,6 +22,7 @@ from ralph.core.rules_tasks import (
     proven,
     withdrawn,
 )
+from ralph.core.select import next_task
 from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog, ReviewStatus, Status, Task
 from ralph.core.turn import Turn
@@ -56,13 +57,13 @@ def test_only_so_many_tasks_are_taken_up() -> None:
 CHECKED = Task("prompt", check="npm test")
 GAVE_UP = said('<result>{"status":"failed"}</result>')
 WAITS = Task("a", status=Status.BLOCKED, reason="no network")
-ASKS = Task("b", status=Status.BLOCKED, question="DECIDE: red or blue?")
+ASKS = Task("b", status=Status.BLOCKED, question="red or blue?")
 
 
 @pytest.mark.parametrize(
     ("tasks", "why"),
     [
-        ((WAITS, ASKS), "a is blocked: no network; b asks: DECIDE: red or blue?"),
+        ((WAITS, ASKS), "a is blocked: no network; b asks: red or blue?"),
         ((replace(WAITS, reason=""),), "a is blocked: as said in this run"),
         ((replace(ASKS, question=""),), "b is blocked"),
     ],
@@ -80,9 +81,20 @@ def test_a_backlog_without_open_tasks_is_worked_through() -> None:
     assert all_worked(opening(Task("a"))) is None
 
 
+def test_a_task_that_nothing_could_prove_is_not_begun_and_the_run_says_why() -> None:
+    """The issue: "a missing TypeScript runner is a configuration error when the task is chosen"."""
+    bare = Task("a", script="a.ts", uncheckable="nothing runs it")
+    assert next_task(opening(bare, Task("b"))) == Assignment("b")
+    assert all_worked(opening(bare)) == Stop(Reason.BLOCKED, "a was not begun: nothing runs it")
+    begun = RunState(assignment=Assignment("a"), task_iteration=1)
+    assert next_task(opening(bare, Task("b"), state=begun)) == Assignment("a")
+    over = replace(begun, task_iteration=0)
+    assert next_task(opening(bare, Task("b"), state=over)) == Assignment("b")
+
+
 def test_open_tasks_that_wait_for_others_are_named_with_these() -> None:
     case = opening(ASKS, Task("c", blocked_by=("b", "unknown")))
-    why = "b asks: DECIDE: red or blue?; c waits for b"
+    why = "b asks: red or blue?; c waits for b"
     assert none_ready(case) == Stop(Reason.BLOCKED, why)
     assert none_ready(opening(ASKS, Task("c"))) is None
 
@@ -91,7 +103,7 @@ def test_open_tasks_that_wait_for_others_are_named_with_these() -> None:
     ("last", "why"),
     [
         (Park("task limit"), "a is blocked: task limit (onFailure: stop)"),
-        (Park("DECIDE: what?", Cause.QUESTION), None),
+        (Park("what?", Cause.QUESTION), None),
         (Accept(("x",)), None),
     ],
 )

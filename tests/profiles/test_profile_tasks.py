@@ -152,9 +152,9 @@ def test_a_parked_task_is_rolled_back_and_marked_blocked() -> None:
     assert [key for key, _, _ in result.steps] == ["restore", "record", "record", "commit", "sync"]
     assert bench.done[1, "a", "restore"] == "whole task"
     assert world.tasks.get("a") == replace(A, status=Status.BLOCKED)
-    assert result.stop.why == "a is blocked: BLOCKED: no network"
+    assert result.stop.why == "a is blocked: no network"
     both, _ = played(next(h for h in HISTORIES if h.name == "only parked tasks are left"))
-    assert both.state.parked == (("a", "BLOCKED: no network"), ("b", "BLOCKED: no network"))
+    assert both.state.parked == (("a", "no network"), ("b", "no network"))
 
 
 def test_a_refused_commit_opens_the_task_again_and_tells_why() -> None:

@@ -303,10 +303,10 @@ def test_quiet_steps_are_for_the_verbose() -> None:
 
 def test_what_settles_without_ending_the_run() -> None:
     asks, limit = (
-        Park("DECIDE: which one?", Cause.QUESTION),
+        Park("which one?", Cause.QUESTION),
         Park("task limit: 1 iteration used up"),
     )
-    assert told(STARTED, BEGAN, Settled(NOW, asks)) == ["prompt waits for you: DECIDE: which one?"]
+    assert told(STARTED, BEGAN, Settled(NOW, asks)) == ["prompt waits for you: which one?"]
     assert told(STARTED, BEGAN, Settled(NOW, limit)) == [
         "prompt is blocked: task limit: 1 iteration used up"
     ]

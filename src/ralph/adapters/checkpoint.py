@@ -37,6 +37,7 @@ from ralph.errors import StateError
 from ralph.ports import Committed
 
 _RECORD = "apart.json"
+_CHANGES = {"A": "added", "D": "deleted"}  # by git's letter; every other is a modification
 
 
 @value
@@ -196,11 +197,16 @@ class WorkTree:
         """What was seen, as a tree in git."""
         return self.trees.view.tree(seen)
 
-    def changed(self, since: Checkpoint, to: str = "") -> tuple[str, ...]:
-        """The paths that differ now, or in what a ref keeps; sorted, relative to the top of the
-        repository."""
+    def delta(self, since: Checkpoint, to: str = "") -> dict[str, str]:
+        """What became of each path that differs now, or in what a ref keeps: added, modified or
+        deleted. Paths are relative to the top of the repository."""
         tree = self.repository.resolve(f"{to}^{{tree}}") if to else self.tree()
-        return tuple(sorted(self.names(since.tree, tree))) if tree != since.tree else ()
+        if tree == since.tree:
+            return {}
+        words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", since.tree, tree)
+        said = os.fsdecode(self.repository.ask(*words)).split("\0")
+        pairs = zip(said[::2], said[1::2], strict=False)  # it ends with a NUL
+        return {path: _CHANGES.get(how, "modified") for how, path in pairs}
 
     def checkpoint(self) -> Checkpoint:
         """The work as it stands now. It can be restored until `end`."""

@@ -3,18 +3,16 @@
 import hashlib
 import json
 import os
-import re
 import shlex
-import shutil
 import stat
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ralph.adapters.files import shown_path, unwritable_state, writable_dir, write_atomically
 from ralph.adapters.guardrail import NOT_RUN, TIMED_OUT, Place
 from ralph.adapters.process import Command
+from ralph.adapters.runners import Runners
 from ralph.adapters.safe_open import create
 from ralph.core.case import Case
 from ralph.core.completion import Completion, Kind
@@ -31,21 +29,6 @@ from ralph.core.world import hurried
 _NOT_FOUND = 127
 _MOST_ARTIFACTS = 1000
 _LONGEST_ARTIFACT = 1000
-_MOMENT = 2.0  # seconds for a program to say its version
-_NODE = "node"  # reads TypeScript from 22.6 on, and what is plain JavaScript in it before
-_RUNNERS = {  # by extension; the first that is installed
-    ".py": (("python3",), ("python",)),
-    ".ts": (
-        ("tsx",),
-        ("ts-node",),
-        ("bun", "run"),
-        ("deno", "run", "--allow-all"),
-        (_NODE,),
-    ),
-    ".js": (("node",), ("bun", "run")),
-    ".mjs": (("node",), ("bun", "run")),
-    ".sh": (("sh",),),
-}
 
 
 @value
@@ -121,7 +104,7 @@ class CompletionCheck:
     def _file(self, rule: Completion) -> tuple[Evidence, Finding | None]:
         path = os.path.join(self.place.here, rule.path)
         problem = _file_problem(path, self.place.here)
-        digest = _digest_of_file(path) if problem is None else _sha256(b"")
+        digest = _digest_of(path) if problem is None else _sha256(b"")
         artifacts = (rule.path,) if problem is None else ()
         code = 0 if problem is None else 1
         evidence = Evidence(rule.kind, None, code, digest, artifacts)
@@ -164,14 +147,11 @@ class CompletionCheck:
             return script, (), f"the script {script} cannot be run: {error.strerror}."
         if not stat.S_ISREG(mode):
             return script, (), f"the script {script} is no file."
-        runners = _RUNNERS.get(os.path.splitext(path)[1].lower())
-        if runners is not None:
-            runner = _installed(runners, self.place.env, self.place.here)
-            if runner is None:
-                wanted = ", ".join(words[0] for words in runners)
-                return script, (), f"nothing to run {script} with is installed ({wanted})."
-            if runner == (_NODE,) and path.endswith(".ts"):
-                runner = (*runner, *_node_flags(self.place.env))
+        runners = Runners(self.place.env, self.place.here)
+        runner = runners.of(script)
+        if runner is None:
+            return script, (), f"{runners.problem(script)}."
+        if runner:
             return shlex.join((*runner, script)), (*runner, path), ""
         if not os.access(path, os.X_OK):
             return script, (), f"the script {script} is not executable (chmod +x {script})."
@@ -216,8 +196,6 @@ class CompletionCheck:
         return hurry
 
     def _finding(self, shown: str, code: int, why: str, output: "_Output", log: str) -> Finding:
-        if shown.startswith(f"{_NODE} ") and shown.endswith(".ts") and "--exp" not in shown:
-            why = "this node reads no types: install node 22.6 or later, deno, bun or tsx"
         also = f" ({why})" if why else ""
         where = shown_path(log, self.place.workspace)
         text = output.text()
@@ -292,57 +270,29 @@ def _with_artifacts(evidence: Evidence, output: _Output) -> Evidence:
 
 
 def _file_problem(path: str, workspace: str) -> str | None:
+    """B §Artifact Exists: a file, also an empty one, or a directory, that is the project's own."""
     try:
-        found = os.stat(path)
+        mode = os.stat(path).st_mode
     except OSError as error:
         return f"is not there ({error.strerror})"
-    if not stat.S_ISREG(found.st_mode):
-        return "is no file"
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        return "is neither a file nor a directory"
     home, real = os.path.realpath(workspace), os.path.realpath(path)
     if os.path.islink(path) and not real.startswith(os.path.join(home, "")):
         return "is a link that leads out of the project"
-    return None if found.st_size else "is empty"
+    return None
 
 
-def _digest_of_file(path: str) -> str:
+def _digest_of(path: str) -> str:
+    """That of a file, or of the names in a directory."""
+    if os.path.isdir(path):
+        return _sha256(os.fsencode("\0".join(sorted(os.listdir(path)))))
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _installed(
-    runners: tuple[tuple[str, ...], ...], env: Mapping[str, str], workspace: str
-) -> tuple[str, ...] | None:
-    """The first runner that there is; the project's own come before the machine's."""
-    own = os.path.join(workspace, "node_modules", ".bin")
-    path = os.pathsep.join((own, env.get("PATH", os.defpath)))
-    for words in runners:
-        found = shutil.which(words[0], path=path)
-        if found is not None:
-            return (found if found.startswith(own) else words[0], *words[1:])
-    return None
-
-
-def _node_flags(env: Mapping[str, str]) -> tuple[str, ...]:
-    """What makes it read TypeScript, where it needs that said; nothing if it does not answer."""
-    try:
-        said = subprocess.run(
-            (_NODE, "--version"),
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=_MOMENT,
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    version = re.match(rb"v([0-9]{1,9})\.([0-9]{1,9})", said)
-    if version is None or (int(version[1]), int(version[2])) < (22, 6):
-        return ()
-    return ("--experimental-strip-types", "--no-warnings")
 
 
 def proof_words(proof: Proved | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import os
 
+from ralph.adapters.runners import Runners
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records
@@ -25,11 +26,12 @@ class TaskBacklog:
     file: TaskFile
     task: str | None = None  # only this one
     tags: tuple[str, ...] = ()  # only those with one of these
+    runners: Runners | None = None  # who could run their checks; None if nobody asks
 
     def __call__(self) -> Backlog:
         """The tasks as they stand now. A circle of them is a problem, for none could begin."""
         listing = self.file.read()
-        backlog = chosen(listing.backlog, self.task, self.tags)
+        backlog = self._looked_at(chosen(listing.backlog, self.task, self.tags))
         if not listing.cycle:
             return backlog
         circle = listed((*listing.cycle, listing.cycle[0]), _SHOWN, " -> ")
@@ -40,13 +42,23 @@ class TaskBacklog:
         """What completes the task."""
         return parse((self.file.record(task) or {}).get("completion"), task)
 
+    def _looked_at(self, backlog: Backlog) -> Backlog:
+        """The backlog, with a word on each task that nothing here could prove."""
+        if self.runners is None:
+            return backlog
+        scripts = {t.script for t in backlog.tasks if t.script and t.open}
+        problems = {s: why for s in scripts if (why := self.runners.problem(s))}
+        if not problems:
+            return backlog
+        tasks = (
+            replace(t, uncheckable=problems[t.script]) if t.script in problems else t
+            for t in backlog.tasks
+        )
+        return replace(backlog, tasks=tuple(tasks))
+
     def scripts(self) -> tuple[str, ...]:
-        """What validates open tasks. Only lines that may name one are looked into."""
-        named = (task for task, line in self.file.lines().items() if b'"validate"' in line)
-        known = self().get
-        tasks = [task for task in named if (found := known(task)) is not None and found.open]
-        scripts = (self.rule_of(task).script for task in tasks)
-        return tuple(dict.fromkeys(script for script in scripts if script))
+        """What validates open tasks."""
+        return tuple(dict.fromkeys(t.script for t in self().tasks if t.open and t.script))
 
     def material(self, records: Records, task: Task) -> Material:
         """The project's papers as they are now, and what was learned."""

@@ -194,9 +194,10 @@ def read_line(raw: bytes) -> tuple[TaskLine, Task]:
 
 def _task(line: TaskLine) -> Task:
     own, rule = line.limits, line.completion
-    check = ""
+    check = script = ""
     if rule is not None:
-        check = completion.words(completion.parse(rule, line.id), line.id)
+        parsed = completion.parse(rule, line.id)
+        check, script = completion.words(parsed, line.id), parsed.script
     return Task(
         line.id,
         line.title or "",
@@ -207,6 +208,7 @@ def _task(line: TaskLine) -> Task:
         line.blocked_by or (),
         _NO_LIMITS if own is None else completion.parse_limits(own),
         check,
+        script,
         kind=line.type or "",
         tags=line.tags or (),
         question=line.question or "",

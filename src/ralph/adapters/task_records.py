@@ -143,9 +143,9 @@ def _shortened(entry: Mapping[str, Any]) -> Entry:
     short = dict(entry)
     if isinstance(reason := entry.get("reason"), str):
         short["reason"] = plain(reason, _LONGEST_REASON)
-    if isinstance(files := entry.get("files"), list | tuple):
-        short["files"] = list(files[:_MOST_FILES])
-        short |= {"moreFiles": len(files) - _MOST_FILES} if len(files) > _MOST_FILES else {}
+    if isinstance(delta := entry.get("filesystemDelta"), list | tuple):
+        short["filesystemDelta"] = list(delta[:_MOST_FILES])
+        short |= {"moreFiles": len(delta) - _MOST_FILES} if len(delta) > _MOST_FILES else {}
     if isinstance(findings := entry.get("findings"), list | tuple):
         short["findings"] = [_finding(finding) for finding in findings[:_MOST_FINDINGS]]
     return short

@@ -30,7 +30,6 @@ from ralph.errors import RalphError
 from ralph.ports import Committed
 
 _LONGEST = 2000  # characters of a reason
-_DECIDE = "DECIDE: "
 _OF_A_TRY = ("reason", "question", "evidence", "completedAt")  # void with the next
 
 
@@ -182,7 +181,7 @@ class Bench:
             self._change(state, again, why)
             return
         asks = park.cause is Cause.QUESTION
-        told = {"question": why.removeprefix(_DECIDE)} if asks else {"reason": why}
+        told = {"question": why} if asks else {"reason": why}
         blocked = {"status": Status.BLOCKED.value, "spent": None, **told, **saved}
         self._change(state, blocked, why)
         self._learn(state, Status.BLOCKED, why, entry)
@@ -246,23 +245,26 @@ class Bench:
             "reason": redact(came.reason)[:_LONGEST],
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
-            "files": self._files(state, saved or tree),
+            "filesystemDelta": self._delta(state, saved or tree),
             "actions": actions_in(turn.stream, self.dialect),
             "findings": [
                 {"gate": found.gate, "text": found.text.split("\n", 1)[0]}
                 for found in state.findings
             ],
         }
+        if came.error:
+            entry["error"] = redact(came.error)[:_LONGEST]
         if isinstance(verdict, Accept):
             entry["evidence"] = {**self._evidence(state, turn), **proof_words(state.proof)}
         return {**entry, "saved": saved} if saved else entry
 
-    def _files(self, state: RunState, now: str) -> list[str]:
-        """What the turn changed, also where that is undone by now."""
+    def _delta(self, state: RunState, now: str) -> list[dict[str, str]]:
+        """B §Iteration Lifecycle: what the turn changed, also where that is undone by now."""
         since = Checkpoint.of(state.checkpoint)
         if since is None:
             return []
-        return list(self.work.changed(since, to=now))
+        delta = self.work.delta(since, to=now)
+        return [{"path": path, "change": change} for path, change in sorted(delta.items())]
 
     def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
         found = kept_evidence(self.run_dir, state.iteration, _task(state))

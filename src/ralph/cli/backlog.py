@@ -14,6 +14,7 @@ from ralph.adapters.files import project_dir
 from ralph.adapters.ledger import read_ledger
 from ralph.adapters.notify import notify_problem
 from ralph.adapters.run_trees import made_by_checks
+from ralph.adapters.runners import Runners
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_records import Records
@@ -112,8 +113,19 @@ def plan_again(
 def _planned(
     invocation: Invocation, loaded: Loaded, task: str | None, tags: tuple[str, ...]
 ) -> Plan:
-    backlog = TaskBacklog(TaskFile(invocation.workspace), task, tags)
+    runners = _runners(invocation, loaded.settings, one_by_one=task is not None)
+    backlog = TaskBacklog(TaskFile(invocation.workspace), task, tags, runners)
     return planned(invocation, _defaults(loaded), backlog, "Mend it, then run again.", MONEY)
+
+
+def _runners(invocation: Invocation, settings: Settings, *, one_by_one: bool) -> Runners | None:
+    """What may run the checks of tasks. None where that is not known before a turn: what the user's
+    own command installs in a new worktree."""
+    beside = settings.loop.parallelism > 1 and not one_by_one
+    fresh = beside or settings.proof == "clean"
+    if fresh and settings.loop.setup is not None:
+        return None
+    return Runners(invocation.environ, invocation.workspace, fresh=fresh)
 
 
 def _defaults(loaded: Loaded) -> Loaded:
@@ -176,6 +188,10 @@ def _refuse_unusable(plan: Plan) -> None:
             raise ConfigError(f"there are no tasks here: {where} is not there", _NO_TASKS)
     if backlog.task is not None and listing.backlog.get(backlog.task) is None:
         raise backlog.file.refusal(backlog.task)
+    left = [task for task in backlog().tasks if task.open]
+    if left and all(task.uncheckable for task in left):
+        why = f"{left[0].id} could not be proven: {left[0].uncheckable}"
+        raise ConfigError(why, "Install one of them, then run again.")
     problem = notify_problem(plan.settings.notify.urls)
     if problem is not None:
         raise problem

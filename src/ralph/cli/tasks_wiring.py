@@ -57,6 +57,8 @@ def backlog_notes(plan: Plan) -> list[str]:
         problems.append(f"and {len(listing.problems) - _MOST_SHOWN} more: ralph tasks list")
     chosen = [t for t in plan.backlog().tasks if not t.aside]
     ready = sum(task.open for task in chosen)
+    refused = [f"{t.id} is not begun: {t.uncheckable}." for t in chosen if t.uncheckable and t.open]
+    problems += refused[:_MOST_SHOWN]
     if not chosen and plan.tasks.tags:
         problems.append(f"No task has the tag {' or '.join(plan.tasks.tags)}.")
     sandbox = [plan.sandbox.words()] if plan.sandbox else []

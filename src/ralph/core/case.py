@@ -49,9 +49,16 @@ class Case:
 
     @property
     def open_tasks(self) -> tuple[Task, ...]:
-        """Tasks to work on. The backlog says which: one that was parked may have its answer."""
+        """Tasks to work on. The backlog says which: one that was parked may have its answer. None
+        is begun that could not be proven."""
         taken = self.state.done | self.state.at_work
-        return tuple(t for t in self.backlog.tasks if t.open and t.id not in taken)
+        at = self.state.assignment
+        begun = at.task if at is not None and self.state.task_iteration else ""
+        return tuple(
+            t
+            for t in self.backlog.tasks
+            if t.open and t.id not in taken and (not t.uncheckable or t.id == begun)
+        )
 
     @property
     def spent(self) -> Spent:

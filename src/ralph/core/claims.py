@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _TAG = re.compile(r"<(/?)(response|promise|result)>", re.IGNORECASE)
 _LONGEST_TAG = len("</response>")
 _LONGEST_CLAIM = 64 * 1024
+_NO_REASON = "it gives no reason"
 
 
 @value
@@ -232,7 +233,7 @@ def _status(claim: Claim) -> tuple[str, str] | None:
         if claim.raw == "<promise>COMPLETE</promise>":
             return "complete", ""
         if colon and word in ("BLOCKED", "DECIDE"):
-            return word.lower(), f"{word}: {why.strip()}"
+            return word.lower(), why.strip() or _NO_REASON
     if claim.tag == "result":
         return _result_status(claim.content)
     return None
@@ -247,7 +248,7 @@ def _result_status(content: str) -> tuple[str, str] | None:
     if status not in ("complete", "blocked", "failed", "continue"):
         return None
     why = str(value.get("blocker") or value.get("error") or value.get("reason") or "")
-    return status, f"BLOCKED: {why}" if status == "blocked" else why
+    return status, why or (_NO_REASON if status == "blocked" else "")
 
 
 def _same(said: str, wanted: str) -> bool:

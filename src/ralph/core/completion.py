@@ -86,7 +86,7 @@ def words(completion: Completion, task_id: str) -> str:
     if completion.command:
         return f"`{completion.command}` exits with 0"
     if completion.path:
-        return f"the file {completion.path} is there and not empty"
+        return f"{completion.path} is there"
     if completion.script:
         return f"the script {completion.script} exits with 0"
     return f'the tests that match "{completion.grep or task_id}" pass'

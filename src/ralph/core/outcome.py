@@ -21,12 +21,14 @@ class Outcome:
     status: str
     reason: str = ""
     artifacts: tuple[str, ...] = ()
+    error: str = ""  # what was wrong with the iteration itself, where the reason is another
 
     def result(self) -> dict[str, Any]:
         """B's object: every status has its own second key."""
         if self.status == "complete":
             return {"status": "complete", "artifacts": list(self.artifacts)}
-        return {"status": self.status, _DETAILS[self.status]: self.reason}
+        result = {"status": self.status, _DETAILS[self.status]: self.reason}
+        return {**result, "error": self.error} if self.error else result
 
 
 def outcome(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...] = ()) -> Outcome:
@@ -37,7 +39,7 @@ def outcome(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...] = ()) ->
         case Stop(reason=Reason.COMPLETED, why=why):
             return Outcome("complete", why, artifacts_of(turn))
         case Park(why=why) | Stop(reason=Reason.BLOCKED, why=why):
-            return Outcome("blocked", why)
+            return Outcome("blocked", why, error=own_error(turn, findings))
         case Wait(why=why):
             return Outcome("waiting", why)
         case _:
@@ -45,17 +47,25 @@ def outcome(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...] = ()) ->
 
 
 def _unfinished(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...]) -> Outcome:
-    if turn.failed:
-        return Outcome("failed", describe_failure(turn))
-    if said_failed(turn):
-        return Outcome("failed", _said(turn, "error") or "the agent says that it failed")
+    error = own_error(turn, findings)
+    if turn.failed or said_failed(turn):
+        return Outcome("failed", error)
     reasons = [
-        *(f"{finding.gate}: {_first_line(finding.text)}" for finding in findings),
+        error,
         *([verdict.why] if isinstance(verdict, Stop) and verdict.why else []),
         *(_first_line(told.text) for told in _told(verdict)),
         _said(turn, "reason"),
     ]
     return Outcome("continue", next(filter(None, reasons), "not complete yet"))
+
+
+def own_error(turn: Turn, findings: tuple[Finding, ...]) -> str:
+    """What is wrong with the iteration, whatever was decided then; "" if nothing is."""
+    if turn.failed:
+        return describe_failure(turn)
+    if said_failed(turn):
+        return _said(turn, "error") or "the agent says that it failed"
+    return next((f"{found.gate}: {_first_line(found.text)}" for found in findings), "")
 
 
 def _told(verdict: Verdict) -> tuple[Any, ...]:

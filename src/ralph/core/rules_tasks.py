@@ -3,6 +3,7 @@
 from ralph.core.case import Case
 from ralph.core.claims import said_failed
 from ralph.core.limits import Limits, Spent, exceeded, left
+from ralph.core.outcome import own_error
 from ralph.core.select import blockers, next_task
 from ralph.core.task import Status, Task
 from ralph.core.value import value
@@ -34,11 +35,18 @@ def none_ready(case: Case) -> Answer | None:
 
 def waiting_tasks(case: Case) -> tuple[Task, ...]:
     """Those that only a person can bring back."""
-    tasks = case.backlog.tasks
-    return tuple(t for t in tasks if t.status is Status.BLOCKED and not t.aside)
+    open_now = {task.id for task in case.open_tasks}
+    return tuple(
+        t
+        for t in case.backlog.tasks
+        if (t.status is Status.BLOCKED and not t.aside)
+        or (t.uncheckable and t.open and t.id not in open_now)
+    )
 
 
 def _why_it_waits(task: Task, case: Case) -> str:
+    if task.uncheckable:
+        return f"{task.id} was not begun: {task.uncheckable}"
     if task.question:
         return f"{task.id} asks: {task.question}"
     why = task.reason or dict(case.state.parked).get(task.id, "")
@@ -131,7 +139,10 @@ class TaskLimit:
 
     def __call__(self, case: Case) -> Park | None:
         why = exceeded(limits_of_task(case, self.limits), spent_on_task(case))
-        return Park(f"task limit: {why}") if why else None
+        if why is None:
+            return None
+        error = own_error(case.turn, case.findings)
+        return Park(f"task limit: {why}" + (f"; the last iteration: {error}" if error else ""))
 
 
 @value

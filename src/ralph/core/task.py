@@ -48,6 +48,8 @@ class Task:
     blocked_by: tuple[str, ...] = ()
     limits: Limits = Limits()
     check: str = ""  # what must hold, in words; empty: an explicit claim completes
+    script: str = ""  # that checks it
+    uncheckable: str = ""  # why nothing here could run that
     review: ReviewStatus | None = None
     passes: bool = False
     kind: str = ""  # B's `type`: feature, bug, ...
