@@ -30,6 +30,7 @@ COMPLETE = Turn(claims=(Claim("<promise>COMPLETE</promise>"),), cost_usd=0.5, se
 FAILED = Turn(ending=Ending.CUT, exit_code=1, why="timed out")
 ACCEPT = Accept(("the agent says so",))
 LIMIT = Park("task limit: 10 iterations used up")
+NEW_FILE = [{"path": "new", "change": "added"}]
 QUESTION = Park("Which one?", Cause.QUESTION)
 GO_ON = Continue((Feedback("Mend the tests."),))
 STOP = Stop(Reason.LIMIT, "the run's money is used up")

@@ -243,10 +243,13 @@ def test_the_prompt_is_filled_by_what_a_run_knows() -> None:
         "STORY": "US-007",
         "REVIEW_CAP": "5",
         "SKIP_REVIEW": "false",
+        "DIR": "plans",
     }
     text = filled((TEMPLATES / "prompt.md").read_text(), values)
     assert text.startswith("# Ralph loop: iteration 3 of 15\n")
     assert "RALPH_" not in text
+    assert "`plans/prd.md`" in text
+    assert "ralph/" not in text.replace(".ralph/", "")
     for words in ("### Mode implement", "### Mode review", "### Mode review-fix"):
         assert f"{words}\n" in text
     for step in range(1, 7):

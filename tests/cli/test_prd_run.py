@@ -160,7 +160,7 @@ def test_another_agent_reviews(project: StoryProject) -> None:
 
 
 def test_another_folder(project: StoryProject, tmp_path: Path) -> None:
-    """R §3: `--ralph-dir`, `-d`."""
+    """R §3: `--ralph-dir`, `-d`; the issue: "the prompt names the folder"."""
     project.stories(story(1))
     project.git("mv", "ralph", "plans")
     agent = project.agent(folder="plans")
@@ -170,6 +170,7 @@ def test_another_folder(project: StoryProject, tmp_path: Path) -> None:
     done = ralph("prd", "run", *flags)
     assert done.code == 0, done.err
     assert project.modes() == "implement review"
+    assert all("progress.txt: plans\n" in prompt for prompt in project.prompts())
 
 
 def test_a_sandbox_lets_the_whole_cycle_through(project: StoryProject) -> None:

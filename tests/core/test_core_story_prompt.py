@@ -17,6 +17,7 @@ def test_what_a_prompt_may_name() -> None:
         "STORY": "US-002",
         "REVIEW_CAP": "5",
         "SKIP_REVIEW": "false",
+        "DIR": "ralph",
     }
     other = Terms(1, review_cap=2, skip_review=True).values(1, Assignment("a"))
     assert [other[name] for name in ("MODE", "REVIEW_CAP", "SKIP_REVIEW")] == [

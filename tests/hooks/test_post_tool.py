@@ -50,8 +50,24 @@ def test_each_threshold_is_told_once(transcript: Path) -> None:
     found = {percent: words.split(":")[0] for percent, words in enumerate(told) if words}
     assert found == {50: "NOTICE", 60: "NOTICE", 70: "WARNING", 80: "WARNING", 90: "CRITICAL"}
     assert "50%" in told[50]
-    for words in ("tasks.json", "progress.txt", "commit", "stop"):
-        assert words in told[90]
+
+
+@pytest.mark.parametrize("found", ["ralph/tasks.json", ".ralph-active", None])
+def test_the_words_are_about_stories_only_where_there_are_some(
+    tmp_path: Path, transcript: Path, found: str | None
+) -> None:
+    """The issue: "the context monitor's messages are R's meaning when a `ralph/` exists and neutral
+    elsewhere"; R §5a says what they are there."""
+    below = tmp_path / "project" / "src"
+    below.mkdir(parents=True)
+    (tmp_path / "project" / "ralph").mkdir()  # somebody's package is no list of stories
+    if found is not None:
+        (tmp_path / "project" / found).touch()
+    told = [call(transcript, percent, cwd=str(below)) for percent in (50, 70, 90)]
+    for words in ("tasks.json", "progress.txt", "commit", "next iteration"):
+        assert (words in told[1] and words in told[2]) is (found is not None)
+    assert ("tasks.json" in told[0]) is (found is not None)
+    assert "do NOT start new work" in told[2]
 
 
 @pytest.mark.parametrize(
@@ -131,15 +147,33 @@ def test_an_id_is_never_a_path(transcript: Path, session: str) -> None:
     ],
 )
 def test_the_window_is_a_number_or_the_default(given: str, tokens: int) -> None:
-    assert window({"CLAUDE_CONTEXT_WINDOW": given}) == tokens
-    assert window({}) == 200_000
+    assert window({}, {"CLAUDE_CONTEXT_WINDOW": given}) == tokens
+    assert window({}, {}) == 200_000
+
+
+def test_the_window_is_the_one_that_the_model_states(transcript: Path) -> None:
+    """The issue: "its window follows the model's stated one"; what a person says comes first."""
+    large = {"model": "claude-opus-4-8[1m]"}
+    assert window(large, {}) == 1_000_000
+    assert window({}, {"ANTHROPIC_MODEL": "opus[1M]"}) == 1_000_000
+    assert window(large, {"CLAUDE_CONTEXT_WINDOW": "7"}) == 7
+    codex = {"model": "gpt-5.5", "transcript_path": str(transcript)}
+    assert window(codex, {}) == 200_000
+    stated = b'{"payload":{"type":"token_count","info":{"model_context_window":%s}}}\n'
+    transcript.write_bytes(b"x" * 100_000 + stated % b"1" + stated % b"258400" + b"y" * 100)
+    assert window(codex, {}) == 258_400
+    for odd in (b"null", b"-1", b"258400 of them"):
+        transcript.write_bytes(stated % odd)
+        assert window(codex, {}) == 200_000
+    transcript.write_bytes(rb'{"output":"{\"model_context_window\":5}"}')
+    assert window(codex, {}) == 200_000
 
 
 def test_four_characters_are_a_token(transcript: Path) -> None:
     transcript.write_bytes(b"x" * 399_999)
-    assert used(str(transcript), {}) == 49
+    assert used({"transcript_path": str(transcript)}, {}) == 49
     transcript.write_bytes(b"x" * 400_000)
-    assert used(str(transcript), {}) == 50
+    assert used({"transcript_path": str(transcript)}, {}) == 50
 
 
 @pytest.mark.parametrize("transcript_path", [None, 5, "", "/nowhere/x", "a\0b", "\ud800", "/dev"])

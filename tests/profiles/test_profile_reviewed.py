@@ -271,3 +271,17 @@ def test_the_project_prompt_is_filled_in() -> None:
     assert result.agent.prompts() == [
         "Mode: implement\nStory: US&/$1\n\n1/7 implement US&/$1 cap 2"
     ]
+
+
+def test_the_prompt_names_the_folder_of_the_stories() -> None:
+    """The issue: "the prompt names the folder given by `--ralph-dir`"; one that does not ask for it
+    is told above."""
+    world = FakeWorld(Backlog((replace(ONE, text="Read $RALPH_DIR/prd.md"),)))
+    for folder, head in (
+        ("ralph", ""),
+        ("plans/x", "\nFolder of prd.md, tasks.json and progress.txt: plans/x"),
+    ):
+        result = play(reviewed(terms=Terms(7, folder=folder)), [BLOCKED], world)
+        assert result.agent.prompts() == [
+            f"Mode: implement\nStory: US-1{head}\n\nRead {folder}/prd.md"
+        ]

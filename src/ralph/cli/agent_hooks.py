@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ralph.cli.hook_commands import SOURCE, quickly, with_packages
 
 if TYPE_CHECKING:
+    from ralph.adapters.turn_files import Filing
     from ralph.cli.planning import Plan
 
 IN_PLACE = "Sandbox: none (in place)."  # the first line about it
@@ -71,7 +72,25 @@ def hook_notes(plan: "Plan") -> list[str]:
 def hook_environment(plan: "Plan") -> dict[str, str]:
     """What tells the plugin's hooks that the run has brought these itself: each shall run once."""
     hooks = _hooks(plan)
-    return {"RALPH_HOOKS": ",".join(hooks)} if hooks else {}
+    return {"RALPH_HOOKS": ",".join(hooks), **_window(plan)} if hooks else {}
+
+
+def _window(plan: "Plan") -> dict[str, str]:
+    """The context window that the model's name states, unless somebody has said another."""
+    from ralph.adapters.stated_window import VARIABLE
+    from ralph.cli.planning import asked_model
+
+    model = asked_model(plan.settings, plan.module, plan.command) or ""
+    known = VARIABLE in plan.environment.values or "[1m]" not in model.lower()
+    return {} if known else {VARIABLE: "1000000"}
+
+
+def told_window(plan: "Plan", filing: "Filing") -> "Filing":
+    """Files of turns by which hooks of ours hear of the context window, if nobody has said it."""
+    from ralph.adapters.stated_window import VARIABLE, WindowFiling
+
+    wanted = "post-tool" in _hooks(plan) and VARIABLE not in plan.environment.values
+    return WindowFiling(filing) if wanted else filing
 
 
 def hook_places() -> list[str]:

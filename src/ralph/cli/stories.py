@@ -224,7 +224,8 @@ def terms_of(plan: Plan) -> Terms:
     """What is the same for every turn."""
     assert plan.stories is not None
     most, work = plan.settings.maximum_iterations, plan.stories
-    return Terms(most, work.cap, work.skip_review, _cannot_commit(plan))
+    folder = backlog_of(plan.workspace, work.folder).shown
+    return Terms(most, work.cap, work.skip_review, _cannot_commit(plan), folder)
 
 
 def _cannot_commit(plan: Plan) -> bool:

@@ -20,6 +20,7 @@ from ralph.cli.agent_hooks import (
     guard_words,
     hook_environment,
     hook_flags,
+    told_window,
 )
 from ralph.cli.checks import Checks
 from ralph.cli.permissions import permission_flags
@@ -337,7 +338,7 @@ def build_agent(
         prices=plan.prices,
         workspace=plan.workspace,
         env=env,
-        filing=filing or NumberedFiles(run_dir),
+        filing=told_window(plan, filing or NumberedFiles(run_dir)),
         secrets=secrets_of({**plan.environ, **env}),
         start=start,
         take_file=take_file,

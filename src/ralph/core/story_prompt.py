@@ -7,6 +7,7 @@ from ralph.core.review import DEFAULT_CAP
 from ralph.core.task import Assignment
 from ralph.core.value import value
 
+FOLDER = "ralph"  # where it usually is
 _NAME = re.compile(r"\{\{RALPH_([A-Z_0-9]+)\}\}|\$\{RALPH_([A-Z_0-9]+)\}|\$RALPH_([A-Z_0-9]+)")
 
 
@@ -18,6 +19,7 @@ class Terms:
     review_cap: int = DEFAULT_CAP
     skip_review: bool = False
     host_commits: bool = False  # the agent works where it cannot
+    folder: str = FOLDER  # of prd.md, tasks.json and progress.txt, as people write it
 
     def values(self, iteration: int, assignment: Assignment) -> dict[str, str]:
         """What a prompt may name as RALPH_..."""
@@ -28,6 +30,7 @@ class Terms:
             "STORY": assignment.task,
             "REVIEW_CAP": str(self.review_cap),
             "SKIP_REVIEW": "true" if self.skip_review else "false",
+            "DIR": self.folder,
         }
 
 
@@ -42,6 +45,10 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return _NAME.sub(value_of, text)
 
 
-def headed(text: str, assignment: Assignment) -> str:
-    """The text below the host's choice, which is not the agent's to make."""
-    return f"Mode: {assignment.mode}\nStory: {assignment.task}\n\n{text}"
+def headed(text: str, assignment: Assignment, folder: str = FOLDER) -> str:
+    """The text below the host's choice, which is not the agent's to make, and below the folder
+    where that is not the one that prompts usually name."""
+    head = f"Mode: {assignment.mode}\nStory: {assignment.task}"
+    if folder != FOLDER:
+        head += f"\nFolder of prd.md, tasks.json and progress.txt: {folder}"
+    return f"{head}\n\n{text}"

@@ -169,7 +169,7 @@ class Compose:
         assert state.assignment is not None
         values = self.terms.values(state.iteration, state.assignment)
         text = _ONLY_THIS if _all_pass(case) else filled(case.task.text, values)
-        prompt = headed(text, state.assignment)
+        prompt = headed(text, state.assignment, self.terms.folder)
         commits = (Feedback(_HOST_COMMITS),) if self.terms.host_commits else ()
         return place(prompt, (*commits, *state.feedback, *cut_off(state)))
 

@@ -30,7 +30,7 @@ _TASK_REMEDIES = {
     Reason.STALLED: "Look: ralph tasks list",
 }
 _STORY_REMEDIES = {
-    Reason.BLOCKED: "It needs you: answer in ralph/progress.txt or the story's notes, then: "
+    Reason.BLOCKED: "It needs you: answer in progress.txt or the story's notes, then: "
     "ralph prd run",
     Reason.LIMIT: "Go on with the rest: ralph prd run. What the reviews found: ralph prd stats",
     Reason.STALLED: "Nothing changed: read what the agent said, then make the story clearer.",
