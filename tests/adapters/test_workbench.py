@@ -16,7 +16,6 @@ from workbench_support import (
     GO_ON,
     KEY,
     LIMIT,
-    NEW_FILE,
     QUESTION,
     STOP,
     Json,
@@ -141,7 +140,7 @@ def test_every_verdict_is_recorded_once(
     assert {**place.task(), "evidence": 0} == {**kept, **fields, "evidence": 0}
     (entry,) = place.iterations()
     assert (entry["taskId"], entry["iteration"], entry["status"]) == ("T-1", 1, status)
-    assert (entry["filesystemDelta"], entry["cost"]) == (NEW_FILE, turn.cost_usd)
+    assert (entry["filesystemDelta"], entry["cost"]) == (place.new_file, turn.cost_usd)
     assert place.notified() == events
     assert len(place.lines("learning")) == (fields["status"] in ("done", "blocked"))
     before = place.files()
@@ -245,7 +244,7 @@ def test_where_undone_work_is_kept_is_told(place: Place, verdict: Verdict, *, ke
     bench.record(state, verdict, saved)
     assert place.task().get("saved") == (saved if kept else None)
     (entry,) = place.iterations()
-    assert (entry["filesystemDelta"], entry["saved"]) == (NEW_FILE, saved)
+    assert (entry["filesystemDelta"], entry["saved"]) == (place.new_file, saved)
     assert not (place.workspace / "new").exists()
 
 

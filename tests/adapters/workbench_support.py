@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from checkpoint_support import new_repository, work_of
@@ -30,7 +30,6 @@ COMPLETE = Turn(claims=(Claim("<promise>COMPLETE</promise>"),), cost_usd=0.5, se
 FAILED = Turn(ending=Ending.CUT, exit_code=1, why="timed out")
 ACCEPT = Accept(("the agent says so",))
 LIMIT = Park("task limit: 10 iterations used up")
-NEW_FILE = [{"path": "new", "change": "added"}]
 QUESTION = Park("Which one?", Cause.QUESTION)
 GO_ON = Continue((Feedback("Mend the tests."),))
 STOP = Stop(Reason.LIMIT, "the run's money is used up")
@@ -50,6 +49,8 @@ class Clock:
 
 class Place:
     """A project with one task, and what is written in it."""
+
+    new_file: ClassVar = [{"path": "new", "change": "added"}]  # as records tell of it
 
     def __init__(self, tmp_path: Path) -> None:
         self.workspace = new_repository(tmp_path / "project")

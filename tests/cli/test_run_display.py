@@ -158,8 +158,8 @@ def test_guardrails_are_told_with_exit_status_and_fail_action(here: Here, worksp
     """H §Guardrails: "Print guardrail start/end, exit status, and fail action used"."""
     prepare(workspace, DONE, guardrails=[{"command": "exit 3", "failAction": "PREPEND"}])
     said = here("-p", "x", "-m", "1").err
-    pattern = r"Running guardrail: exit 3\n\[ralph\] Guardrail exited with code 3 \(.*\): PREPEND"
-    assert re.search(pattern, said)
+    start, end = "Running guardrail: exit 3", "Guardrail exited with code 3"
+    assert re.search(rf"{start}\n\[ralph\] {end} \(.*\): fail action PREPEND", said)
     assert ".ralph/guardrail_001_exit_3.log" in said
 
 

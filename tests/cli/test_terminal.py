@@ -45,7 +45,9 @@ def test_what_is_no_terminal_has_no_size_and_a_plain_style(stream: TextIO | None
     assert not is_terminal(stream)
     assert size_of(stream) == (None, None)
     assert encoding_of(stream) == ""
-    assert style_of(stream, {}, Wishes(emoji=True, color=True)) == Style(timestamps=False)
+    assert style_of(stream, {}) == Style()
+    forced = style_of(stream, {}, Wishes(emoji=True, color=True))
+    assert forced == Style(emoji=True, color=True)
 
 
 def test_a_file_has_no_size(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -245,6 +245,7 @@ def test_all_problems_are_told_at_once_each_with_its_file_or_flag(tmp_path: Path
         load(workspace, {"maxTime": (0.0, "--max-time")})
     assert caught.value.message.splitlines() == [
         f"{BASE}: failAfter: found -1; allowed: a whole number, 0 or more.",
+        f"{BASE}: stallAfter: found -1; allowed: a whole number, 0 or more.",
         f'{LOCAL}: stallAfter: found "x"; allowed: a whole number, 0 or more.',
         f"{LOCAL}: agent: found 5; allowed: an object.",
         f"--max-time: found 0.0; {SECONDS}",

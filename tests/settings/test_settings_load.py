@@ -11,6 +11,7 @@ from settings_files import BASE, H_EXAMPLE, LOCAL, lay
 
 from ralph.core.limits import Prices
 from ralph.core.verdict import Placement
+from ralph.errors import ConfigError
 from ralph.settings.load import load, merge
 from ralph.settings.paths import Json
 from ralph.settings.schema import Settings
@@ -85,6 +86,31 @@ def test_flags_have_the_last_word(tmp_path: Path) -> None:
         "failAfter": BASE,
         "agent.model": "--model",
     }
+
+
+@pytest.mark.parametrize("hidden_by", ["a flag", "the local file"])
+def test_a_bad_value_is_refused_also_where_something_hides_it(
+    tmp_path: Path, hidden_by: str
+) -> None:
+    """The issue: "a bad value in the settings file is refused also when a flag hides it"."""
+    base = {"maximumIterations": "many", "guardrails": [{"hint": "x"}]}
+    local: Json = {"guardrails": []}
+    local |= {} if hidden_by == "a flag" else {"maximumIterations": 3}
+    flags = {"maximumIterations": (3, "-m")} if hidden_by == "a flag" else {}
+    with pytest.raises(ConfigError) as caught:
+        load(lay(tmp_path, base, local), flags)
+    first, second = caught.value.message.splitlines()
+    assert first.startswith(f'{BASE}: maximumIterations: found "many"; allowed: a whole number')
+    assert second.startswith(f"{BASE}: guardrails[0]: command is missing")
+    assert f"Mend {BASE};" in caught.value.remedy
+
+
+def test_what_one_file_lacks_another_may_have(tmp_path: Path) -> None:
+    base, local = ({"agent": {"prices": {name: 1}}} for name in ("input", "output"))
+    assert load(lay(tmp_path, base, local)).settings.agent.prices is not None
+    (tmp_path / LOCAL).unlink()
+    with pytest.raises(ConfigError, match="output is missing"):
+        load(str(tmp_path))
 
 
 def test_a_flag_that_was_not_given_changes_nothing(tmp_path: Path) -> None:

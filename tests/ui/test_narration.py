@@ -115,25 +115,21 @@ def test_a_guardrail_starts_and_passes() -> None:
     assert told(Checked(NOW, "make test", 1.2)) == ["Guardrail exited with code 0 (1.2s)"]
 
 
-@pytest.mark.parametrize(
-    ("placement", "action"),
-    [
-        (Placement.APPEND, "APPEND to the next prompt"),
-        (Placement.PREPEND, "PREPEND to the next prompt"),
-        (Placement.REPLACE, "REPLACE the next prompt"),
-    ],
-)
-def test_a_guardrail_fails(placement: Placement, action: str) -> None:
+@pytest.mark.parametrize("placement", Placement)
+def test_a_guardrail_fails(placement: Placement) -> None:
     """H §Guardrails: "Print guardrail start/end, exit status, and fail action used"."""
     finding = replace(FAILED_TEST, placement=placement)
     [line] = told(Checked(NOW, "make test", 0.31, (finding,)))
-    assert line == f"Guardrail exited with code 2 (0.3s): {action}, output in {finding.log}"
+    assert (
+        line
+        == f"Guardrail exited with code 2 (0.3s): fail action {placement}, output in {finding.log}"
+    )
 
 
 def test_a_guardrail_whose_log_could_not_be_written() -> None:
     finding = replace(FAILED_TEST, log="")
     [line] = told(Checked(NOW, "make test", 0.3, (finding,)))
-    assert line == "Guardrail exited with code 2 (0.3s): APPEND to the next prompt"
+    assert line == "Guardrail exited with code 2 (0.3s): fail action APPEND"
 
 
 def test_other_gates_speak_only_when_they_object() -> None:
@@ -240,9 +236,29 @@ def test_near_misses_are_named() -> None:
 
 def test_findings_that_go_back_are_named_once() -> None:
     findings = (Finding("make lint", "a"), FAILED_TEST, FAILED_TEST)
-    assert decided(Continue(), findings=findings) == [
+    told_all = Continue(tuple(finding.feedback() for finding in findings))
+    assert decided(told_all, findings=findings) == [
         "Not done yet: the agent is told what make lint, make test found"
     ]
+    assert decided(Continue(), findings=findings) == []
+
+
+@pytest.mark.parametrize(
+    ("placements", "words"),
+    [
+        ("APPEND REPLACE", "b found, but not what a found"),
+        ("REPLACE APPEND", "a, b found"),
+        ("REPLACE REPLACE", "b found, but not what a found"),
+        ("PREPEND APPEND", "a, b found"),
+    ],
+)
+def test_only_what_the_agent_is_really_told_is_said(placements: str, words: str) -> None:
+    """The issue: "with several failing guardrails the console says only what the agent is really
+    told"; H §Guardrails: each fail action is applied to the next prompt."""
+    pairs = zip("ab", placements.split(), strict=True)
+    findings = tuple(Finding(name, name, Placement(how), 1) for name, how in pairs)
+    verdict = Continue(tuple(finding.feedback() for finding in findings))
+    assert decided(verdict, findings=findings) == [f"Not done yet: the agent is told what {words}"]
 
 
 def test_completion_checks_are_for_the_verbose() -> None:

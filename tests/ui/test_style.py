@@ -47,10 +47,13 @@ def test_flags_force_on_and_off(environ: dict[str, str], terminal: bool) -> None
     assert (silenced.emoji, silenced.color, silenced.timestamps) == (False, False, False)
 
 
-def test_a_setting_turns_off_but_does_not_put_colours_into_files() -> None:
+@pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_settings_force_on_and_off(environ: dict[str, str]) -> None:
+    """H §Formatter, `UseEmoji`, `UseColor`; the issue: "`display.emoji/color: true` force"."""
     on, off = Wishes(True, True, True), Wishes(False, False, False)
     assert chosen(settings=off) == Style(width=80)
-    assert chosen(settings=on, terminal=False) == Style(timestamps=True)
+    forced = Style(emoji=True, color=True, timestamps=True)
+    assert chosen(settings=on, terminal=False, environ=environ) == forced
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "no-such-encoding"])

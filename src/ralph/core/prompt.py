@@ -28,6 +28,12 @@ def place(prompt: str, feedback: Iterable[Feedback]) -> str:
     return prompt
 
 
+def told(feedback: tuple[Feedback, ...]) -> tuple[Feedback, ...]:
+    """What of it the next prompt holds: a REPLACE wipes what stood before it."""
+    last = [n for n, piece in enumerate(feedback) if piece.placement is Placement.REPLACE][-1:]
+    return feedback[last[0] :] if last else feedback
+
+
 def count_line(iteration: int, maximum: int) -> str:
     """H §Loop Behavior 3: `Iteration X of Y, Z remaining.`"""
     return f"Iteration {iteration} of {maximum}, {max(0, maximum - iteration)} remaining."

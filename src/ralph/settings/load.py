@@ -4,7 +4,7 @@ H §Loading Priority: `.ralph/settings.json`, over it `.ralph/settings.local.jso
 flags. null means the default, wherever it stands.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -42,13 +42,13 @@ def load(workspace: str, overrides: Overrides = NO_OVERRIDES) -> Loaded:
 
 
 def combine(layers: Sequence[Layer]) -> Loaded:
-    """One layer over the other, checked as a whole."""
+    """One layer over the other. Each is checked, also where another hides what it says."""
     merged: Json = {}
     for layer in layers:
         merged = merge(merged, layer.data)
-    found = list(islice(problems(merged), MOST_TOLD))
+    found = list(islice(_found(merged, layers), MOST_TOLD))
     if found:
-        raise _config_error(found, layers)
+        raise _config_error(found)
     return Loaded(
         settings=msgspec.convert(_without_nulls(merged), Settings),
         files=tuple(layer.name for layer in layers if not layer.is_flag),
@@ -90,10 +90,17 @@ def _origin(path: Path, layers: Sequence[Layer]) -> Layer:
     return next(layer for layer in reversed(layers) if has(layer.data, path))
 
 
-def _config_error(found: Sequence[Problem], layers: Sequence[Layer]) -> ConfigError:
-    origins = [_origin(problem.path, layers) for problem in found]
-    lines = [_line(problem, origin) for problem, origin in zip(found, origins, strict=True)]
-    files = " and ".join(dict.fromkeys(layer.name for layer in origins if not layer.is_flag))
+def _found(merged: Json, layers: Sequence[Layer]) -> Iterator[tuple[Problem, Layer]]:
+    """Every problem, with the layer that has it. What is missing may stand in another one."""
+    for layer in layers:
+        yield from ((found, layer) for found in problems(layer.data) if not found.missing)
+    missing = (found for found in problems(merged) if found.missing)
+    yield from ((found, _origin(found.path, layers)) for found in missing)
+
+
+def _config_error(found: Sequence[tuple[Problem, Layer]]) -> ConfigError:
+    lines = [_line(problem, origin) for problem, origin in found]
+    files = " and ".join(dict.fromkeys(layer.name for _, layer in found if not layer.is_flag))
     mend = f"Mend {files}" if files else "Mend the command"
     remedy = f"{mend}; ralph explain --schema lists every key and what it may hold."
     return ConfigError("\n".join(lines), remedy)

@@ -26,6 +26,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     path: Path
     words: str  # a sentence
+    missing: bool = False  # another layer may have it; not in a list, which replaces another
 
 
 def problems(document: Json) -> Iterator[Problem]:
@@ -57,7 +58,8 @@ def _check_group(value: object, group: type[Group], path: Path) -> Iterator[Prob
             yield from _check(inner, fields[key].type, (*path, key))
     for key, field in fields.items():
         if field.required and value.get(key) is None:
-            yield Problem(path, f"{key} is missing; allowed: {_allowed(field.type)}.")
+            words = f"{key} is missing; allowed: {_allowed(field.type)}."
+            yield Problem(path, words, missing=not any(isinstance(step, int) for step in path))
 
 
 def _check_list(value: object, item: object, path: Path) -> Iterator[Problem]:

@@ -158,11 +158,13 @@ class ScmSettings(Group, frozen=True):
 class DisplaySettings(Group, frozen=True):
     """How the agent's work is shown (H §Formatter)."""
 
-    emoji: Annotated[Switch | None, Meta(description="Emoji as markers; null: on a terminal.")] = (
-        None
-    )
+    emoji: Annotated[
+        Switch | None,
+        Meta(description="Emoji as markers, everywhere or nowhere; null: on a terminal."),
+    ] = None
     color: Annotated[
-        Switch | None, Meta(description="Colours; null: on a terminal, without NO_COLOR.")
+        Switch | None,
+        Meta(description="Colours, everywhere or nowhere; null: on a terminal, without NO_COLOR."),
     ] = None
     timestamps: Annotated[Switch, Meta(description="[HH:MM:SS] before each line.")] = False
     max_output_lines: Annotated[Count, Meta(description="Lines of a tool's output to show.")] = 3

@@ -21,6 +21,7 @@ from ralph.core.facts import (
     Step,
 )
 from ralph.core.gates import Finding
+from ralph.core.prompt import told
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
@@ -28,8 +29,8 @@ from ralph.core.verdict import (
     Boundary,
     Cause,
     Continue,
+    Feedback,
     Park,
-    Placement,
     Reason,
     Stop,
     Verdict,
@@ -60,11 +61,6 @@ _OF_A_TASK = {
     "restore": "The task's changes are undone",
     "discard": "The iteration's changes are undone",
     "cut off": "What the cut-off iteration had changed is undone",
-}
-_FAIL_ACTIONS = {
-    Placement.APPEND: "APPEND to the next prompt",
-    Placement.PREPEND: "PREPEND to the next prompt",
-    Placement.REPLACE: "REPLACE the next prompt",
 }
 
 
@@ -226,7 +222,7 @@ def _objection(finding: Finding, took: str, briefing: Briefing) -> str:
     if finding.code is None or not briefing.announces(finding.gate):
         words = first_line(finding.text)
         return f"{finding.gate}: {words.rstrip('.')}{log}" if log else f"{finding.gate}: {words}"
-    action = _FAIL_ACTIONS[finding.placement]
+    action = f"fail action {finding.placement}"
     return f"Guardrail exited with code {finding.code} {took}: {action}{log}"
 
 
@@ -240,11 +236,20 @@ def _decided(fact: Decided, before: RunState, _: Briefing) -> Iterator[Line]:
     match fact.verdict:
         case Wait() as wait:
             yield Line(_wait_words(wait, fact, before), Tone.NOTICE)
-        case Continue() if fact.findings:
-            gates = ", ".join(dict.fromkeys(f.gate for f in fact.findings))
-            yield Line(f"Not done yet: the agent is told what {gates} found")
+        case Continue(feedback=feedback) if fact.findings:
+            yield from _fed_back(fact.findings, feedback)
         case _:
             return
+
+
+def _fed_back(findings: tuple[Finding, ...], feedback: tuple[Feedback, ...]) -> Iterator[Line]:
+    """What the agent is really told: of what comes before a REPLACE it hears nothing (H)."""
+    kept = told(feedback)
+    named = dict.fromkeys(f.gate for f in findings if f.feedback() in kept)
+    wiped = [f.gate for f in findings if f.feedback() in feedback and f.gate not in named]
+    if named:
+        without = f", but not what {', '.join(dict.fromkeys(wiped))} found" if wiped else ""
+        yield Line(f"Not done yet: the agent is told what {', '.join(named)} found{without}")
 
 
 def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:

@@ -61,16 +61,17 @@ def choose_style(
     max_output_lines: int = 3,
     max_output_chars: int = 120,
 ) -> Style:
-    """The style of a stream: a flag decides, else it is plain where colours have no place.
+    """The style of a stream: a flag decides, else a setting, true as well as false; else it is
+    plain without a terminal, with `NO_COLOR` or `TERM=dumb`.
 
-    Without a terminal, with `NO_COLOR` or `TERM=dumb`, only a flag turns emoji or colour on; a
-    setting alone does not, or it would put escape codes into everybody's log files.
+    So does no-color.org want it: "User-level configuration files and per-instance command-line
+    arguments should override the NO_COLOR environment variable".
     """
     fancy = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     return Style(
         emoji=_wanted(flags.emoji, settings.emoji, fancy and _can_show_emoji(encoding)),
         color=_wanted(flags.color, settings.color, fancy),
-        timestamps=_wanted(flags.timestamps, bool(settings.timestamps), True),
+        timestamps=_wanted(flags.timestamps, settings.timestamps, False),
         max_output_lines=max_output_lines,
         max_output_chars=max_output_chars,
         width=width if terminal else None,
@@ -78,7 +79,7 @@ def choose_style(
 
 
 def _wanted(flag: bool | None, setting: bool | None, possible: bool) -> bool:
-    return flag if flag is not None else possible and setting is not False
+    return next((wish for wish in (flag, setting) if wish is not None), possible)
 
 
 def _can_show_emoji(encoding: str) -> bool:
