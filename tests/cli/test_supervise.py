@@ -178,6 +178,38 @@ def test_done_stands_already(here: Here, task: Path) -> None:
     assert (task / "DONE").exists(), "it is never deleted"
 
 
+@pytest.mark.parametrize(
+    "words", [("--agent", "no-such-agent"), ("--", "no-such-agent"), ()], ids=["named", "given", ""]
+)
+def test_done_is_looked_at_before_the_agent(
+    here: Here, task: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """S §Loop Algorithm, b before d; the issue: "DONE is looked at before the agent is looked
+    for". Neither the agent nor a prompt need be there."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    task.mkdir(parents=True)
+    (task / "DONE").touch()
+    done = here(*supervised(task, *words))
+    assert_clear(done, 0, "Found DONE: the task is done", "Completed after 0 attempts")
+    (task / "DONE").unlink()
+    (task / "TASK.md").write_text("x")
+    assert here(*supervised(task, *words)).code == 2
+
+
+def test_a_timeout_in_the_log(here: Here, task: Path) -> None:
+    """S §Timeout Behavior, Logging: the three lines, and the attempt's own between them."""
+    limits = ("--timeout", "0.1", "--max-restarts", "2", "--restart-delay", "0")
+    said = here(*supervised(task, *limits, "--", "sh", "-c", "sleep 60")).err
+    lines = [line.removeprefix("[ralph] ") for line in said.splitlines()]
+    first = lines.index("Agent timeout after 0.1s, killing process group")
+    assert lines[first + 1 : first + 4] == [
+        "Process group killed, treating as failure",
+        "Attempt 1: Agent failed (timed out after 0.1s), restarting...",
+        "Restarting agent (attempt 2/2)",
+    ]
+    assert said.count("Restarting agent") == 1
+
+
 def test_used_up_is_told_on_the_bus(here: Here, task: Path) -> None:
     """ "when runs are used up: type ERROR, `task failed: max restarts (N) exceeded`"."""
     here(*supervised(task, "--max-restarts", "1", "--", "false"))

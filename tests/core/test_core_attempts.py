@@ -2,7 +2,7 @@
 
 import pytest
 
-from ralph.core.attempts import outcome
+from ralph.core.attempts import outcome, timeout
 from ralph.core.events import Failure
 from ralph.core.turn import Ending, Turn
 from ralph.core.verdict import Continue, Reason, Stop, Verdict
@@ -49,6 +49,22 @@ GOOD, BAD = Turn(), Turn(exit_code=1, stderr="oops")
 )
 def test_an_attempt_in_words(turn: Turn, verdict: Verdict, words: str) -> None:
     assert outcome(1, turn, verdict, 3) == outcome(1, turn, verdict) == words
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("timed out after 5m", "Agent timeout after 5m, killing process group"),
+        ("silent for 30s", "Agent silent for 30s, killing process group"),
+        ("asked to stop", None),
+    ],
+)
+def test_a_timeout_is_told_as_s_has_it(why: str, words: str | None) -> None:
+    """S §Timeout Behavior, Logging; the issue: "S's log lines about timeouts exist"."""
+    turn = Turn(Ending.CUT, exit_code=137, why=why)
+    told = (words, "Process group killed, treating as failure") if words else ()
+    assert timeout(turn) == told
+    assert timeout(BAD) == ()
 
 
 @pytest.mark.parametrize(

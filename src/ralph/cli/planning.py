@@ -11,6 +11,7 @@ from ralph.adapters.agents import (
     find_command,
     kind_of,
     module_of,
+    named_command,
     split_flags,
     value_in,
 )
@@ -189,9 +190,11 @@ def plan_again(invocation: Invocation, run_dir: str) -> Plan:
         message = f"cannot read what run {os.path.basename(run_dir)} was to do: {path}: {error}"
         raise StateError(message, "Start a new one: ralph run") from error
     backlog = _kept_prompt(text, file_name)
-    plan = planned(invocation, loaded, backlog, "Put it back, then: ralph resume")
+    remedy = "Put it back, then: ralph resume"
     if supervision is None:
-        return sandboxed(plan)
+        return sandboxed(planned(invocation, loaded, backlog, remedy))
+    over = supervision.over
+    plan = planned(invocation, loaded, backlog, remedy, heals=over, over=over)
     return replace(plan, supervision=supervision)
 
 
@@ -275,22 +278,25 @@ def planned(
     money: tuple[str, ...] = ("maxCost",),
     *,
     heals: bool = False,
+    over: bool = False,
 ) -> Plan:
-    """The plan; `remedy` is what to do about a prompt that cannot be read, and `money` are the
-    settings that limit what may be spent. A backlog that `heals` is put right by the run itself."""
+    """The plan; `remedy` is what to do about a prompt that cannot be read, `money` are the settings
+    that limit what may be spent. A backlog that `heals` is put right by the run itself. Where all
+    is `over` no agent will be started."""
     tasks = backlog()
     if tasks.problem and not heals:
         raise ConfigError(tasks.problem, remedy)
     sample = tasks.tasks[0].text if tasks.tasks else ""
     agent = loaded.settings.agent
-    command = find_command(agent.command, invocation.environ)
+    command = (named_command if over else find_command)(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     prices, price_words = prices_of(loaded.settings, module, command)
     limit = _limit_of_money(loaded, money)
-    if limit is not None:
+    if limit is not None and not over:
         _refuse_uncounted(limit, loaded, module, command[0], kind, priced=prices is not None)
-    _refuse_what_cannot_work(loaded.settings, module, command, sample)
+    if not over:
+        _refuse_what_cannot_work(loaded.settings, module, command, sample)
     environment = agent_environment(
         invocation.environ,
         agent.kind or os.path.basename(command[0]).lower(),

@@ -44,6 +44,11 @@ class Supervision:
     parent: str = ""  # the run in which it was started
     seen: Seen = Seen()
 
+    @property
+    def over(self) -> bool:
+        """S §Loop Algorithm: DONE is looked at before anything is run."""
+        return os.path.exists(self.folder.done)
+
     def kept(self) -> dict[str, Any]:
         """As JSON, for a run that goes on after a crash."""
         wait = self.seen.wait
@@ -90,11 +95,13 @@ def plan_supervised(invocation: Invocation) -> Plan:
     if flags["command"]:
         overrides |= _given_command(flags)
     loaded = load(invocation.workspace, overrides)
-    backlog = _backlog(invocation, folder)
-    remedy = f"Give a prompt with -p TEXT or -f FILE, or write {folder.task_file}."
-    plan = planned(invocation, loaded, backlog, remedy)
     parent = invocation.environ.get("RALPH_RUN", "")
     supervision = _supervision(folder, flags, seen_in(folder), parent)
+    backlog = _backlog(invocation, folder)
+    if supervision.over and backlog().problem:
+        backlog = no_prompt
+    remedy = f"Give a prompt with -p TEXT or -f FILE, or write {folder.task_file}."
+    plan = planned(invocation, loaded, backlog, remedy, over=supervision.over)
     return replace(plan, supervision=supervision)
 
 

@@ -1,10 +1,11 @@
 """Attempts in words, as S §Restart Counter has them."""
 
-from ralph.core.rules import describe_failure
+from ralph.core.rules import SILENT, TIMED_OUT, describe_failure
 from ralph.core.turn import Ending, Turn
 from ralph.core.verdict import Continue, Reason, Stop, Verdict
 
 NO_CHILDREN = "no active children"
+RESTARTING = ", restarting..."
 
 
 def outcome(attempt: int, turn: Turn, verdict: Verdict, runs: int | None = None) -> str:
@@ -14,6 +15,16 @@ def outcome(attempt: int, turn: Turn, verdict: Verdict, runs: int | None = None)
     if was_ended(turn, verdict):
         return f"Attempt {attempt}: Agent was ended: {turn.why}"
     return f"Attempt {attempt}: {_ended(turn)}{_then(attempt, turn, verdict, runs)}"
+
+
+def timeout(turn: Turn) -> tuple[str, ...]:
+    """S §Timeout Behavior: what the log says of an attempt that took too long, or was silent."""
+    if turn.ending is not Ending.CUT or not turn.failed:
+        return ()
+    words = {TIMED_OUT: "Agent timeout after", SILENT: "Agent silent for"}
+    said = [turn.why.replace(ours, its) for ours, its in words.items() if turn.why.startswith(ours)]
+    killed = "Process group killed, treating as failure"
+    return (f"{said[0]}, killing process group", killed) if said else ()
 
 
 def was_ended(turn: Turn, verdict: Verdict | None) -> bool:
@@ -35,7 +46,7 @@ def _ended(turn: Turn) -> str:
 def _then(attempt: int, turn: Turn, verdict: Verdict, runs: int | None) -> str:
     match verdict:
         case Continue() if attempt != runs:
-            return ", restarting..." if turn.failed else " without DONE, restarting..."
+            return RESTARTING if turn.failed else f" without DONE{RESTARTING}"
         case Continue():
             return "" if turn.failed else " without DONE"
         case _:

@@ -32,6 +32,8 @@ from ralph.core.verdict import (
 from ralph.core.words import counted, duration
 from ralph.core.world import hurried
 
+TIMED_OUT = "timed out after"
+SILENT = "silent for"
 _SAID = 300  # of a program's last words; an agent that prints its prompt must not snowball
 
 
@@ -125,9 +127,9 @@ class Timeouts:
         assert case.pulse is not None
         seconds, idle, finished = case.pulse.seconds, case.pulse.idle, case.finished
         if self.turn is not None and seconds >= self.turn:
-            return Cut(f"timed out after {duration(self.turn)}", finished=finished)
+            return Cut(f"{TIMED_OUT} {duration(self.turn)}", finished=finished)
         if self.idle is not None and idle >= self.idle and not finished:
-            return Cut(f"silent for {duration(self.idle)}")
+            return Cut(f"{SILENT} {duration(self.idle)}")
         return None
 
 

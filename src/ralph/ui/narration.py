@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator
 
-from ralph.core.attempts import NO_CHILDREN, outcome
+from ralph.core.attempts import NO_CHILDREN, RESTARTING, outcome, timeout
 from ralph.core.facts import (
     Began,
     Checked,
@@ -132,6 +132,7 @@ def _resumed(before: RunState, briefing: Briefing) -> Line:
 def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
     if briefing.attempts:
         yield Line(f"Agent ended ({_turn_statistics(turn)})", verbose=True)
+        yield from (Line(words, Tone.BAD) for words in timeout(turn))
     elif turn.failed:
         yield Line(_failure_words(turn), Tone.BAD)
     elif turn.silent:
@@ -258,6 +259,9 @@ def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[
         case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
             words = outcome(before.iteration, before.turn, verdict, briefing.iterations)
             yield Line(words, Tone.BAD if before.turn.failed else Tone.PLAIN)
+            if timeout(before.turn) and words.endswith(RESTARTING):
+                which = briefing.which(before.iteration + 1)
+                yield Line(f"Restarting agent (attempt {which})")
         case Decided(verdict=Stop(reason=Reason.LIMIT)) if before.iteration == briefing.iterations:
             which = f"Attempt {before.iteration}: " if before.iteration else ""
             yield Line(f"{which}Max restarts exceeded, stopping", Tone.NOTICE)

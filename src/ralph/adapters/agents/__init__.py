@@ -130,6 +130,14 @@ def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, 
     return _split_if_needed(command, path)
 
 
+def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The command as far as it is known, where nobody is going to start it."""
+    try:
+        return find_command(command, environ)
+    except ConfigError:
+        return (command or "none",)
+
+
 def _split_if_needed(command: str, path: str) -> tuple[str, ...]:
     """`npx claude` is two words; a path with a blank in it is one."""
     import shlex
