@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 from prd_support import contents
-from run_support import Here, assert_clear, ralph
+from run_support import RALPH, Here, assert_clear, ralph
 
 from ralph.adapters import host_files
 from ralph.adapters.files import write_atomically
 from ralph.cli.plugin_hosts import HOSTS
+from ralph.core.loop import CAP
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {name: host.file for name, host in HOSTS.items()}
@@ -298,6 +300,48 @@ def test_what_people_must_do_besides_is_said(here: Here, agent: str, words: str)
     assert words in here("plugin", "install", "--agent", agent).out
 
 
+def test_the_cap_of_held_stops_is_lifted_and_as_it_was_again(here: Here, workspace: Path) -> None:
+    """The issue: "`plugin install` offers to lift the host's cap of eight holds"."""
+    raw = '{"env": {"A": "1"}}'
+    path = write(workspace, FILES["claude"], raw)
+    assert "--lift-cap" in here("plugin", "install").out
+    done = here("plugin", "install", "--lift-cap")
+    assert (done.code, "Claude may be held as often as it takes" in done.out) == (0, True)
+    assert json.loads(path.read_text())["env"][CAP] == "0"
+    again = here("plugin", "install")  # nothing said: nothing changed
+    assert "as before" in again.out
+    assert "as often as it takes" in again.out
+    assert "--lift-cap" in here("plugin", "install", "--no-lift-cap").out
+    assert CAP not in path.read_text()
+    here("plugin", "install", "--lift-cap")
+    here("plugin", "uninstall")
+    assert path.read_text() == raw
+    path.write_text('{"env": 5}')
+    assert_clear(here("plugin", "install", "--lift-cap"), 2, '"env" is not an object')
+    assert path.read_text() == '{"env": 5}'
+
+
+@pytest.mark.parametrize(("typed", "lifts"), [("perhaps\ny", True), ("", False)])
+def test_a_person_is_offered_it(workspace: Path, typed: str, *, lifts: bool) -> None:
+    child = pexpect.spawn(RALPH[0], [*RALPH[1:], "plugin", "install"], timeout=30)
+    for answer in typed.split("\n"):
+        child.expect_exact("Lift that in this project? (y/N): ")
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert (CAP in (workspace / FILES["claude"]).read_text()) is lifts
+
+
+def test_who_goes_away_has_written_nothing(workspace: Path) -> None:
+    child = pexpect.spawn(RALPH[0], [*RALPH[1:], "plugin", "install"], timeout=30)
+    child.expect_exact("(y/N): ")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (child.exitstatus, os.listdir(workspace)) == (130, [])
+
+
 def test_status_tells_all(here: Here, workspace: Path) -> None:
     here("plugin", "install")
     older = json.dumps({"hooks": {"Stop": [hooks(workspace / FILES["claude"])["Stop"][0]]}})
@@ -324,6 +368,8 @@ def test_status_tells_all(here: Here, workspace: Path) -> None:
         (("install", "--project", "--user"), "exclude each other"),
         (("install", "--agent", "opencode"), "'opencode' is not one of"),
         (("install", "extra"), "extra"),
+        (("install", "--agent", "codex", "--lift-cap"), "--lift-cap is about claude"),
+        (("install", "--user", "--no-lift-cap"), "--lift-cap is about claude"),
         (("mount",), "No such command 'mount'"),
     ],
 )

@@ -113,7 +113,7 @@ def test_the_start_message_states_the_contract() -> None:
     told = opening(Wish("Build\nit", "ALL GREEN", gates=("make test",)), "s-1")
     assert "Task:\nBuild\nit\n" in told
     assert "only when the task is fully done, output exactly <promise>ALL GREEN</promise>" in told
-    assert "No blanks inside the tag, no other case, no variants" in told
+    assert "No extra blanks inside the tag, no other case, no variants" in told
     assert "if the task is not done, do not output the promise" in told
     assert "at most 50 iterations" in told
     assert "which the host runs:\n  make test\n" in told

@@ -168,8 +168,9 @@ def test_a_loop_that_nobody_heard_of_for_a_day_is_released(session: Session) -> 
     session.starts()
     with Store("s-1", session.environ) as store:
         store.write(replace(session.loop, touched=time.time() - TIME_TO_LIVE - 1))
-    assert session.stops() == {}
+    assert "RELEASED" in session.stops()["systemMessage"]
     assert session.loop.status == "RELEASED"
+    assert session.stops() == {}, "it is told once"
 
 
 def test_a_failed_turn_counts_nothing(session: Session) -> None:

@@ -26,7 +26,8 @@ def test_1_stops_on_promise(session: Session) -> None:
     """ "after doing work → loop exits with `PROMISE_ACCEPTED`"."""
     session.starts()
     session.writes(assistant(call()))
-    assert session.stops(DONE) == {}, "letting go is no output"
+    told = "Ralph loop 0/50: PROMISE_ACCEPTED: the promise is believed; no gate is configured"
+    assert session.stops(DONE) == {"systemMessage": told}, "shown, and not held"
     assert (session.loop.status, session.loop.iteration) == ("PROMISE_ACCEPTED", 0)
     assert session.stops("and on") == {}, "it is over"
 
@@ -48,7 +49,11 @@ def test_2_blocks_exit_without_promise(session: Session) -> None:
 def test_3_max_iterations(session: Session) -> None:
     """ "exits after N iterations with `MAX_ITERATIONS_REACHED`"."""
     session.starts("Build it --max-iterations=03")
-    assert [bool(session.held()) for _ in range(5)] == [True] * 3 + [False] * 2
+    assert [bool(session.held()) for _ in range(3)] == [True] * 3
+    told = session.stops()
+    assert list(told) == ["systemMessage"]
+    assert told["systemMessage"].startswith("Ralph loop 3/3: MAX_ITERATIONS_REACHED: 3 iterations")
+    assert session.stops() == {}
     assert (session.loop.status, session.loop.iteration) == ("MAX_ITERATIONS_REACHED", 3)
     assert len(session.loop.decisions) == 4
 
@@ -84,8 +89,20 @@ def test_the_five_as_real_processes(session: Session, workspace: Path) -> None:
     assert [told["decision"] for told in held] == ["block", "block"]
     session.writes(assistant(call()))
     done = run((*RALPH, "stop"), sent, workspace)
-    assert (done.returncode, done.stdout) == (0, b"")
+    assert (done.returncode, list(json.loads(done.stdout))) == (0, ["systemMessage"])
     assert b"PROMISE_ACCEPTED" in done.stderr
+
+
+def test_the_end_of_a_loop_lets_nothing_through_that_stories_hold(
+    session: Session, workspace: Path
+) -> None:
+    """The issue: "the end of a loop is shown in the session"; it holds nothing, and hides nothing
+    that does."""
+    session.starts()
+    session.writes(assistant(call()))
+    (workspace / ".ralph-active").write_text("{}")
+    assert session.stops(DONE)["decision"] == "block"
+    assert session.loop.status == "PROMISE_ACCEPTED"
 
 
 # ------------------------------------------------------------------ which words count

@@ -3,12 +3,14 @@
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from ralph.adapters.host_files import carry_out
+from ralph.cli.asking import ask, dialogue
 from ralph.cli.hook_commands import SOURCE
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.plugin_files import (
@@ -16,11 +18,14 @@ from ralph.cli.plugin_files import (
     Plan,
     commands_there,
     hooks_file,
+    is_lifted,
     look,
     plan_install,
     plan_uninstall,
 )
 from ralph.cli.plugin_hosts import HOSTS, Host
+from ralph.cli.terminal import is_terminal
+from ralph.core.loop import CAP
 from ralph.core.verdict import Reason
 from ralph.errors import ConfigError
 from ralph.hooks.installed import PLUGIN, plugin_is_on
@@ -76,6 +81,7 @@ def _is_users(*, project: bool, user: bool) -> bool:
     epilog="""\b
 Examples:
   ralph plugin install                        .claude/settings.json, /ralph-loop
+  ralph plugin install --lift-cap             and claude may be held more than 8 times
   ralph plugin install --user                 how claude gets the plugin
   ralph plugin install --agent codex          .codex/hooks.json
   ralph plugin install --agent gemini --user  ~/.gemini/settings.json
@@ -84,7 +90,13 @@ Exit codes: 0, or 2 when nothing was written.
 """
 )
 @_where
-def install(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
+@click.option(
+    "--lift-cap/--no-lift-cap",
+    default=None,
+    help="Let claude be held more than 8 times in a row without a tool call. At a terminal that "
+    "is asked.",
+)
+def install(*, project: bool, user: bool, agent: str, in_json: bool, lift_cap: bool | None) -> None:
     """Put the hooks in, once; claude and gemini also get /ralph-loop and the like.
 
     The commands name this very Ralph by its path. After it has moved, or a newer one is there:
@@ -92,14 +104,18 @@ def install(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
     """
     host, users = HOSTS[agent], _is_users(project=project, user=user)
     here, environ = current_directory(), os.environ
+    if lift_cap is not None and (agent != "claude" or users):
+        raise click.UsageError("--lift-cap is about claude, in a project.")
     if agent == "claude" and users:
         return _say_lines(_plugin_lines(), in_json=in_json)
     path = hooks_file(host, here, environ, user=users)
     _refuse_twice(host, path, hooks_file(host, here, environ, user=not users), users=users)
-    plan = plan_install(host, path, here, user=users)
+    plan = plan_install(host, path, here, user=users, lift=lift_cap)
+    if lift_cap is None and not in_json and _would_lift(host, plan, environ):
+        plan = plan_install(host, path, here, user=users, lift=True)
     carry_out(plan.changes)
     done = _told(host, plan, here, users=users) | {"events": list(host.events.values())}
-    done["notes"] = _notes(host, here, environ)
+    done["notes"] = _notes(host, plan, here, environ)
     return _say(done, "are in", in_json=in_json)
 
 
@@ -181,8 +197,26 @@ def _above(path: str) -> str:
     return shlex.quote(os.path.dirname(os.path.dirname(path)))
 
 
-def _notes(host: Host, project: str, environ: Mapping[str, str]) -> list[str]:
+def _would_lift(host: Host, plan: Plan, environ: Mapping[str, str]) -> bool:
+    """Offer to lift the host's cap, to a person, where it has one that nobody has lifted."""
+    asks = host.agent == "claude" and is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    if not asks or is_lifted(host, plan.hooks.after, environ):
+        return False
+    click.echo("Claude Code ends a turn after 8 held stops in a row without a tool call.")
+    with dialogue("nothing was written."):
+        return ask("Lift that in this project? (y/N): ", _yes)
+
+
+def _yes(answer: str) -> bool:
+    if answer.lower() not in ("y", "yes", "n", "no", ""):
+        raise ValueError("Please answer y or n.")
+    return answer.lower() in ("y", "yes")
+
+
+def _notes(host: Host, plan: Plan, project: str, environ: Mapping[str, str]) -> list[str]:
     notes = [host.note]
+    if host.agent == "claude" and is_lifted(host, plan.hooks.after, environ):
+        notes = [f"Claude may be held as often as it takes ({CAP}=0)."]
     if host.agent == "claude" and plugin_is_on({**environ, "CLAUDE_PROJECT_DIR": project}):
         notes.append(f"The plugin {PLUGIN} is on: these hooks leave the work to it.")
     return notes

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from ralph.adapters.host_files import Change, read_text
 from ralph.cli.plugin_hosts import OURS, Host
 from ralph.core.hook_text import found, installed, uninstalled
+from ralph.core.host_cap import cap_in, lifted, unlifted
 from ralph.core.json_text import JsonText, JsonTextError
+from ralph.core.loop import CAP
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -54,11 +56,17 @@ def hooks_file(host: Host, project: str, environ: Mapping[str, str], *, user: bo
     return os.path.abspath(path)
 
 
-def plan_install(host: Host, path: str, project: str, *, user: bool) -> Plan:
-    """What to write, so that the hooks are there once."""
+def plan_install(
+    host: Host, path: str, project: str, *, user: bool, lift: bool | None = None
+) -> Plan:
+    """What to write, so that the hooks are there once. `lift` is what to do about the host's cap of
+    held stops: lift it, leave it to the host again, or nothing."""
     text = read_text(path)
     try:
         after = installed(_parsed(host, text), host.groups())
+        if lift is not None:
+            again = JsonText.of(after, comments=host.comments)
+            after = lifted(again) if lift else unlifted(again)
     except JsonTextError as error:
         raise _not_mergeable(path, error) from None
     commands, kept = ([], []) if user else _commands(host, project, install=True)
@@ -72,7 +80,9 @@ def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> Plan:
         parsed = _parsed(host, text)
     except JsonTextError as error:
         raise _not_mergeable(path, error) from None
-    after = uninstalled(parsed) if parsed is not None else text
+    after = text
+    if parsed is not None:
+        after = uninstalled(JsonText.of(unlifted(parsed), comments=host.comments))
     commands, kept = ([], []) if user else _commands(host, project, install=False)
     return Plan(Change(path, text, after), tuple(commands), tuple(kept))
 
@@ -88,6 +98,16 @@ def look(host: Host, path: str) -> Found:
         return Found(path, trouble=error.message)
     current = ours == {event: [group] for event, group in host.groups().items()}
     return Found(path, tuple(ours), current)
+
+
+def is_lifted(host: Host, text: str | None, environ: Mapping[str, str]) -> bool:
+    """Whether the host lets stops be held as often as it takes; what cannot be read says no."""
+    try:
+        parsed = _parsed(host, text)
+    except JsonTextError:
+        return False
+    said = cap_in(parsed) if parsed is not None else None
+    return (environ.get(CAP) if said is None else said) == "0"
 
 
 def commands_there(host: Host, project: str) -> list[str]:

@@ -109,7 +109,7 @@ HOSTS = {
         template=_CLAUDE,
         note="Claude Code ends a turn after 8 held stops in a row without a tool call; a longer "
         'loop needs CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its environment, or in "env" of its '
-        "settings.",
+        "settings: ralph plugin install --lift-cap puts it there.",
     ),
     "codex": Host(
         agent="codex",

@@ -253,8 +253,8 @@ Task:
 Strict requirements, do not violate them:
 - Stopping rule: only when the task is fully done, output exactly {wish.marker} in a message of \
 yours. Whenever you stop without it, you are sent back to this task.
-- Strictness: it must match exactly, letter by letter. No blanks inside the tag, no other case, no \
-variants; in tool calls, their output and files it does not count.
+- Strictness: it must match exactly, letter by letter. No extra blanks inside the tag, no other \
+case, no variants; in tool calls, their output and files it does not count.
 - {_evidence(wish)}
 - Safety valve: if the task is not done, do not output the promise, not even to get out of the loop.
 

@@ -25,7 +25,7 @@ def session_of(event: "Event") -> str:
 
 
 def judge(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """The line that holds a stop; mostly none."""
+    """The line that holds a stop, or shows in the session how its loop ended; mostly none."""
     session = session_of(event)
     if not session:
         _tell_if_any(environ)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # In a row: after 8 the host of an agent goes on without asking, and loses its answer.
 _MOST_HOLDS = 5
 _MOST_TOLD = 20  # problems
+_HOLDS = '{"decision"'  # how a line of ours begins that holds; others only tell
 _LONGEST = 600  # characters of one
 
 
@@ -38,11 +39,14 @@ def main() -> int:
 
 
 def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """Empty to let the agent stop; otherwise the one line that holds it. A loop of this session
-    comes first."""
+    """Empty to let the agent stop; otherwise the one line that holds it, or only tells people how
+    the loop of this session ended. That loop comes first."""
     if event.get("hook_event_name") == "SubagentStop" or event.get("agent_id"):
         return ""  # who stops is a helper of the session, which goes on
-    return judge(event, environ, here) or _of_stories(event, environ, here)
+    loop = judge(event, environ, here)
+    if loop.startswith(_HOLDS):
+        return loop
+    return _of_stories(event, environ, here) or loop
 
 
 def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:

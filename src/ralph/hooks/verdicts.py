@@ -56,8 +56,8 @@ class Stopping:
         self._objecting: tuple[str, ...] = ()
 
     def answered(self, store: Store) -> str:
-        """The line that holds the stop, else nothing; kept in the store before it is said.
-        OSError, Unreadable."""
+        """The line that holds the stop, or tells people that the loop is over; kept in the store
+        before it is said. OSError, Unreadable."""
         if not self._loop.running:
             return self._over(store, self._loop)
         new = self._look()
@@ -239,8 +239,10 @@ class Stopping:
 
     def _over(self, store: Store, loop: Loop) -> str:
         store.write(loop)
-        tell(f"loop {loop.progress}: {loop.status}" + (f": {loop.why}" if loop.why else ""))
-        return ""
+        how = f"{loop.progress}: {loop.status}" + (f": {loop.why}" if loop.why else "")
+        tell(f"loop {how}")
+        shown = " ".join(f"Ralph loop {how}".split())
+        return json.dumps({"systemMessage": shown})
 
 
 class _Session:
