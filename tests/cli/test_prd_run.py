@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from prd_support import story
-from run_support import ralph
+from run_support import assert_clear, ralph
 from story_support import APPROVED, IN_OVERLAY, StoryProject
 from story_support import project as project  # noqa: PLC0414  a fixture
 
@@ -216,6 +216,21 @@ def test_where_the_agent_cannot_commit_the_host_does(
     ]
     status = subprocess.run(["git", "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
+
+
+def test_the_same_objection_again_and_again_ends_it(project: StoryProject) -> None:
+    """The issue: "the same objection three times in a row is "no progress", whatever the agent
+    appends or commits meanwhile"."""
+    (project.path / ".ralph").mkdir()
+    settings = {"guardrails": [{"command": "echo the same; exit 1"}]}
+    (project.path / ".ralph" / "settings.json").write_text(json.dumps(settings))
+    project.stories(story(1), story(2))
+    append = 'open("ralph/progress.txt", "a").write(f"turn {n}\\n")'
+    done = project.run(append)
+    why = "no progress: echo the same; exit 1 objects to the same thing 3 times in a row"
+    assert_clear(done, 4, why)
+    assert len(project.prompts()) == 3
+    assert (project.path / "ralph" / "progress.txt").read_text().count("turn") == 3
 
 
 def test_json_for_programs(project: StoryProject) -> None:

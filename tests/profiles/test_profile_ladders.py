@@ -60,7 +60,10 @@ def names(ladder: Ladder) -> str:
         (REVIEWED.opening, "cancelled paused unreadable AllApproved Stuck RunLimit carry_on"),
         (REVIEWED.watching, WATCH),
         (REVIEWED.stopping, "HoldLimit Objections release"),
-        (REVIEWED.closing, f"{FAIL} SilentRetry AllApproved FalseClaim Uncounted RunLimit {END}"),
+        (
+            REVIEWED.closing,
+            f"{FAIL} SilentRetry AllApproved SameObjection FalseClaim Uncounted RunLimit {END}",
+        ),
         (session().stopping, "cancelled Believed RunLimit Disbelieved Remind"),
     ],
 )

@@ -1,6 +1,6 @@
 """R, reviewed stories: the list is the law, the promise only a hint."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -18,6 +18,7 @@ from histories import (
     said,
 )
 
+from ralph.core.case import Case
 from ralph.core.facts import Began, Fact, Resumed
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits
@@ -244,6 +245,44 @@ def test_the_same_gates_hold_a_session_and_judge_a_turn() -> None:
     """R §5b is the courtesy of the hook; ADR 20: the same is the law of the host."""
     policy = reviewed(gates=(LAW,))
     assert policy.gates[Boundary.STOPPING] == policy.gates[Boundary.CLOSING] == (LAW,)
+
+
+def changing(gate: FakeGate, history: tuple[Turn, ...], stall_after: int = 3) -> Played:
+    """A run whose every turn commits something, judged by a gate."""
+    world = FakeWorld(Backlog((ONE,)))
+    tree = iter(range(99))
+    world.tree = lambda: str(next(tree))
+    patience = Patience(stall_after=stall_after)
+    return play(reviewed(gates=(gate,), patience=patience), FakeAgent(list(history)), world)
+
+
+class Other(FakeGate):
+    """Finds something else every time."""
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        return (Finding("make test", f"test {case.state.iteration} fails", code=1),)
+
+
+CLAIM = said("<promise>COMPLETE</promise>")
+ALWAYS = frozenset(range(99))
+
+
+@pytest.mark.parametrize("turns", [(WORK,), (CLAIM,), (WORK, CLAIM, CUT, WORK)])
+def test_the_same_objection_three_times_in_a_row_is_no_progress(turns: tuple[Turn, ...]) -> None:
+    """The issue: "the same objection (same gate, same digest of its output) three times in a row is
+    "no progress", whatever the agent appends or commits meanwhile"; nor do claims help. A turn
+    that was cut is not judged by it, and does not break the row."""
+    result = changing(FakeGate(fails_in=ALWAYS), turns)
+    assert (len(result.agent.prompts()), result.exit_code) == (3 + turns.count(CUT), 4)
+    assert result.stop.why == ("no progress: make test objects to the same thing 3 times in a row")
+
+
+def test_another_objection_or_none_between_them_is_progress() -> None:
+    """Also with `stallAfter` 0 nobody counts."""
+    in_turns = FakeGate(fails_in=frozenset({1, 2, 4, 5, 7, 8, 10, 11, 13, 14}))
+    assert changing(in_turns, (WORK,)).exit_code == 1
+    assert changing(FakeGate(fails_in=ALWAYS), (WORK,), stall_after=0).exit_code == 1
+    assert changing(Other(), (WORK,)).exit_code == 1
 
 
 def test_approved_stories_wait_for_what_a_gate_still_objects_to() -> None:

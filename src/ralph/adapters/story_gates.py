@@ -158,7 +158,7 @@ class CleanGate:
         elif paths and refusal:
             yield Finding(self.name, f"Your work could not be committed: {refusal}")
         elif paths:
-            yield Finding(self.name, commit_all(self.folder, paths), gist="uncommitted")
+            yield Finding(self.name, commit_all(self.folder, paths))
 
 
 def _findings(gate: str, problems: Iterable[Problem]) -> Iterator[Finding]:

@@ -3,6 +3,9 @@
 from ralph.core.value import value
 from ralph.core.verdict import Feedback, Placement
 
+Identity = tuple[str, int | None, str]
+Repeats = tuple[tuple[Identity, int], ...]
+
 
 @value
 class Finding:
@@ -16,10 +19,17 @@ class Finding:
     gist: str = ""  # what stays the same when the same thing is found again
 
     @property
-    def identity(self) -> tuple[str, int | None, str]:
+    def identity(self) -> Identity:
         """What makes two findings the same, log files and iteration numbers aside."""
         return (self.gate, self.code, self.gist or self.text)
 
     def feedback(self) -> Feedback:
         """The finding as part of the next prompt."""
         return Feedback(self.text, self.placement)
+
+
+def repeated(before: Repeats, findings: tuple[Finding, ...]) -> Repeats:
+    """How many times in a row each of these was found, by what was known before."""
+    known = dict(before)
+    found = dict.fromkeys(finding.identity for finding in findings)
+    return tuple((identity, known.get(identity, 0) + 1) for identity in found)

@@ -2,6 +2,7 @@
 
 from ralph.core.case import Case
 from ralph.core.claims import Contract
+from ralph.core.gates import repeated
 from ralph.core.rules import objections
 from ralph.core.task import ReviewStatus, Task
 from ralph.core.value import value
@@ -41,6 +42,23 @@ class SilentRetry:
         if not case.turn.silent or case.progressed or case.state.waits >= self.most:
             return None
         return Wait(0, "the agent said nothing")
+
+
+@value
+class SameObjection:
+    """A gate objects so many times in a row to the same thing, whatever else changed. 0 is off."""
+
+    after: int = 3
+
+    def __call__(self, case: Case) -> Answer | None:
+        if not self.after or not case.checked:
+            return None
+        again = repeated(case.state.objected, case.findings)
+        same = [identity[0] for identity, times in again if times >= self.after]
+        if not same:
+            return None
+        why = f"no progress: {same[0]} objects to the same thing {self.after} times in a row"
+        return Stop(Reason.STALLED, why)
 
 
 @value

@@ -21,7 +21,7 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.gates import Finding
+from ralph.core.gates import Finding, Repeats, repeated
 from ralph.core.limits import Spent
 from ralph.core.scm import owed_after
 from ralph.core.task import Assignment
@@ -76,6 +76,7 @@ class RunState:
     verdict: Verdict | None = None
     unsettled: Verdict | None = None  # a signal came while this one was being settled
     findings: tuple[Finding, ...] = ()  # of the last closing
+    objected: Repeats = ()  # each of them, and how many times in a row it was found
     checked: bool = False  # every gate of the last closing ran
     feedback: tuple[Feedback, ...] = ()
     failures: int = 0  # failed turns in a row
@@ -275,15 +276,10 @@ def _held(state: RunState, fact: Decided) -> RunState:
         case Release():
             return state
         case Continue():
-            iteration = state.iteration + 1
-            spent = replace(state.spent, iterations=iteration)
-            return replace(
-                state,
-                iteration=iteration,
-                spent=spent,
-                findings=fact.findings,
-                holds=state.holds + 1,
-            )
+            number = state.iteration + 1
+            spent = replace(state.spent, iterations=number)
+            state = replace(state, iteration=number, spent=spent, findings=fact.findings)
+            return replace(state, holds=state.holds + 1)
         case _:
             return replace(state, phase=Phase.SETTLING)
 
@@ -303,6 +299,7 @@ def _judged(state: RunState, fact: Decided) -> RunState:
         failures=state.failures + 1 if state.turn.failed else 0,
         stalls=state.stalls + 1 if fact.progressed is False else 0,
         findings=fact.findings,
+        objected=repeated(state.objected, fact.findings) if fact.checked else state.objected,
         checked=fact.checked,
     )
     if isinstance(fact.verdict, Continue) and fact.verdict.after:

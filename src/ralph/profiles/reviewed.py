@@ -27,7 +27,7 @@ from ralph.core.rules import (
     unreadable,
     unstartable,
 )
-from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SilentRetry
+from ralph.core.rules_stories import AllApproved, FalseClaim, HoldLimit, SameObjection, SilentRetry
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import RunState
 from ralph.core.story_prompt import Terms, filled, headed
@@ -132,6 +132,7 @@ def closing(limits: Limits, patience: Patience, approved: AllApproved) -> Ladder
         Asks(),
         SilentRetry(),
         approved,
+        SameObjection(patience.stall_after),  # before a false claim: that is no way round it
         FalseClaim(CompleteClaim()),
         Uncounted(limits),
         RunLimit(limits),
