@@ -20,8 +20,6 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.gates import Finding
-from ralph.core.prompt import told
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (
@@ -29,7 +27,6 @@ from ralph.core.verdict import (
     Boundary,
     Cause,
     Continue,
-    Feedback,
     Park,
     Reason,
     Stop,
@@ -41,8 +38,8 @@ from ralph.core.world import Signals
 from ralph.ui.clean import clean, first_line, one_line, shorten
 from ralph.ui.closing import closing_lines
 from ralph.ui.crew import Tally
+from ralph.ui.gates import fed_back, gate_lines
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.proof import proof_lines
 from ralph.ui.stories import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
 from ralph.ui.words import coming_time, money
@@ -78,7 +75,7 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
         case Landed():
             yield from _landed(fact)
         case Checking() | Checked() | Proved():
-            yield from _gate(fact, briefing)
+            yield from gate_lines(fact, briefing)
         case Decided():
             decided = _attempted if briefing.attempts else _decided
             yield from decided(fact, before, briefing)
@@ -196,37 +193,6 @@ def _landed(fact: Landed) -> Iterator[Line]:
         yield Line(f"Not allowed to call: {hosts}. To allow it: --network", Tone.NOTICE)
 
 
-# ------------------------------------------------------------------ gates
-
-
-def _gate(fact: Checking | Checked | Proved, briefing: Briefing) -> Iterator[Line]:
-    """H §Guardrails: print exit status and fail action. Other gates speak only if they object."""
-    if isinstance(fact, Proved):
-        yield from proof_lines(fact)
-        return
-    if isinstance(fact, Checking):
-        if briefing.announces(fact.gate):
-            yield Line(f"Running guardrail: {fact.gate}")
-        return
-    took = f"({duration(fact.seconds)})"
-    if fact.findings:
-        for finding in fact.findings:
-            yield Line(_objection(finding, took, briefing), Tone.BAD)
-    elif briefing.announces(fact.gate):
-        yield Line(f"Guardrail exited with code 0 {took}", Tone.GOOD)
-    else:
-        yield Line(f"{fact.gate}: nothing found {took}", verbose=True)
-
-
-def _objection(finding: Finding, took: str, briefing: Briefing) -> str:
-    log = f", output in {finding.log}" if finding.log else ""
-    if finding.code is None or not briefing.announces(finding.gate):
-        words = first_line(finding.text)
-        return f"{finding.gate}: {words.rstrip('.')}{log}" if log else f"{finding.gate}: {words}"
-    action = f"fail action {finding.placement}"
-    return f"Guardrail exited with code {finding.code} {took}: {action}{log}"
-
-
 # ------------------------------------------------------------------ verdicts
 
 
@@ -238,19 +204,9 @@ def _decided(fact: Decided, before: RunState, _: Briefing) -> Iterator[Line]:
         case Wait() as wait:
             yield Line(_wait_words(wait, fact, before), Tone.NOTICE)
         case Continue(feedback=feedback) if fact.findings:
-            yield from _fed_back(fact.findings, feedback)
+            yield from fed_back(fact.findings, feedback)
         case _:
             return
-
-
-def _fed_back(findings: tuple[Finding, ...], feedback: tuple[Feedback, ...]) -> Iterator[Line]:
-    """What the agent is really told: of what comes before a REPLACE it hears nothing (H)."""
-    kept = told(feedback)
-    named = dict.fromkeys(f.gate for f in findings if f.feedback() in kept)
-    wiped = [f.gate for f in findings if f.feedback() in feedback and f.gate not in named]
-    if named:
-        without = f", but not what {', '.join(dict.fromkeys(wiped))} found" if wiped else ""
-        yield Line(f"Not done yet: the agent is told what {', '.join(named)} found{without}")
 
 
 def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
