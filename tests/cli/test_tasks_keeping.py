@@ -10,6 +10,7 @@ __all__ = ["project"]
 
 A = {"id": "A", "title": "The first"}
 C = {"id": "C", "title": "The third", "priority": 9}
+GOES_AWAY = 'echo half > half; rm "$0"'  # so that it cannot be started again
 CHECKED = {"id": "A", "title": "x", "completion": {"type": "test_passing", "command": "test -f a"}}
 
 
@@ -66,8 +67,7 @@ def test_records_that_git_ignores_are_not_committed(project: Project) -> None:
 
 def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Project) -> None:
     project.tasks(A)
-    script = f"[ $n -lt 5 ] && {{ echo $n >> a; exit 1; }}; {COMPLETE}"
-    assert project.run(f"[ $n = 1 ] && {{ echo half > half; exit 0; }}; {script}").code == 5
+    assert project.run(GOES_AWAY).code == 2
     assert project.dirt() == []
     task = project.task("A")
     assert project.git("show", f"{task['saved']}:half") == "half\n"
@@ -77,6 +77,40 @@ def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Pr
     assert "saved" not in project.task("A")
 
 
+@pytest.mark.parametrize("flags", [(), ("--parallel", "2")], ids=["one", "two"])
+def test_a_task_whose_agent_crashes_does_not_keep_the_others(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    """ "One task whose agent crashes is parked and the rest goes on"; "the next run does not take
+    it first again for ever"."""
+    project.tasks({**A, "priority": 9}, {"id": "B", "title": "Two"}, {"id": "D", "title": "Four"})
+    project.settings(failAfter=2)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "settings")
+    script = f'[ $id != A ] || {{ echo $n >> a; exit 1; }}; touch "$id"; {COMPLETE}'
+    done = project.run(script, *flags)
+    assert done.code == 3, done.err
+    assert project.statuses() == {"A": "blocked", "B": "done", "D": "done"}
+    assert "2 agent failures in a row; the last: exit code 1" in project.task("A")["reason"]
+    assert project.dirt() == []
+    assert project.run(script, *flags).code == 3
+    assert project.turns("A") == 2
+
+
+@pytest.mark.parametrize("flags", [(), ("--parallel", "2")], ids=["one", "two"])
+def test_a_broken_agent_blocks_no_task(project: Project, flags: tuple[str, ...]) -> None:
+    """ "Two tasks in a row without one successful turn end the run (5) and stay pending"."""
+    project.tasks(*({"id": f"T{number}", "title": "x"} for number in range(6)))
+    project.settings(failAfter=2)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "settings")
+    done = project.run("echo $n >> a; exit 1", *flags)
+    assert_clear(done, 5, "the agent failed in T0, T1" if not flags else "the agent failed in T")
+    assert set(project.statuses().values()) == {"pending"}
+    assert project.dirt() == []
+    assert sum(project.turns(f"T{number}") for number in range(6)) <= 8
+
+
 def test_a_tasks_limits_go_on_in_the_next_run(project: Project) -> None:
     """A nightly run with a limit of its own must not pay for the same task without end."""
     project.tasks({**A, "limits": {"maxIterations": 3}}, {"id": "C", "title": "other"})
@@ -84,6 +118,7 @@ def test_a_tasks_limits_go_on_in_the_next_run(project: Project) -> None:
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "settings")
     assert project.run("echo $n >> a; exit 1").code == 5
+    assert project.statuses() == {"A": "pending", "C": "pending"}
     assert project.run("echo $n >> a; exit 1").code == 5
     done = project.run(f"[ $id = A ] || {COMPLETE}; touch $id")
     assert_clear(
@@ -97,14 +132,13 @@ def test_what_the_run_before_left_is_only_named_if_the_project_has_changed(
     project: Project,
 ) -> None:
     project.tasks(A)
-    fails = "[ $n = 1 ] && echo half > half || exit 1"
-    assert project.run(fails).code == 5
+    assert project.run(GOES_AWAY).code == 2
     saved = project.task("A")["saved"]
     (project.path / "README").write_text("mine\n")
     project.git("commit", "-q", "-a", "-m", "mine")
     assert project.run(f"ls > seen; {COMPLETE}").code == 0
     assert (project.path / "seen").read_text() == "README\nseen\n"
-    assert f"git show {saved}" in project.prompt("A", 5)
+    assert f"git show {saved}" in project.prompt("A", 2)
 
 
 def test_a_killed_run_does_not_go_on_behind_a_later_one(project: Project) -> None:

@@ -22,6 +22,7 @@ LARGEST_LINE = 4 << 20  # bytes
 _LONGEST_ID = 200
 _BOM = b"\xef\xbb\xbf"
 _NO_LIMITS = Limits()
+_BEGUN = (Status.IN_PROGRESS, Status.PENDING)  # some run has left it in the middle, perhaps
 _UNUSED = Spent()
 _TEXTS = (
     *("title", "description", "type", "createdAt", "updatedAt", "completedAt", "parent"),
@@ -214,7 +215,7 @@ def _task(line: TaskLine) -> Task:
         question=line.question or "",
         answers=line.answers or (),
         reason=line.reason or "",
-        used=_used(line.spent) if line.spent and line.status is Status.IN_PROGRESS else _UNUSED,
+        used=_used(line.spent) if line.spent and line.status in _BEGUN else _UNUSED,
         notes=_notes(line.notes),
         saved=line.saved or "",
     )

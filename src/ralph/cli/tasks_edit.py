@@ -26,7 +26,8 @@ from ralph.core.backlog import ENDED, TRANSITIONS, legal
 from ralph.core.task import Status
 from ralph.errors import ConfigError
 
-_NO_LONGER = {"reason": None, "question": None, "completedAt": None}  # of another status
+# Of another status. What a person brings back has its limits anew.
+_NO_LONGER = dict.fromkeys(("reason", "question", "completedAt", "spent"))
 Record = Mapping[str, Any]
 
 
