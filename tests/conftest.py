@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from ralph.adapters.agents import KINDS
+from ralph.core.redact import forget
 
 AGENTS = frozenset(KINDS) - {"text"}
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,6 +191,7 @@ def guarded(
     base = os.path.realpath(tmp_path_factory.getbasetemp())
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", base)
     before = ralphs_places()
+    forget()  # the secrets of other tests
     GUARD.objections, GUARD.agents_allowed, GUARD.active = [], real, True
     yield
     GUARD.active = False

@@ -25,7 +25,8 @@ from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.adapters.task_signals import TaskSignals, seen_in
 from ralph.core.events import Failure
 from ralph.core.facts import Fact
-from ralph.core.redact import redact
+from ralph.core.redact import know, redact
+from ralph.core.secrets import secrets_of
 from ralph.core.task import Backlog, Task
 from ralph.core.turn import Ending, Order, Pulse, Turn, ended_by
 from ralph.core.value import replace, value
@@ -117,6 +118,7 @@ class Supervisor:
         """
         if not self._under_way.acquire(blocking=False):
             raise RuntimeError("this Supervisor is running already")
+        know(secrets_of(os.environ))
         try:
             self._agent.prepare()
             return self._result(self._supervise())

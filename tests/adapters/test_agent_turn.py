@@ -18,11 +18,13 @@ from ralph.adapters.process import Child
 from ralph.adapters.turn_files import NumberedFiles
 from ralph.core.events import AgentEvent, Progress, Text, Usage
 from ralph.core.limits import Prices
+from ralph.core.redact import know
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn
 from ralph.core.verdict import Cut
 from ralph.testing.install import calls, install_agent
 
 SECRET = "correct-horse-battery"
+KEY = "sk-ant-api03-abcdefghijklmnop"
 
 
 @dataclass
@@ -199,12 +201,15 @@ def test_the_stream_is_saved_for_its_owner_only(stage: Stage) -> None:
 
 @pytest.mark.parametrize("kind", ["claude", "text"])
 def test_known_secrets_are_not_in_the_saved_stream(stage: Stage, kind: str) -> None:
-    """ADR 13: "Known secret values are redacted from the raw stream"."""
-    setup = stage.setup(kind, {"text": f"the key is {SECRET}", "tools": [{"output": SECRET}]})
-    stage.take(replace(setup, secrets=(SECRET.encode(),)))
-    kept = (stage.run_dir / "001.stream").read_bytes()
-    assert SECRET.encode() not in kept
-    assert b"[redacted]" in kept
+    """ADR 13: "One redactor stands before every sink", and a stream of JSON lines stays one."""
+    know([SECRET])
+    setup = stage.setup(kind, {"text": f"It is {SECRET}, {KEY}", "tools": [{"output": SECRET}]})
+    stage.take(setup)
+    kept = (stage.run_dir / "001.stream").read_text()
+    assert SECRET not in kept
+    assert KEY not in kept
+    assert "It is [redacted], [redacted]" in kept
+    assert kind == "text" or all(json.loads(line) for line in kept.splitlines())
 
 
 def test_a_full_disk_ends_the_saving_and_not_the_turn(

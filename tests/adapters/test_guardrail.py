@@ -131,11 +131,12 @@ def test_the_same_failure_again_is_the_same_finding(workspace: Path) -> None:
     assert first.identity == second.identity
 
 
-def test_key_shaped_values_do_not_reach_the_agent(workspace: Path) -> None:
+def test_key_shaped_values_reach_neither_the_agent_nor_the_log(workspace: Path) -> None:
+    """ADR 13: "One redactor stands before every sink"."""
     key = "sk-ant-" + "a1" * 12
     finding = found(f"echo {key} | tr b b; false", workspace)
     assert key not in finding.text
-    assert key.encode() in log_of(finding, workspace)
+    assert log_of(finding, workspace) == b"[redacted]\n"
 
 
 # ------------------------------------------------------------------ truncation

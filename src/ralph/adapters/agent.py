@@ -4,19 +4,21 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 
 from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusable
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.adapters.safe_open import create
 from ralph.adapters.turn_files import Filing, SavedStream, TurnFiles, private
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
 from ralph.core.events import AgentEvent, Failure, Progress, ToolStart
 from ralph.core.facts import Launching
 from ralph.core.limits import Prices, priced
+from ralph.core.redact import redact
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
 from ralph.core.value import replace, value
 from ralph.errors import ConfigError, RalphError
@@ -55,7 +57,6 @@ class Setup:
     workspace: str
     env: Mapping[str, str]
     filing: Filing
-    secrets: tuple[bytes, ...] = ()
     start: Starter = start
     take_file: Callable[[str], str] = take_file  # reads what the agent has written for us
 
@@ -80,7 +81,8 @@ class CliAgent:
         with ExitStack() as open_files:
             try:
                 files = self._setup.filing.begin(order)
-                self._write_prompt_file(order)
+                if self._setup.prompt_via == "file":
+                    open_files.enter_context(self._prompt_on_disk(order))
                 launch = self.launch(order, files)
                 output = open_files.enter_context(_opened(files.stream))
                 errors = open_files.enter_context(_opened(files.errors)) if files.errors else None
@@ -124,11 +126,10 @@ class CliAgent:
         output: FileIO,
         errors: FileIO | None,
     ) -> "Reading":
-        secrets = self._setup.secrets
         return Reading(
             parser_for(launch.dialect, order.prompt),
-            SavedStream(output, secrets),
-            SavedStream(errors, secrets) if errors else None,
+            SavedStream(output),
+            SavedStream(errors) if errors else None,
             show,
             self._setup.prices,
         )
@@ -158,11 +159,21 @@ class CliAgent:
             return Turn(exit_code=None, failure=short)
         return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
 
-    def _write_prompt_file(self, order: Order) -> None:
-        if self._setup.prompt_via == "file":
-            ensure_ralph_dir(self._setup.workspace)
-            with open(self._prompt_file(order), "wb") as file:
-                file.write(as_bytes(order.prompt))
+    @contextmanager
+    def _prompt_on_disk(self, order: Order) -> Iterator[None]:
+        """The agent reads it as it is; what stays is redacted."""
+        ensure_ralph_dir(self._setup.workspace)
+        path, shown = self._prompt_file(order), redact(order.prompt)
+        with open(path, "wb") as file:
+            file.write(as_bytes(order.prompt))
+        try:
+            yield
+        finally:
+            if shown != order.prompt:
+                with suppress(OSError):  # the agent may have put anything there
+                    file_of_ours = create(path, 0o644)
+                    with os.fdopen(file_of_ours, "wb") as file:
+                        file.write(as_bytes(shown))
 
     def _prompt_file(self, order: Order) -> str:
         """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""

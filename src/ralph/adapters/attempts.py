@@ -63,7 +63,7 @@ class Attempts:
         if os.path.isdir(os.path.join(directory, RUN_INFO)):
             _put_aside(os.path.join(directory, RUN_INFO))
         with os.fdopen(create(os.path.join(directory, PROMPT)), "wb") as file:
-            file.write(as_bytes(order.prompt))
+            file.write(as_bytes(redact(order.prompt)))
         write_run_info(directory, info)
         self._info = info
         return TurnFiles(
@@ -146,7 +146,7 @@ def _ended(info: RunInfo, moment: float, turn: Turn, verdict: Verdict | None) ->
     summary = redact(describe_failure(turn))[:_SUMMARY] if turn.failed else ""
     status = "failed" if turn.failed else "completed"
     if isinstance(verdict, Stop) and verdict.reason in (Reason.BLOCKED, Reason.INTERRUPTED):
-        status, summary = "stopped", verdict.why
+        status, summary = "stopped", redact(verdict.why)
     elif was_ended(turn, verdict):
         status = "stopped"
     return replace(

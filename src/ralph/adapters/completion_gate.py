@@ -14,12 +14,13 @@ from ralph.adapters.guardrail import NOT_RUN, TIMED_OUT, Place
 from ralph.adapters.process import Command
 from ralph.adapters.runners import Runners
 from ralph.adapters.safe_open import create
+from ralph.adapters.turn_files import SavedStream
 from ralph.core.case import Case
 from ralph.core.completion import Completion, Kind
 from ralph.core.facts import Proved
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits, left
-from ralph.core.redact import redact
+from ralph.core.redact import redact, redacted_json
 from ralph.core.rules_tasks import CHECK, limits_of_task, spent_on_task
 from ralph.core.value import value
 from ralph.core.verdict import Cut
@@ -93,7 +94,7 @@ class CompletionCheck:
             yield finding
 
     def _keep(self, case: Case, evidence: Evidence) -> None:
-        kept = json.dumps({"task": case.task.id, "evidence": evidence.as_dict()})
+        kept = redacted_json({"task": case.task.id, "evidence": evidence.as_dict()})
         try:
             write_atomically(evidence_file(self.store, case.state.iteration), kept, mode=0o600)
         except OSError as error:
@@ -163,15 +164,21 @@ class CompletionCheck:
         env = {**self.place.env, "RALPH_TASK_ID": task}
         output = _Output(self.place.truncate)
         patience = self._patience(case)
-        with os.fdopen(create(log, 0o644), "wb") as file:
+        with os.fdopen(create(log, 0o644), "wb", 0) as file:
+            said, complained = SavedStream(file), SavedStream(file)
 
-            def hear(data: bytes, *, error: bool = False) -> None:
-                output.feed(data, error=error)
-                file.write(data)
+            def hear(data: bytes) -> None:
+                output.feed(data)
+                said.write(data)
 
-            command = Command(argv, self.place.here, env)
-            child = self.place.start(command, hear, lambda data: hear(data, error=True))
+            def hear_error(data: bytes) -> None:
+                output.feed(data, error=True)
+                complained.write(data)
+
+            child = self.place.start(Command(argv, self.place.here, env), hear, hear_error)
             ended = child.wait(lambda: self._watch(child.seconds(), patience))
+            said.end()
+            complained.end()
         if ended.cut is not None:
             return TIMED_OUT, ended.cut.why, output
         return ended.code, "", output

@@ -11,6 +11,7 @@ from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, writable_dir
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.adapters.safe_open import create
+from ralph.adapters.turn_files import logged
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.redact import redact
@@ -56,12 +57,12 @@ class Guardrail:
     always = False
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Run it; a non-zero exit is a finding. The whole output is in the log, as bytes."""
+        """Run it; a non-zero exit is a finding. The whole output is in the log, without secrets."""
         name = f"guardrail_{case.state.iteration:03d}_{self.slug}.log"
         log = os.path.join(writable_dir(self.place.workspace, self.place.fallback), name)
         try:
             # It stays open: a command such as `git clean` may remove the log.
-            with os.fdopen(create(log, 0o644), "w+b") as file:
+            with os.fdopen(create(log, 0o644), "w+b", 0) as file:
                 ended = self._run(file, self._patience(case))
                 output = self._output(file) if ended.code or ended.cut else ""
                 full = os.fstatvfs(file.fileno()).f_bavail == 0
@@ -86,8 +87,12 @@ class Guardrail:
     def _run(self, log: IO[bytes], patience: tuple[float, str] | None) -> Exit:
         argv = ("sh", "-c", self.name)
         command = Command(argv, self.place.here, self.place.env)
-        child = self.place.start(command, log=log)
-        return child.wait(lambda: self._watch(child.seconds(), patience))
+        return logged(
+            self.place.start,
+            command,
+            log,
+            lambda seconds: self._watch(seconds, patience),
+        )
 
     def _watch(self, seconds: float, patience: tuple[float, str] | None) -> Cut | None:
         hurry = hurried(self.place.signals(), time.time(), self.place.stop_grace)
@@ -126,7 +131,7 @@ def slugs(commands: tuple[str, ...]) -> tuple[str, ...]:
     """File names for commands: `make test` -> `make_test`; one used again gets `_1`."""
     names: list[str] = []
     for command in commands:
-        slug = re.sub(r"[^A-Za-z0-9]+", "_", command).strip("_")[:50] or "command"
+        slug = re.sub(r"[^A-Za-z0-9]+", "_", redact(command)).strip("_")[:50] or "command"
         again = (f"{slug}_{number}" for number in count(1))
         names.append(next(name for name in chain([slug], again) if name not in names))
     return tuple(names)

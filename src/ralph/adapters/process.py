@@ -274,7 +274,8 @@ class Streams:
             self.stdout = self.stderr = log.fileno()
         else:
             self.stdout = self._pipe(on_output)
-            self.stderr = self._pipe(on_error)
+            # One reader for both hears them in the order in which they were written.
+            self.stderr = self.stdout if on_error is on_output else self._pipe(on_error)
 
     def __enter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import ProvenCommit, patient
 from ralph.adapters.uncommitted import Corrections
 from ralph.core.proof import Stand
+from ralph.core.redact import redact
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.ports import Committed
@@ -25,7 +26,7 @@ _OPTIONS = ("--quiet", "--no-status", "--cleanup=whitespace")
 
 def in_one_line(text: str) -> str:
     """A text as the subject of a commit."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    plain = "".join(letter if letter.isprintable() else " " for letter in redact(text))
     return " ".join(plain.split())[:_LONGEST].rstrip()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from ralph.adapters.files import write_atomically
 from ralph.adapters.process import Command, Exit, Starter
+from ralph.adapters.turn_files import logged
 from ralph.core.verdict import Cut
 from ralph.errors import AbortedError, ConfigError
 
@@ -16,8 +17,8 @@ def set_up(
     command: Command, log: str, start: Starter, watch: Callable[[], Cut | None]
 ) -> tuple[Exit, str]:
     """Run the command; how it ended, and its last words."""
-    with open(log, "w+b") as file:
-        ended = start(command, log=file).wait(watch)
+    with open(log, "w+b", 0) as file:
+        ended = logged(start, command, file, lambda _: watch())
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_WORDS))
         return ended, file.read().decode("utf-8", "replace").strip()
 

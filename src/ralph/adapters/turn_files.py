@@ -1,17 +1,19 @@
 """Where a turn's files are: its prompt, what the agent printed, its answer."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
 from io import FileIO
 from itertools import chain, count
-from typing import Protocol
+from typing import IO, Protocol
 
 from ralph.adapters.agents import as_bytes
-from ralph.core.redact import StreamRedactor
+from ralph.adapters.process import Command, Exit, Starter
+from ralph.core.redact import redact, redacting
 from ralph.core.turn import Order, Role
 from ralph.core.value import value
+from ralph.core.verdict import Cut
 
 
 @value
@@ -44,7 +46,7 @@ class NumberedFiles:
     def begin(self, order: Order) -> TurnFiles:
         """Files that nobody has used yet: what was said is kept."""
         stem = self._free_stem(order)
-        self._prompts.save(f"{stem}.prompt", as_bytes(order.prompt))
+        self._prompts.save(f"{stem}.prompt", as_bytes(redact(order.prompt)))
         return TurnFiles(f"{stem}.stream", f"{stem}.answer")
 
     def started(self, pid: int) -> None:
@@ -79,9 +81,9 @@ class SavedPrompts:
 class SavedStream:
     """What a process prints, on disk, without secrets. A full disk ends this, never the process."""
 
-    def __init__(self, file: FileIO, secrets: tuple[bytes, ...]) -> None:
+    def __init__(self, file: IO[bytes] | FileIO) -> None:
         self._file = file
-        self._redactor = StreamRedactor(secrets)
+        self._redactor = redacting()
         self.problem = ""
 
     def write(self, chunk: bytes) -> bytes:
@@ -100,6 +102,22 @@ class SavedStream:
         except OSError as error:
             self.problem = f"the stream is not saved from here on: {error.strerror}"
         return data
+
+
+def logged(
+    start: Starter, command: Command, log: IO[bytes], watch: Callable[[float], Cut | None]
+) -> Exit:
+    """Run a command to its end; what it prints is in the log. `watch` is told the seconds."""
+    saved = SavedStream(log)
+
+    def hear(chunk: bytes) -> None:
+        saved.write(chunk)
+
+    child = start(command, hear, hear)
+    try:
+        return child.wait(lambda: watch(child.seconds()))
+    finally:
+        saved.end()
 
 
 def private(path: str, flags: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.adapters.git_work import RALPH, Done, call, clean_environ, committer
 from ralph.adapters.path_commit import PathCommit
+from ralph.core.redact import redact
 from ralph.core.uncommitted import STATUS, foreign
 from ralph.core.value import value
 
@@ -121,5 +122,5 @@ class HostCommit:
         if repository is None or seen is None:
             return False  # the gate says what is wrong
         paths = [os.path.join(repository.top, p) for p in seen if p not in self._left_alone]
-        commit, self.refusal = repository(paths, f"{subject}\n\nRalph-Run: {run}")
+        commit, self.refusal = repository(paths, f"{redact(subject)}\n\nRalph-Run: {run}")
         return bool(commit)

@@ -23,7 +23,7 @@ from ralph.adapters.safe_open import create
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.adapters.turn_files import SavedStream
 from ralph.cli.params import completed_by, current_directory, in_directory
-from ralph.core.redact import StreamRedactor, redact, secrets_of
+from ralph.core.redact import redact, redacting
 from ralph.core.value import value
 from ralph.core.verdict import Reason
 from ralph.core.world import hurried
@@ -172,7 +172,7 @@ class Job:
 
     def save_command(self) -> None:
         """`prompt.md`: what is run, as one would type it."""
-        redactor = StreamRedactor(secrets_of(self.environ))
+        redactor = redacting()
         data = redactor.feed(os.fsencode(f"{shlex.join(self.command)}\n")) + redactor.end()
         try:
             with os.fdopen(create(self._path("prompt.md")), "wb") as file:
@@ -186,7 +186,7 @@ class Job:
             file = FileIO(create(self._path(name)), "wb")
         except OSError as error:
             raise _unwritable(self.folder.path, error) from error
-        return SavedStream(files.enter_context(file), secrets_of(self.environ))
+        return SavedStream(files.enter_context(file))
 
     def carry_out(self, keeper: "Launched | None", output: "Output", errors: "Output") -> "Exit":
         """Run the command to its end, or as long as nobody asks us to stop."""

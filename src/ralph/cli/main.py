@@ -3,11 +3,14 @@
 import os
 import signal
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import click
 
 from ralph.cli.ending import ending, print_anything, report
+from ralph.core.redact import know
+from ralph.core.secrets import secret_among, secrets_of
 from ralph.core.verdict import Reason
 
 if TYPE_CHECKING:
@@ -133,6 +136,7 @@ def run_command_line(
 
         return answer(asked)
     arguments = with_command(arguments)
+    know(secret_among(secrets_of(os.environ), _named_directories(arguments)))
     last = _last_word(arguments)
     return ending(lambda: _invoke(arguments, keeper, job, last), arguments, last)
 
@@ -147,6 +151,11 @@ def _last_word(arguments: list[str]) -> str:
         ["prd", "run"],
     )
     return "stop" if runs else "error"
+
+
+def _named_directories(arguments: list[str]) -> list[str]:
+    """Paths that are told again and again: what stands in them is no secret."""
+    return [word for flag, word in pairwise(arguments) if flag == "-C"]
 
 
 def with_command(arguments: list[str]) -> list[str]:

@@ -27,6 +27,7 @@ from ralph.adapters.files import (
 )
 from ralph.adapters.scm import task_words
 from ralph.core.limits import Limits, Prices, per_million
+from ralph.core.redact import know
 from ralph.core.task import Backlog
 from ralph.core.value import replace, value
 from ralph.core.world import Signals
@@ -34,6 +35,7 @@ from ralph.errors import ConfigError, StateError
 from ralph.settings.load import Loaded, combine, load
 from ralph.settings.paths import dotted, leaves
 from ralph.settings.schema import Settings
+from ralph.settings.secrecy import secrets_in
 from ralph.settings.source import Layer
 
 if TYPE_CHECKING:
@@ -305,6 +307,7 @@ def planned(
         put=agent.env.set,
     )
     root = state_root(invocation.environ)
+    know(secrets_in(invocation.environ, loaded.settings, (invocation.workspace, root)))
     return Plan(
         invocation.workspace,
         invocation.environ,

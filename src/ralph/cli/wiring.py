@@ -28,7 +28,6 @@ from ralph.cli.planning import Plan
 from ralph.core.claims import ResponseTag
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Launching
-from ralph.core.redact import secrets_of
 from ralph.core.state import RunState
 from ralph.core.turn import Order
 from ralph.core.value import replace, value
@@ -339,7 +338,6 @@ def build_agent(
         workspace=plan.workspace,
         env=env,
         filing=told_window(plan, filing or NumberedFiles(run_dir)),
-        secrets=secrets_of({**plan.environ, **env}),
         start=start,
         take_file=take_file,
     )

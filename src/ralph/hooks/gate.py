@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ralph.core.case import Case
 from ralph.core.gates import Finding
+from ralph.core.redact import know, redact
+from ralph.core.secrets import secrets_of
 
 MOST_SECONDS = 600.0  # for all of them; the host waits a little longer
 _TAIL = 4096  # bytes of output that the agent is told
@@ -29,6 +31,7 @@ class CommandGate:
         self.name = command
         self._project, self._environ = place
         self._deadline = deadline
+        know(secrets_of(self._environ))  # its output is told
         self._matters = matters
 
     def check(self, case: Case) -> Iterable[Finding]:
@@ -87,5 +90,5 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _told(output: str) -> str:
-    said = "".join(c for c in output if c.isprintable() or c in "\n\t").strip()
+    said = redact("".join(c for c in output if c.isprintable() or c in "\n\t").strip())
     return f" Its output ends with:\n{said}" if said else ""

@@ -10,6 +10,7 @@ from ralph.core.facts import Fact, Proved, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import completion_sentence, count_line, cut_off, place
 from ralph.core.proof import Stand
+from ralph.core.redact import redact
 from ralph.core.rules import (
     Asks,
     Believed,
@@ -287,7 +288,7 @@ def commit_message(turn: Turn) -> str | None:
     lines = [line.rstrip() for line in spoken.splitlines() if _is_message(line)]
     if said is None:
         lines = [line for line in lines if line][:1]
-    return "\n".join(lines).strip() or None
+    return redact("\n".join(lines).strip()) or None
 
 
 def _is_message(line: str) -> bool:
