@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Checks:
-    """Makes the gates that execute something."""
+    """Makes the gates that every run has: guardrails, and who looks for secrets."""
 
     def __init__(
         self,
@@ -38,9 +38,19 @@ class Checks:
         start: "Starter",
     ) -> None:
         self._plan, self._run_dir, self._layers = plan, run_dir, layers
-        self._attention, self._start = attention, start
+        self._attention, self._start, self._trees = attention, start, trees
         self._room = self._made_room(trees) if plan.settings.proof == "clean" else None
         self._of_room: Layers | None = None
+
+    def secrets(self, tell: "Callable[[str], None]", *, history: bool = True) -> "tuple[Gate, ...]":
+        """Who lets no secret be committed, whatever the guardrails are. What the agent commits
+        counts where it stays in the `history`."""
+        if self._trees is None:
+            return ()
+        from ralph.adapters.secrets_gate import SecretsGate
+
+        allow = self._plan.settings.secrets.allow
+        return (SecretsGate(self._trees, allow, tell, history=history),)
 
     def guardrails(self) -> "tuple[Gate, ...]":
         """Those of the settings."""

@@ -171,7 +171,7 @@ class StoriesWiring(HarnessWiring):
         plan = self._plan
         repository, checks = is_repository(plan.workspace), self._checked_by(attention, start)
         where = (plan.workspace, plan.environ, self._backlog.shown)
-        left_alone = frozenset(self._left_alone)
+        left_alone, secrets = frozenset(self._left_alone), checks.secrets(tell)
         clean = CleanGate(*where, repository, left_alone, self._commits, self._trees)
         law = (SchemaGate(self._lists), InvariantsGate(self._lists), TransitionsGate(self._lists))
         return reviewed(
@@ -180,7 +180,7 @@ class StoriesWiring(HarnessWiring):
             self._patience(),
             # What guardrails leave and `protect` puts back is not the agent's to commit. Guardrails
             # may run what it wrote, so the law looks at the list when they are through.
-            (clean, Artifacts(plan.workspace), *checks.guardrails(), *law),
+            (*secrets, clean, Artifacts(plan.workspace), *checks.guardrails(), *law),
             self._terms,
             law=(*self._law(), StoryListGate(self._lists, self._desk.put_back)),
         )

@@ -174,14 +174,16 @@ class TasksWiring(HarnessWiring):
             bench,
             self._tasks.bounds,
             patience=self._tasks.patience,
-            gates=(*self._looks(), *self._executed(checks)),
+            gates=(*self._looks(checks), *self._executed(checks)),
             law=(*self._law(), TaskListGate(bench.watch)),
             about=partial(self._backlog.material, self._records),
         )
 
-    def _looks(self) -> tuple[Gate, ...]:
+    def _looks(self, checks: Checks) -> tuple[Gate, ...]:
         """Gates that execute nothing."""
-        return (HistoryGate(self._work), self._artifacts)
+        # The commits of a task become one: what counts is what that holds.
+        secrets = checks.secrets(self._tell, history=False)
+        return (*secrets, HistoryGate(self._work), self._artifacts)
 
     def _executed(self, checks: Checks) -> tuple[Gate, ...]:
         """The guardrails, and what proves the tasks that name a proof."""

@@ -206,11 +206,12 @@ class HarnessWiring:
         self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
     ) -> Policy:
         plan, settings = self._plan, self._plan.settings
+        checks = self._checked_by(attention, start)
         return harness(
             plan.limits,
             self._patience(),
             wording_of(settings),
-            self._checked_by(attention, start).guardrails(),
+            (*checks.secrets(tell), *checks.guardrails()),
             _scm(plan, attention, start, self._trees),
             law=self._law(),
         )

@@ -78,14 +78,15 @@ class WorkerWiring(TasksWiring):
         super().close()
 
     def _policy_of(self, bench: Bench, attention: SignalSource, start: Starter) -> Policy:
-        executed = self._executed(self._checked_by(attention, start))
+        checks = self._checked_by(attention, start)
+        executed = self._executed(checks)
         joiner = self._joiner(bench)
         return worker(
             joiner,
             self._tasks.bounds,
             self._seat.place,
             patience=self._tasks.patience,
-            gates=(*self._looks(), *executed),
+            gates=(*self._looks(checks), *executed),
             law=(*self._law(), TaskListGate(bench.watch, joiner.project_list)),
             about=partial(self._backlog.material, self._records),
             after_merge=executed,

@@ -185,6 +185,18 @@ class GuardSettings(Group, frozen=True):
     ] = ()
 
 
+class SecretsSettings(Group, frozen=True):
+    """Files that look like secrets, which no turn may commit (ADR 13)."""
+
+    allow: Annotated[
+        tuple[Word, ...],
+        Meta(
+            description="Paths, directories or patterns of files that may be committed although "
+            "they look like secrets, such as tests/fixtures/*.pem."
+        ),
+    ] = ()
+
+
 class LoopSettings(Group, frozen=True):
     """How a backlog is worked through (B §Configuration)."""
 
@@ -328,6 +340,9 @@ class Settings(Group, frozen=True):
         ),
     ] = "tree"
     guard: Annotated[GuardSettings, Meta(description="The guard.")] = GuardSettings()
+    secrets: Annotated[
+        SecretsSettings, Meta(description="Files that look like secrets are not committed.")
+    ] = SecretsSettings()
     sandbox: Annotated[
         SandboxName | None,
         Meta(description="Where turns run, so that a failed one can be undone; null: in place."),
