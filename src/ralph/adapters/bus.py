@@ -17,7 +17,6 @@ from ralph.adapters.append import append_line, lock
 from ralph.adapters.safe_open import refuse_irregular, regular
 from ralph.adapters.stamps import timestamp
 from ralph.core.bus import LARGEST, Decoder, Message, encode
-from ralph.core.redact import redact
 
 _BLOCK = 64 * 1024
 _LOOK = 8 * 1024 * 1024  # bytes that are read in one look
@@ -42,7 +41,7 @@ def new_message(
     stamp = f"{day.replace('-', '')}-{hour.replace(':', '').replace('.', '-')}"
     # A process in another container may have the same number, and so may one after a reboot.
     who = f"{os.getpid()}-{next(_numbers):04d}-{os.urandom(2).hex()}"
-    return Message(f"MSG-{stamp}-{who}", moment, kind, project, task, run, redact(body))
+    return Message(f"MSG-{stamp}-{who}", moment, kind, project, task, run, body)
 
 
 class Bus:

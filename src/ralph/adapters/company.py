@@ -9,6 +9,7 @@ from ralph.adapters.task_folder import TaskFolder
 from ralph.core.attempts import NO_CHILDREN, outcome
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Decided, Fact, Resumed
+from ralph.core.redact import redact
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.turn import Turn
 from ralph.core.value import value
@@ -148,13 +149,13 @@ class BusReader:
 
 def _post(path: str, folder: TaskFolder, kind: str, body: str, *, run: str) -> None:
     message = new_message(
-        kind, body, project=folder.project, task=folder.task, run=run, now=time.time()
+        kind, redact(body), project=folder.project, task=folder.task, run=run, now=time.time()
     )
     Bus(path).post(message, _BUS_PATIENCE)
 
 
 def _is_told(path: str, run: str, kind: str, body: str) -> bool:
-    told = (run, kind, body)
+    told = (run, kind, redact(body))
     return Bus(path).has(lambda m: (m.run_id, m.type, m.body) == told)
 
 

@@ -1,6 +1,5 @@
 """One run from beginning to end: lock, journal, readers, engine, and the last word."""
 
-import json
 import os
 import shlex
 import sys
@@ -30,6 +29,7 @@ from ralph.cli.display import Attention, Display, Recorder, merged
 from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
 from ralph.cli.wiring import AgentReaders, build_agent, patience_of, wiring_of, wording_of
 from ralph.core.facts import Fact, Resumed, Started
+from ralph.core.redact import redact, redacted_json
 from ralph.core.state import NEW, RunState, replay
 from ralph.core.turn import Allowance, Order
 from ralph.core.value import replace
@@ -270,10 +270,11 @@ def show_order(invocation: Invocation, plan: Plan, prompt: str, allowed: Allowan
     launch = build_agent(plan, plan.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}
-        first = json.dumps({**shown, "command": launch.argv, "prompt": order.prompt})
+        first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
         lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
     else:
         argv, how = launch.shown(order.prompt)
         lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
+        lines = [redact(line) for line in lines]
     print(*lines, sep="\n", file=invocation.out)
     return 0

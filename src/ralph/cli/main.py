@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -155,7 +156,10 @@ def _last_word(arguments: list[str]) -> str:
 
 def _named_directories(arguments: list[str]) -> list[str]:
     """Paths that are told again and again: what stands in them is no secret."""
-    return [word for flag, word in pairwise(arguments) if flag == "-C"]
+    named = [word for flag, word in pairwise(arguments) if flag == "-C"]
+    with suppress(OSError):  # it may be gone
+        named.append(os.getcwd())
+    return named
 
 
 def with_command(arguments: list[str]) -> list[str]:
