@@ -7,7 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ralph.core.redact import Redactor, StreamRedactor, forget, know, redact, redacted_json
+from ralph.core.redact import (
+    Redactor,
+    StreamRedactor,
+    forget,
+    know,
+    redact,
+    redacted_json,
+    redacting,
+)
 from ralph.core.redact import redacted as redacted_value
 from ralph.core.secrets import secret_among, secret_flags, secret_urls, secrets_of
 
@@ -191,6 +199,18 @@ def test_what_is_known_is_removed_from_texts_and_from_json() -> None:
     assert redact(text) == "It is [redacted], [redacted] and [redacted]."
     assert json.loads(redacted_json({"a": [text, 1]})) == {"a": [redact(text), 1]}
     assert redacted_value(("another-one",)) == ["[redacted]"]
+
+
+def test_secrets_that_overlap_leave_no_half_of_the_first() -> None:
+    know(["abcd-efgh", "efgh-ijkl"])
+    assert redact("abcd-efgh-ijkl") == "[redacted]-ijkl"
+    stream = redacting()
+    assert stream.feed(b"abcd-efgh-ijkl") + stream.end() == b"[redacted]-ijkl"
+
+
+def test_half_a_character_is_no_reason_to_fail() -> None:
+    """JSON can hold one, and so can a settings file."""
+    assert redact_with("pass-\ud83d-word", "the pass-\ud83d-word is") == "the [redacted] is"
 
 
 def test_secrets_of_an_environment_are_known_by_their_names() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 # How a key begins, which letters follow, and how many at least.
 _SHAPES = (
@@ -59,7 +60,6 @@ _MAY_BECOME = (
     (64, _BORDER + _any_of(_begun(s, f"{kind}{{0,{n - 1}}}") for s, kind, n in _SHAPES)),
     (600, _begun(_PEM_BEGINS, r"[A-Za-z0-9+/=:, \\\r\n-]{0,560}")),
 )
-_UNFINISHED = tuple((size, re.compile(f"{text}\\Z".encode())) for size, text in _MAY_BECOME)
 
 Tail = re.Pattern[bytes]
 
@@ -90,8 +90,14 @@ def end_of(tail: Tail, data: bytes, at: int) -> int:
     return at if found is None else found.end()
 
 
+@cache
+def _unfinished() -> tuple[tuple[int, Tail], ...]:
+    """Compiled when the first stream comes: an agent need not wait for it."""
+    return tuple((size, re.compile(f"{text}\\Z".encode())) for size, text in _MAY_BECOME)
+
+
 def unfinished(data: bytes, begin: int = 0) -> int:
     """Where a key may begin that the end of the data cuts off; its length if nowhere."""
-    windows = ((max(begin, len(data) - size), pattern) for size, pattern in _UNFINISHED)
+    windows = ((max(begin, len(data) - size), pattern) for size, pattern in _unfinished())
     found = (pattern.search(data, start) for start, pattern in windows)
     return min((match.start() for match in found if match is not None), default=len(data))
