@@ -12,7 +12,7 @@ from ralph.adapters.agents import as_bytes
 from ralph.adapters.process import Command, Exit, Starter
 from ralph.core.redact import redact, redacting
 from ralph.core.turn import Order, Role
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 
 
@@ -107,17 +107,17 @@ class SavedStream:
 def logged(
     start: Starter, command: Command, log: IO[bytes], watch: Callable[[float], Cut | None]
 ) -> Exit:
-    """Run a command to its end; what it prints is in the log. `watch` is told the seconds."""
+    """Run a command to its end; what it prints is in the log. `watch` is told the seconds. Where it
+    cannot be kept the command has failed, as if it had written there itself."""
     saved = SavedStream(log)
 
     def hear(chunk: bytes) -> None:
         saved.write(chunk)
 
     child = start(command, hear, hear)
-    try:
-        return child.wait(lambda: watch(child.seconds()))
-    finally:
-        saved.end()
+    ended = child.wait(lambda: watch(child.seconds()))
+    saved.end()
+    return replace(ended, code=ended.code or 1) if saved.problem else ended
 
 
 def private(path: str, flags: int) -> int:
