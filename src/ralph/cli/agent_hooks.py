@@ -78,7 +78,7 @@ def hook_environment(plan: "Plan") -> dict[str, str]:
 def _window(plan: "Plan") -> dict[str, str]:
     """The context window that the model's name states, unless somebody has said another."""
     from ralph.adapters.stated_window import VARIABLE
-    from ralph.cli.planning import asked_model
+    from ralph.cli.money import asked_model
 
     model = asked_model(plan.settings, plan.module, plan.command) or ""
     known = VARIABLE in plan.environment.values or "[1m]" not in model.lower()

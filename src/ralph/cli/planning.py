@@ -13,7 +13,6 @@ from ralph.adapters.agents import (
     module_of,
     named_command,
     split_flags,
-    value_in,
 )
 from ralph.adapters.environment import Environment, agent_environment
 from ralph.adapters.files import (
@@ -26,14 +25,14 @@ from ralph.adapters.files import (
     write_atomically,
 )
 from ralph.adapters.scm import task_words
-from ralph.core.limits import Limits, Prices, per_million
+from ralph.cli.money import asked_model, limit_of_money, prices_of, refuse_uncounted
+from ralph.core.limits import Limits, Prices
 from ralph.core.redact import know
 from ralph.core.task import Backlog
 from ralph.core.value import replace, value
 from ralph.core.world import Signals
 from ralph.errors import ConfigError, StateError
 from ralph.settings.load import Loaded, combine, load
-from ralph.settings.paths import dotted, leaves
 from ralph.settings.schema import Settings
 from ralph.settings.secrecy import secrets_in
 from ralph.settings.source import Layer
@@ -294,9 +293,9 @@ def planned(
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     prices, price_words = prices_of(loaded.settings, module, command)
-    limit = _limit_of_money(loaded, money)
+    limit = limit_of_money(loaded, money)
     if limit is not None and not over:
-        _refuse_uncounted(limit, loaded, module, command[0], kind, priced=prices is not None)
+        refuse_uncounted(limit, loaded, module, command[0], kind, priced=prices is not None)
     if not over:
         _refuse_what_cannot_work(loaded.settings, module, command, sample)
     environment = agent_environment(
@@ -334,65 +333,6 @@ def _backlog(invocation: Invocation) -> Callable[[], Backlog]:
     if file == "-":
         return PromptInput(invocation.stdin)
     return PromptText(text) if text is not None else PromptFile(file)
-
-
-def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...]) -> str | None:
-    """`agent.model`, else what the agent's own arguments ask for."""
-    arguments = (*command[1:], *split_flags(settings.agent.flags))
-    return settings.agent.model or value_in(arguments, module.MODEL_FLAGS)
-
-
-def prices_of(
-    settings: Settings, module: AgentModule, command: tuple[str, ...]
-) -> tuple[Prices | None, str]:
-    """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
-    if settings.agent.prices:
-        prices = settings.agent.prices.prices()
-        return prices, f"agent.prices: {per_million(prices)}"
-    model = asked_model(settings, module, command)
-    if model is None or not module.REPORTS:
-        return None, ""
-    from ralph.core.pricelist import listed, price_words
-
-    found = listed(model)
-    if found is None:
-        return None, ""
-    # An agent that reports cost may not know this model's; then the list does.
-    return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
-
-
-def _refuse_uncounted(
-    limit: str, loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
-) -> None:
-    """A limit that nobody counts against would be a lie (ADR 15)."""
-    if module.REPORTS == "":
-        raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
-    if module.REPORTS == "tokens" and not priced:
-        raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
-    if not loaded.settings.stream_agent_output:
-        raise ConfigError(
-            f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
-        )
-
-
-def _limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
-    """The first limit of money that someone has set, as they would find it."""
-    said = {dotted(path): amount for path, amount in leaves(dict(loaded.merged))}
-    for name in names:
-        if said.get(name) is not None:
-            origin = loaded.origins[name]
-            return origin if origin.startswith("--") else f"{origin}: {name}"
-    return None
-
-
-def _price_remedy(kind: str) -> str:
-    from ralph.core.pricelist import known_models
-
-    set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
-    models = ", ".join(known_models(kind))
-    if not models:
-        return f"{set_them}, or use --max-time."
-    return f"{set_them}, or name with --model one whose price is known: {models}."
 
 
 def _refuse_what_cannot_work(

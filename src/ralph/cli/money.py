@@ -1,0 +1,67 @@
+"""What turns cost: the model that is asked for, its price, and limits that nobody could count."""
+
+from ralph.adapters.agents import AgentModule, split_flags, value_in
+from ralph.core.limits import Prices, per_million
+from ralph.errors import ConfigError
+from ralph.settings.load import Loaded
+from ralph.settings.paths import dotted, leaves
+from ralph.settings.schema import Settings
+
+
+def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...]) -> str | None:
+    """`agent.model`, else what the agent's own arguments ask for."""
+    arguments = (*command[1:], *split_flags(settings.agent.flags))
+    return settings.agent.model or value_in(arguments, module.MODEL_FLAGS)
+
+
+def prices_of(
+    settings: Settings, module: AgentModule, command: tuple[str, ...]
+) -> tuple[Prices | None, str]:
+    """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
+    if settings.agent.prices:
+        prices = settings.agent.prices.prices()
+        return prices, f"agent.prices: {per_million(prices)}"
+    model = asked_model(settings, module, command)
+    if model is None or not module.REPORTS:
+        return None, ""
+    from ralph.core.pricelist import listed, price_words
+
+    found = listed(model)
+    if found is None:
+        return None, ""
+    # An agent that reports cost may not know this model's; then the list does.
+    return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
+
+
+def refuse_uncounted(
+    limit: str, loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
+) -> None:
+    """A limit that nobody counts against would be a lie (ADR 15)."""
+    if module.REPORTS == "":
+        raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
+    if module.REPORTS == "tokens" and not priced:
+        raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
+    if not loaded.settings.stream_agent_output:
+        raise ConfigError(
+            f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
+        )
+
+
+def limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
+    """The first limit of money that someone has set, as they would find it."""
+    said = {dotted(path): amount for path, amount in leaves(dict(loaded.merged))}
+    for name in names:
+        if said.get(name) is not None:
+            origin = loaded.origins[name]
+            return origin if origin.startswith("--") else f"{origin}: {name}"
+    return None
+
+
+def _price_remedy(kind: str) -> str:
+    from ralph.core.pricelist import known_models
+
+    set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
+    models = ", ".join(known_models(kind))
+    if not models:
+        return f"{set_them}, or use --max-time."
+    return f"{set_them}, or name with --model one whose price is known: {models}."
