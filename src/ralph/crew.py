@@ -13,7 +13,7 @@ from ralph.core.case import Case, decide
 from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
 from ralph.core.state import RunState, fold
 from ralph.core.task import Backlog
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
     Boundary,
@@ -84,7 +84,8 @@ def outcome_of(facts: Sequence[Fact], state: RunState) -> Verdict:
     if state.task_iteration:
         return state.stop
     if ends:
-        return ends[-1]
+        last = ends[-1]
+        return replace(last, cause=Cause.CRASH) if state.barren and isinstance(last, Park) else last
     settled = state.stop.reason in (Reason.COMPLETED, Reason.BLOCKED)
     return Park("it is no longer open", Cause.PERSON) if settled else state.stop
 

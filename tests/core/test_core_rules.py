@@ -93,7 +93,7 @@ def test_an_answer_that_is_not_legal_is_a_bug_that_names_its_rule() -> None:
 def test_rules_explain_themselves() -> None:
     """ADR 1: rules "print, compare and explain themselves"."""
     assert rule_name(carry_on) == "carry_on"
-    assert rule_name(Failing(3)) == "Failing(after=3)"
+    assert rule_name(Failing(3)) == "Failing(after=3, park=False)"
     assert rule_name(RunLimit(Limits(iterations=3))) == "RunLimit(limits=Limits(iterations=3))"
     assert rule_name(Stuck(next_task)) == "Stuck()"
     assert RunLimit(Limits(iterations=3)) == RunLimit(Limits(iterations=3))

@@ -45,7 +45,7 @@ def names(ladder: Ladder) -> str:
         (HARNESS.closing, f"{FAIL} Believed Uncounted RunLimit {END}"),
         (
             TASKS.opening,
-            "cancelled paused unreadable all_worked none_ready TasksLimit RunLimit carry_on",
+            "cancelled paused unreadable broken all_worked none_ready TasksLimit RunLimit carry_on",
         ),
         (TASKS.watching, f"{WATCH} TaskTimeLeft"),
         (TASKS.stopping, "release"),
@@ -76,7 +76,7 @@ def test_the_order_of_the_rules(ladder: Ladder, order: str) -> None:
     ("policy", "rules"),
     [
         (HARNESS, [Failing(3), Stalled(0), RateLimit(86_400.0), ResultGrace(10.0), Timeouts()]),
-        (TASKS, [Failing(3), Stalled(3, park=True), TasksLimit(50)]),
+        (TASKS, [Failing(3, park=True), Stalled(3, park=True), TasksLimit(50)]),
         (TASKS, [TaskLimit(Limits(10, 1800.0, 5.0)), TaskTimeLeft(Limits(10, 1800.0, 5.0))]),
         (TASKS, [RunLimit(Limits(None, 14_400.0, 50.0))]),
         (SUPERVISE, [CarryOn(1.0), DoneGrace(300.0), Timeouts()]),

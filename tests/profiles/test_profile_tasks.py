@@ -54,6 +54,7 @@ class History:
     task_limits: Limits = Limits(iterations=10)
     run_limits: Limits = Limits()
     patience: Patience = Patience()
+    stop_on_failure: bool = False
     refusals: dict[int, str] = field(default_factory=dict)
 
 
@@ -94,7 +95,19 @@ HISTORIES = [
             most_tasks=2),
     History("money of the run", (A, B), (said("x", cost=3.0),), "a a", "Continue Stop", 1,
             run_limits=Limits(dollars=5.0)),
-    History("three failures", (A, B), (CRASH,), "a a a", "Continue Continue Stop", 5),
+    History("the only task crashes", (A,), (CRASH,), "a a a", "Continue Continue Park", 5),
+    History("two tasks crash", (A, B, C), (CRASH,), "a a a b b b",
+            "Continue Continue Park Continue Continue Park", 5),
+    History("one task crashes", (A, B, C), (CRASH, CRASH, COMPLETE), "a a b c",
+            "Continue Park Accept Accept", 3, patience=Patience(fail_after=2)),
+    History("two crash, and another is done between them", (A, B, C), (CRASH, COMPLETE, CRASH),
+            "a b c", "Park Accept Park", 3, patience=Patience(fail_after=1)),
+    History("one worked before it crashed", (A, B), (WORK, CRASH, CRASH), "a a b",
+            "Continue Park Park", 3, patience=Patience(fail_after=1)),
+    History("limits end what crashes", (A, B, C), (CRASH,), "a b", "Park Park", 5,
+            task_limits=Limits(iterations=1)),
+    History("onFailure: stop", (A, B), (CRASH,), "a", "Park", 5, patience=Patience(fail_after=1),
+            stop_on_failure=True),
     History("unstartable", (A,), (MISSING,), "a", "Stop", 2),
     History("401", (A,), (erred(401),), "a", "Stop", 2),
     History("429", (A,), ((limited(), COMPLETE),), "a a", "Wait Accept", 0),
@@ -116,7 +129,12 @@ def played(history: History) -> tuple[Played, FakeWorkbench]:
     bench = FakeWorkbench(world, history.refusals)
     policy = tasks(
         bench,
-        Bounds(history.task_limits, history.run_limits, history.most_tasks),
+        Bounds(
+            history.task_limits,
+            history.run_limits,
+            history.most_tasks,
+            stop_on_failure=history.stop_on_failure,
+        ),
         patience=history.patience,
     )
     return play(policy, FakeAgent(history.turns), world), bench
@@ -127,6 +145,8 @@ def test_history(history: History) -> None:
     result, _ = played(history)
     assert " ".join(result.tasks) == history.worked_on
     assert (result.names, result.exit_code) == (history.verdicts, history.exit_code)
+    if result.exit_code == 5:  # "and stay pending: a broken agent must not block fifty tasks"
+        assert {task.status for task in result.world.tasks.tasks} == {Status.PENDING}
 
 
 def test_an_accepted_task_is_recorded_committed_and_synced_in_this_order() -> None:

@@ -1,7 +1,11 @@
 """What a run that ended in the middle of a task had done, taken up again by the next one."""
 
+from typing import Any
+
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.git_work import with_records
+from ralph.adapters.task_file import TaskFile
+from ralph.core.task import Status
 
 
 def bring_back(work: WorkTree, ref: str) -> bool:
@@ -15,6 +19,17 @@ def bring_back(work: WorkTree, ref: str) -> bool:
     if repository.run("read-tree", "-m", "-u", "HEAD", tree).code != 0:
         return False
     return repository.run("read-tree", "HEAD").code == 0  # changed, and not staged
+
+
+def reopen(file: TaskFile, *tasks: str) -> None:
+    """Nothing is wrong with these, though they are blocked: they are for the next run."""
+
+    def change(record: dict[str, Any]) -> dict[str, Any] | None:
+        blocked = record.get("status") == Status.BLOCKED
+        return {"status": Status.PENDING.value, "reason": None} if blocked else None
+
+    for task in tasks:
+        file.update(task, change)
 
 
 def _is_same_project(work: WorkTree, begun: str, head: str) -> bool:

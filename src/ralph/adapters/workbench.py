@@ -9,7 +9,7 @@ from typing import Any
 from ralph.adapters.checkpoint import Checkpoint, WorkTree
 from ralph.adapters.checkpoint_yours import give_back
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence, proof_words
-from ralph.adapters.kept_work import bring_back
+from ralph.adapters.kept_work import bring_back, reopen
 from ralph.adapters.notify import Notify
 from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_file import NAME, TaskFile
@@ -30,6 +30,7 @@ from ralph.errors import RalphError
 from ralph.ports import Committed
 
 _LONGEST = 2000  # characters of a reason
+_BEGUN = ("answers", "spent")  # has a task that somebody has worked on
 _OF_A_TRY = ("reason", "question", "evidence", "completedAt")  # void with the next
 
 
@@ -63,7 +64,7 @@ class Bench:
         """A task that is under way, or has its answer, goes on where it had to be left."""
         record = self.file.record(_task(state)) or {}
         saved = record.get("saved")
-        going = record.get("status") == Status.IN_PROGRESS or record.get("answers")
+        going = record.get("status") == Status.IN_PROGRESS or any(map(record.get, _BEGUN))
         if not going or not saved or state.task_iteration > 1 or state.again or state.cut_off:
             return {}
         if record.get("savedBeside") or not bring_back(self.work, saved):
@@ -182,7 +183,8 @@ class Bench:
             return
         asks = park.cause is Cause.QUESTION
         told = {"question": why} if asks else {"reason": why}
-        blocked = {"status": Status.BLOCKED.value, "spent": None, **told, **saved}
+        spent = self._left(state, "") if park.cause is Cause.CRASH else {"spent": None}
+        blocked = {"status": Status.BLOCKED.value, **spent, **told, **saved}
         self._change(state, blocked, why)
         self._learn(state, Status.BLOCKED, why, entry)
         event = "question" if asks else "blocked"
@@ -347,6 +349,10 @@ class Bench:
     def sync(self, state: RunState) -> tuple[bool, str]:
         """Tell the list or the issue that the task came from, if it does not know yet."""
         return self.telling.sync(_task(state))
+
+    def reopen(self, tasks: tuple[str, ...]) -> None:
+        """Nothing is wrong with these: the agent was, and they are for the next run."""
+        reopen(self.file, *tasks)
 
     def end(self) -> None:
         """The run is over: what became of its tasks is in git, and nothing of its beginnings is

@@ -159,6 +159,9 @@ class WorkerBench:
             self.bench.tell(words)
         return self.bench.restore(state, whole_task=whole_task)
 
+    def reopen(self, tasks: tuple[str, ...]) -> None:
+        """What the agent's failures are about is for the foreman to say."""
+
     def end(self) -> None:
         """The worker is done: nothing of its beginnings is needed any more."""
         self.bench.forget()

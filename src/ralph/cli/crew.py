@@ -15,6 +15,7 @@ from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
+from ralph.adapters.kept_work import reopen
 from ralph.adapters.ledger import read_ledger
 from ralph.adapters.leftovers import Leftovers, unmerged
 from ralph.adapters.purse import Purse
@@ -31,6 +32,7 @@ from ralph.core.facts import Assigned, Returned
 from ralph.core.limits import left
 from ralph.core.state import RunState, replay
 from ralph.core.value import replace, value
+from ralph.core.verdict import Reason, Stop
 from ralph.core.world import Signals, together
 from ralph.crew import is_over, outcome_of
 from ralph.profiles.parallel import Place
@@ -125,9 +127,12 @@ class Foreman:
             time.time(), task, sent.worker, outcome_of(facts, state), state.spent, branch
         )
 
-    def end(self, tell: Callable[[str], None]) -> None:
+    def end(self, stop: Stop, tell: Callable[[str], None]) -> None:
         """All workers are back for good: commit what became of their tasks, if the project is still
-        on its branch."""
+        on its branch. Those that only a broken agent failed in are for the next run."""
+        if stop.reason is Reason.FAILING:
+            facts = read_journal(os.path.join(self._run_dir, JOURNAL))[0]
+            reopen(self._file, *replay(facts).barren)
         if self._repository.symbolic("HEAD") == self._onto:
             commit_records(self._plan.workspace, self._plan.environ, self._run_dir, tell)
 

@@ -58,7 +58,7 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
         )
         stop = _coordinated(plan, foreman, around, state)
         if not is_interrupted(stop):
-            foreman.end(display.console.note)
+            foreman.end(stop, display.console.note)
     display.end(stop, journal.path)
     return stop.reason
 

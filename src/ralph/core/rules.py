@@ -248,9 +248,10 @@ class UsedUp:
 
 @value
 class Failing:
-    """So many agent failures in a row end the run; fewer are fed back. 0 is off."""
+    """So many agent failures in a row end the run, or this task; fewer are fed back. 0 is off."""
 
     after: int = 3
+    park: bool = False
 
     def __call__(self, case: Case) -> Answer | None:
         count = case.state.failures + 1
@@ -258,7 +259,7 @@ class Failing:
             return None
         failures = f"{counted(count, 'agent failure')} in a row"
         why = f"{failures}; the last: {describe_failure(case.turn)}"
-        return Stop(Reason.FAILING, why)
+        return Park(why, Cause.CRASH) if self.park else Stop(Reason.FAILING, why)
 
 
 def describe_failure(turn: Turn) -> str:

@@ -12,6 +12,7 @@ from ralph.core.words import counted, duration, listed
 
 CHECK = "completion"  # the gate that checks what a task itself names
 _SHOWN = 5  # tasks in one sentence
+_MOST_BARREN = 2
 
 
 def all_worked(case: Case) -> Answer | None:
@@ -65,7 +66,21 @@ class Halt:
         last, assignment = case.state.verdict, case.state.assignment
         if not isinstance(last, Park) or not last.failed or assignment is None:
             return None
+        if last.cause is Cause.CRASH:
+            return Stop(Reason.FAILING, f"{assignment.task}: {last.why} (onFailure: stop)")
         return Stop(Reason.BLOCKED, f"{assignment.task} is blocked: {last.why} (onFailure: stop)")
+
+
+def broken(case: Case) -> Answer | None:
+    """Two tasks in a row without one turn that did not fail, or the only one there is: the agent is
+    broken, and would block all the others too. These are for the next run."""
+    state, last = case.state, case.state.verdict
+    crashed = isinstance(last, Park) and last.cause is Cause.CRASH
+    only = crashed and len(state.parked) == 1 and not state.done and next_task(case) is None
+    if not state.barren or (len(state.barren) < _MOST_BARREN and not only):
+        return None
+    why = dict(state.parked).get(state.barren[-1], "")
+    return Stop(Reason.FAILING, f"the agent failed in {listed(state.barren)}: {why}")
 
 
 def recalled(case: Case) -> Answer | None:

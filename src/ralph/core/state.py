@@ -30,6 +30,7 @@ from ralph.core.value import replace, value
 from ralph.core.verdict import (
     Accept,
     Boundary,
+    Cause,
     Continue,
     Feedback,
     Park,
@@ -90,6 +91,7 @@ class RunState:
     steps: tuple[Step, ...] = ()  # settled steps of this iteration
     done: frozenset[str] = frozenset()
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
+    barren: tuple[str, ...] = ()  # tasks in a row that ended without one turn that did not fail
     evidence: tuple[str, ...] = ()
     first_head: str = ""  # the commit that the run began on
     pushed: str = ""  # the commit that was sent away last
@@ -348,7 +350,8 @@ def _settled(state: RunState, verdict: Verdict) -> RunState:
             return replace(state, stop=verdict)
         case Accept() | Park():
             state = _ended_task(state, verdict)  # its objections and stalls are not the next one's
-            return replace(state, feedback=(), findings=(), stalls=0, task_iteration=0, sent_back=0)
+            fresh = replace(state, feedback=(), findings=(), failures=0, stalls=0)
+            return replace(fresh, task_iteration=0, sent_back=0)
         case Continue(feedback=feedback):
             return replace(state, feedback=feedback)
         case _:
@@ -358,8 +361,18 @@ def _settled(state: RunState, verdict: Verdict) -> RunState:
 def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
     task = state.assignment.task if state.assignment else ""
     if isinstance(verdict, Accept):
-        return replace(state, done=state.done | {task}, evidence=verdict.evidence)
-    return replace(state, parked=(*state.parked, (task, verdict.why)))
+        return replace(state, done=state.done | {task}, evidence=verdict.evidence, barren=())
+    barren = tuple(dict.fromkeys((*state.barren, task))) if _is_barren(state, verdict) else ()
+    return replace(state, parked=(*state.parked, (task, verdict.why)), barren=barren)
+
+
+def _is_barren(state: RunState, verdict: Park) -> bool:
+    """Whether each turn of a task has failed. A task that used up its time has worked."""
+    crash = verdict.cause is Cause.CRASH
+    if not state.task_iteration:
+        return crash  # a worker took the turns, and tells
+    cut = state.turn is not None and state.turn.ending is Ending.CUT
+    return state.failures >= state.task_iteration and (crash or not cut)
 
 
 def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunState:

@@ -87,6 +87,7 @@ class Cause(StrEnum):
 
     LIMIT = "limit"
     STALLED = "stalled"
+    CRASH = "crash"  # the agent failed, turn after turn
     QUESTION = "question"  # the agent wants an answer
     PERSON = "person"  # somebody has settled it already
 
@@ -101,7 +102,7 @@ class Park:
     @property
     def failed(self) -> bool:
         """The task was given up, though nobody was asked and nobody asked for it."""
-        return self.cause in (Cause.LIMIT, Cause.STALLED)
+        return self.cause in (Cause.LIMIT, Cause.STALLED, Cause.CRASH)
 
 
 @value

@@ -9,7 +9,15 @@ from ralph.core.case import Case, Ladder, Rule
 from ralph.core.facts import Fact, Moved, Settled, Step
 from ralph.core.limits import least
 from ralph.core.rules import Objections, RunLimit, UsedUp, cancelled, carry_on, paused, unreadable
-from ralph.core.rules_tasks import Halt, TaskLimit, TasksLimit, all_worked, none_ready, recalled
+from ralph.core.rules_tasks import (
+    Halt,
+    TaskLimit,
+    TasksLimit,
+    all_worked,
+    broken,
+    none_ready,
+    recalled,
+)
 from ralph.core.select import next_task
 from ralph.core.state import RunState, fold
 from ralph.core.task import Task
@@ -172,6 +180,7 @@ def foreman(bounds: Bounds, purse: Purse) -> Policy:
             recalled,
             unreadable,
             *((Halt(),) if bounds.stop_on_failure else ()),
+            broken,
             all_worked,
             none_ready,
             TasksLimit(bounds.tasks),

@@ -35,6 +35,7 @@ from ralph.core.rules_tasks import (
     TasksLimit,
     TaskTimeLeft,
     all_worked,
+    broken,
     limits_of_task,
     lost,
     none_ready,
@@ -89,6 +90,9 @@ class Workbench(Protocol):
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
         """Discard this turn's changes, or all of the task's; where what stood there is saved."""
+
+    def reopen(self, tasks: tuple[str, ...]) -> None:
+        """Nothing is wrong with these that were parked: they are for the next run."""
 
     def end(self) -> None:
         """The run is over for good: nothing of its beginnings is needed any more."""
@@ -155,6 +159,7 @@ def opening(bounds: Bounds) -> Ladder:
         paused,
         unreadable,
         *((Halt(),) if bounds.stop_on_failure else ()),
+        broken,
         all_worked,
         none_ready,
         TasksLimit(bounds.tasks),
@@ -174,7 +179,7 @@ def closing(bounds: Bounds, patience: Patience, contract: CompleteClaim) -> Ladd
         lost,
         RateLimit(patience.max_wait),
         UsedUp(bounds.within),
-        Failing(patience.fail_after),
+        Failing(patience.fail_after, park=True),
         withdrawn,
         proven,
         Asks(park=True),
@@ -271,6 +276,9 @@ class Settle:
                     yield from self._restore(ports, state, "discard", whole_task=False)
             case Stop() if state.turn is not None and state.task_iteration:
                 yield from self._end(ports, state, verdict)
+            case Stop(reason=Reason.FAILING) if not state.step("reopen"):
+                self.workbench.reopen(state.barren)
+                yield Step(ports.clock.now(), "reopen")
             case _:
                 pass
         if isinstance(verdict, Stop) and not is_interrupted(verdict):

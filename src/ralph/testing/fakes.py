@@ -276,6 +276,10 @@ class FakeWorkbench:
         self._keep(state, "restore", "whole task" if whole_task else "turn")
         return ""
 
+    def reopen(self, tasks: tuple[str, ...]) -> None:
+        for task in tasks:
+            self.world.update(task, status=Status.PENDING)
+
     def end(self) -> None:
         self.ended = True
 

@@ -50,6 +50,7 @@ _SCM = "scm:"
 _PARKED = {
     Cause.LIMIT: "is blocked",
     Cause.STALLED: "is blocked",
+    Cause.CRASH: "is blocked",
     Cause.QUESTION: "waits for you",
     Cause.PERSON: "is left alone",
 }
