@@ -293,8 +293,9 @@ def planned(
     module = module_of(kind)
     prices, price_words = prices_of(loaded.settings, module, command)
     limit = _limit_of_money(loaded, money)
-    if limit is not None and not over:
-        _refuse_uncounted(limit, loaded, module, command[0], kind, priced=prices is not None)
+    why = uncounted(loaded.settings, module, command[0], kind, priced=prices is not None)
+    if limit is not None and why is not None and not over:  # nobody would count against it
+        raise ConfigError(f"{limit}: {why[0]}", why[1])
     if not over:
         _refuse_what_cannot_work(loaded.settings, module, command, sample)
     environment = agent_environment(
@@ -358,18 +359,17 @@ def prices_of(
     return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
 
 
-def _refuse_uncounted(
-    limit: str, loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
-) -> None:
-    """A limit that nobody counts against would be a lie (ADR 15)."""
+def uncounted(
+    settings: Settings, module: AgentModule, name: str, kind: str, *, priced: bool
+) -> tuple[str, str] | None:
+    """Why nobody can count what the agent costs, and what to do about it; None if they can."""
     if module.REPORTS == "":
-        raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
+        return f"{name} reports no cost", "Use --max-time or -m instead."
     if module.REPORTS == "tokens" and not priced:
-        raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
-    if not loaded.settings.stream_agent_output:
-        raise ConfigError(
-            f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
-        )
+        return f"{name} reports no cost, only tokens", _price_remedy(kind)
+    if not settings.stream_agent_output:
+        return f"without its stream {name} reports no cost", "Use --stream-agent-output."
+    return None
 
 
 def _limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
