@@ -65,6 +65,7 @@ def test_records_that_git_ignores_are_not_committed(project: Project) -> None:
 
 
 def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Project) -> None:
+    project.quick()
     project.tasks(A)
     script = f"[ $n -lt 5 ] && {{ echo $n >> a; exit 1; }}; {COMPLETE}"
     assert project.run(f"[ $n = 1 ] && {{ echo half > half; exit 0; }}; {script}").code == 5
@@ -96,6 +97,7 @@ def test_a_tasks_limits_go_on_in_the_next_run(project: Project) -> None:
 def test_what_the_run_before_left_is_only_named_if_the_project_has_changed(
     project: Project,
 ) -> None:
+    project.quick()
     project.tasks(A)
     fails = "[ $n = 1 ] && echo half > half || exit 1"
     assert project.run(fails).code == 5

@@ -76,7 +76,7 @@ def _money_notes(plan: Plan) -> list[str]:
         return []
     bounds = plan.tasks.bounds
     limits = f"${bounds.task.dollars:g} a task and ${bounds.run.dollars:g} a run"
-    words = f"Money is not limited: {why[0]}, so {limits} cannot be kept to; time and iterations can"
+    words = f"Money is not limited: {why[0]}, so {limits} cannot be kept to; time and turns can"
     return [f"{words}. {why[1]}" if plan.module.REPORTS else f"{words}."]
 
 
