@@ -26,13 +26,13 @@ from ralph.adapters.files import (
     write_atomically,
 )
 from ralph.adapters.scm import task_words
+from ralph.cli.money import limit_of_money, uncounted
 from ralph.core.limits import Limits, Prices, per_million
 from ralph.core.task import Backlog
 from ralph.core.value import replace, value
 from ralph.core.world import Signals
 from ralph.errors import ConfigError, StateError
 from ralph.settings.load import Loaded, combine, load
-from ralph.settings.paths import dotted, leaves
 from ralph.settings.schema import Settings
 from ralph.settings.source import Layer
 
@@ -292,7 +292,7 @@ def planned(
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     prices, price_words = prices_of(loaded.settings, module, command)
-    limit = _limit_of_money(loaded, money)
+    limit = limit_of_money(loaded, money)
     why = uncounted(loaded.settings, module, command[0], kind, priced=prices is not None)
     if limit is not None and why is not None and not over:  # nobody would count against it
         raise ConfigError(f"{limit}: {why[0]}", why[1])
@@ -357,39 +357,6 @@ def prices_of(
         return None, ""
     # An agent that reports cost may not know this model's; then the list does.
     return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
-
-
-def uncounted(
-    settings: Settings, module: AgentModule, name: str, kind: str, *, priced: bool
-) -> tuple[str, str] | None:
-    """Why nobody can count what the agent costs, and what to do about it; None if they can."""
-    if module.REPORTS == "":
-        return f"{name} reports no cost", "Use --max-time or -m instead."
-    if module.REPORTS == "tokens" and not priced:
-        return f"{name} reports no cost, only tokens", _price_remedy(kind)
-    if not settings.stream_agent_output:
-        return f"without its stream {name} reports no cost", "Use --stream-agent-output."
-    return None
-
-
-def _limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
-    """The first limit of money that someone has set, as they would find it."""
-    said = {dotted(path): amount for path, amount in leaves(dict(loaded.merged))}
-    for name in names:
-        if said.get(name) is not None:
-            origin = loaded.origins[name]
-            return origin if origin.startswith("--") else f"{origin}: {name}"
-    return None
-
-
-def _price_remedy(kind: str) -> str:
-    from ralph.core.pricelist import known_models
-
-    set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
-    models = ", ".join(known_models(kind))
-    if not models:
-        return f"{set_them}, or use --max-time."
-    return f"{set_them}, or name with --model one whose price is known: {models}."
 
 
 def _refuse_what_cannot_work(

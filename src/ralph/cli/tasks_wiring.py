@@ -28,8 +28,9 @@ from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
 from ralph.cli.checks import Checks
+from ralph.cli.money import uncounted
 from ralph.cli.permissions import permission_notes
-from ralph.cli.planning import Plan, uncounted
+from ralph.cli.planning import Plan
 from ralph.cli.wiring import HarnessWiring, SignalSource
 from ralph.core.facts import Fact, Settled
 from ralph.core.state import RunState
