@@ -204,9 +204,9 @@ def test_a_claim_knows_its_tag_and_content() -> None:
     ("text", "need"),
     [
         ("<promise>BLOCKED: x</promise> <response>done</response>", None),
-        ("<response>DONE</response> <promise>DECIDE: a or b?</promise>", "DECIDE: a or b?"),
-        ("<promise>BLOCKED: x</promise> <response>not yet</response>", "BLOCKED: x"),
-        ("<promise>BLOCKED: x</promise>", "BLOCKED: x"),
+        ("<response>DONE</response> <promise>DECIDE: a or b?</promise>", "a or b?"),
+        ("<promise>BLOCKED: x</promise> <response>not yet</response>", "x"),
+        ("<promise>BLOCKED: x</promise>", "x"),
     ],
 )
 def test_the_last_of_a_question_and_a_claim_counts(text: str, need: str | None) -> None:
