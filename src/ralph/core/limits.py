@@ -24,8 +24,8 @@ class Spent:
     usage: Usage = Usage()
     uncounted: int = 0  # turns whose cost nobody knows
 
-    def paid(self, dollars: float | None, usage: Usage, *, uncounted: bool) -> "Spent":
-        """With what one more turn cost."""
+    def paid(self, dollars: float | None, usage: Usage, *, uncounted: int) -> "Spent":
+        """With what more turns cost; `uncounted` are those whose cost nobody knows."""
         return replace(
             self,
             dollars=self.dollars + (dollars or 0.0),

@@ -384,13 +384,8 @@ def _returned(state: RunState, fact: Returned) -> RunState:
     """What a worker has spent is the run's; its time is not: others worked in it as well."""
     crew = tuple(sent for sent in state.crew if sent.worker != fact.worker)
     spent, used = state.spent, fact.spent
-    total = replace(
-        spent,
-        iterations=spent.iterations + used.iterations,
-        dollars=spent.dollars + used.dollars,
-        usage=spent.usage + used.usage,
-        uncounted=spent.uncounted + used.uncounted,
-    )
+    paid = spent.paid(used.dollars, used.usage, uncounted=used.uncounted)
+    total = replace(paid, iterations=spent.iterations + used.iterations)
     others = tuple(parked for parked in state.parked if parked[0] != fact.task)
     state = replace(state, crew=crew, spent=total, iteration=total.iterations, parked=others)
     if isinstance(fact.verdict, Stop):
