@@ -4,74 +4,24 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from agent_stage import SECRET, Stage, stage
 
 from ralph.adapters import agent as agent_module
-from ralph.adapters.agent import CliAgent, Setup
-from ralph.adapters.agents import module_of
 from ralph.adapters.process import Child
-from ralph.adapters.turn_files import NumberedFiles
-from ralph.core.events import AgentEvent, Progress, Text, Usage
+from ralph.core.events import Progress, Text, Usage
 from ralph.core.limits import Prices
 from ralph.core.redact import know
-from ralph.core.turn import Ending, Order, Pulse, Role, Turn
+from ralph.core.turn import Ending, Order, Pulse, Role
 from ralph.core.verdict import Cut
-from ralph.testing.install import calls, install_agent
+from ralph.testing.install import calls
 
-SECRET = "correct-horse-battery"
+__all__ = ["stage"]
+
 KEY = "sk-ant-api03-abcdefghijklmnop"
-
-
-@dataclass
-class Stage:
-    """A workspace, a run directory, and the agent that plays there."""
-
-    root: Path
-    events: list[AgentEvent] = field(default_factory=list)
-    agent: str = ""
-
-    @property
-    def run_dir(self) -> Path:
-        return self.root / "run"
-
-    def setup(self, kind: str, *turns: dict[str, Any]) -> Setup:
-        self.agent = install_agent(str(self.root / "bin"), list(turns), kind=kind)
-        return Setup(
-            module=module_of(kind),
-            command=(self.agent,),
-            flags=(),
-            model=None,
-            stream=True,
-            prompt_via=None,
-            help_text=lambda: None,
-            prices=None,
-            workspace=str(self.root / "ws"),
-            env=dict(os.environ),
-            filing=NumberedFiles(str(self.run_dir)),
-        )
-
-    def play(self, kind: str, *turns: dict[str, Any], order: Order = Order("do it", 1)) -> Turn:
-        return self.take(self.setup(kind, *turns), order)
-
-    def take(
-        self,
-        setup: Setup,
-        order: Order = Order("do it", 1),
-        watch: Callable[[Pulse], Cut | None] = lambda _: None,
-    ) -> Turn:
-        return CliAgent(setup, self.events.extend).take_turn(order, watch)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    for name in ("ws", "run"):
-        (tmp_path / name).mkdir()
-    return Stage(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["claude", "codex", "amp", "text"])

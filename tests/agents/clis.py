@@ -15,8 +15,6 @@ class Cli:
 
     autonomy: str  # the flag that lets every tool run
     shell: Callable[[str], Json]  # the tool call that runs a command
-    tries: int  # calls to a broken model until it gives up
-    broken: int = 500  # the status of a model that is broken for good
     flags: Callable[[str], tuple[str, ...]] = lambda _: ()  # of the model's URL
     env: Callable[[str], dict[str, str]] = lambda _: {}
     settle_in: Callable[[Path, str], None] = lambda _home, _url: None  # files in its home
@@ -79,14 +77,12 @@ CLIS = {
         env=claude_env,
         autonomy="--dangerously-skip-permissions",
         shell=shell_tool("Bash", "command"),
-        tries=2,
     ),
     "codex": Cli(
         flags=codex_flags,
         env=lambda _: {"MOCK_KEY": "dummy"},
         autonomy="--dangerously-bypass-approvals-and-sandbox",
         shell=shell_tool("exec_command", "cmd"),
-        tries=4,  # each of two streams asks twice
     ),
     "gemini": Cli(
         flags=lambda _: ("--skip-trust", "-m gemini-2.5-flash"),
@@ -94,15 +90,11 @@ CLIS = {
         settle_in=gemini_home,
         autonomy="--yolo",
         shell=shell_tool("run_shell_command", "command", description="work"),
-        tries=1,
-        broken=400,  # a 500 is tried again for seconds
     ),
     "opencode": Cli(
         env=lambda _: {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
         settle_in=opencode_home,
         autonomy="--auto",
         shell=shell_tool("bash", "command", description="work"),
-        tries=1,
-        broken=400,
     ),
 }

@@ -33,14 +33,14 @@ def test_claude_is_given_its_budget(world: World) -> None:
 
 
 @claude
-def test_a_denied_permission_is_reported_with_the_flag_to_add(world: World) -> None:
-    """ADR 15: Ralph adds no permission flag; the flag to add is named."""
+def test_a_denied_permission_ends_the_run_with_the_flag_to_add(world: World) -> None:
+    """ADR 15: Ralph adds no permission flag; the flag to add is named, and no turn is burned."""
     world.configure(free=False)
     path = str(world.repo / "hello.txt")
     write = {"name": "Write", "input": {"file_path": path, "content": "hello\n"}}
     world.plays({"tools": [write]}, {"text": "I may not."})
-    run = world.run("-m", "1")
-    assert run.code == 1, run.err
+    run = world.run("-m", "5")
+    assert (run.code, len(run.turns)) == (2, 1), run.err
     assert run.turns[0]["denied"] == ["Write"]
     assert 'Permission denied: Write. Add "--dangerously-skip-permissions"' in run.err
     assert not (world.repo / "hello.txt").exists()

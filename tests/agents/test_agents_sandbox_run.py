@@ -41,10 +41,10 @@ def test_work_lands_and_the_guardrail_that_judges_it_is_contained(world: World) 
 def test_a_turn_that_destroys_the_project_and_fails_is_undone(world: World) -> None:
     """Issue: "a run in which an iteration does `rm -rf` on the project and is discarded"."""
     (world.repo / "precious.txt").write_text("precious\n")
-    failing = {"error": {"status": world.cli.broken, "type": "api_error", "message": "boom"}}
+    failing = {"error": {"status": 400, "type": "api_error", "message": "boom"}}
     world.plays(
         world.shell("rm precious.txt; echo x > x"),  # codex refuses rm -rf by itself
-        {**failing, "times": world.cli.tries},
+        failing,
         world.shell("cat precious.txt > hello.txt"),
         {"text": DONE},
     )

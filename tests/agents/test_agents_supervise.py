@@ -56,8 +56,8 @@ def test_with_real_agent_execution(world: World) -> None:
 
 def test_a_failed_agent_is_restarted(world: World) -> None:
     """S §Error Types: "Transient Errors: restart agent"."""
-    broken = {"error": {"status": world.cli.broken, "type": "api_error", "message": "boom"}}
-    world.plays({**broken, "times": world.cli.tries}, world.shell(MARK), {"text": "Done."})
+    broken = {"error": {"status": 400, "type": "api_error", "message": "boom"}}
+    world.plays(broken, world.shell(MARK), {"text": "Done."})
     run = supervise(world)
     assert run.code == 0, run.err
     assert [info.status for info in attempts(world)] == ["failed", "completed"]

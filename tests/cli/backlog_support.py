@@ -58,7 +58,14 @@ class Project:
     def settings(self, **settings: Any) -> None:  # noqa: ANN401
         """Write settings; they are committed, since no run may begin on a dirty tree."""
         (self.path / ".ralph").mkdir(exist_ok=True)
-        (self.path / ".ralph" / "settings.json").write_text(json.dumps(settings))
+        (self.path / ".ralph" / "settings.json").write_text(
+            json.dumps({"failDelay": 0, **settings})
+        )
+
+    def quick(self) -> None:
+        """Let failed turns follow at once; a setting that is this checkout's alone."""
+        (self.path / ".ralph").mkdir(exist_ok=True)
+        (self.path / ".ralph" / "settings.local.json").write_text('{"failDelay": 0}')
 
     def run(self, script: str, *arguments: str, sandbox: bool = False) -> Done:
         """`ralph tasks run` with an agent that does this."""

@@ -42,7 +42,7 @@ def prepare(workspace: Path, *turns: Json, kind: str = "claude", **settings: Any
     agent = install_agent(str(workspace.parent / "bin"), list(turns), kind=kind)
     named = {"command": agent, **settings.pop("agent", {})}
     (workspace / ".ralph").mkdir(exist_ok=True)
-    text = json.dumps({"agent": named, **settings})
+    text = json.dumps({"agent": named, "failDelay": 0, **settings})
     (workspace / ".ralph" / "settings.json").write_text(text, "utf-8")
     return agent
 

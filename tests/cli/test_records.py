@@ -80,6 +80,7 @@ def test_no_way_of_calling_leads_out_of_the_run(project: Project, way: str) -> N
 
 def test_whoever_ends_his_keeper_is_still_of_the_run(project: Project) -> None:
     """Its orphans come to Ralph, which ends them; until then they are its run's."""
+    project.quick()
     project.tasks(A, B)
     said = project.path.parent / "said"
     agent = project.agent(f"trap '' TERM; kill -9 $PPID; {attempts(said, *[DONE] * 3)}")

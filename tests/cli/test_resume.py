@@ -244,3 +244,20 @@ def test_a_damaged_journal_is_named_with_its_line(
     journal.write_bytes(b"".join(lines))
     assert_clear(here("resume"), 2, f"{journal}", said, "Start a new one")
     assert journal.read_bytes() == b"".join(lines)
+
+
+def test_an_overloaded_provider_is_still_waited_for_after_a_kill(
+    here: Here, workspace: Path
+) -> None:
+    """ADR 11: "All waits are in the journal, so a run that is killed goes on waiting when it is
+    resumed, and Ctrl+C and `ralph stop` end them at once"."""
+    agent = prepare(workspace, {"error": {"status": 503, "message": "no room"}})
+    first = Running(workspace, "-p", "x")
+    first.await_that(lambda: "(try 1 of 10); waiting until" in first.err())
+    first.process.kill()
+    first.end()
+    second = Running(workspace, "resume")
+    second.await_that(lambda: "Resumed after 1 iteration" in second.err())
+    assert "is waiting and ends at once" in here("stop").out
+    assert second.end().code == 130
+    assert len(calls(agent)) == 1

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from run_support import RALPH, Here, assert_clear, in_shell, prepare, turns
+from run_support import RALPH, Here, assert_clear, in_shell, prepare, program, turns
 
+from ralph.testing.install import calls
 from screen_model import Screen
 
 DONE = {"response": "DONE"}
@@ -177,9 +178,31 @@ def test_what_was_removed_and_who_pays_is_printed(
 
 def test_denied_permissions_name_the_flag_to_add(here: Here, workspace: Path) -> None:
     """ADR 15: "when a stream reports denied permissions the flag to add is named"."""
-    prepare(workspace, {"tools": [{"name": "Write", "denied": True}], **DONE})
+    agent = prepare(workspace, {"tools": [{"name": "Write", "denied": True}], **DONE})
     words = 'Permission denied: Write. Add "--dangerously-skip-permissions"'
-    assert_clear(here("-p", "x"), 0, words)
+    assert_clear(here("-p", "x"), 0, words)  # its claim is believed
+    agent = prepare(workspace, {"tools": [{"name": "Write", "denied": True}]})
+    words = (
+        'permission denied: Write, and nothing was changed. Add "--dangerously-skip-permissions"'
+    )
+    assert_clear(here("-p", "x"), 2, words)
+    assert len(calls(agent)) == 1
+
+
+def test_the_last_words_of_an_agent_reach_people(here: Here, workspace: Path) -> None:
+    """ADR 5: "lines on its standard output that are no stream, and its standard error. Both are
+    shown"; and "a CLI that … asks for a login" ends the run at once."""
+    prepare(workspace, failAfter=1)
+    agent = program(workspace.parent / "claude", "echo 'no such module'; echo bye >&2; exit 1")
+    reason = "the stream ended without a final result: no such module: bye"
+    done = here("-p", "x", "--agent", agent)
+    assert_clear(done, 5, "  stdout: no such module", "  stderr: bye", reason)
+    program(workspace.parent / "claude", "echo 'Invalid API key · Please run /login'; exit 1")
+    done = here("-p", "x", "--agent", agent)
+    assert_clear(done, 2, "Invalid API key · Please run /login. Log in: start claude", "/login")
+    program(workspace.parent / "claude", "echo fine; echo aside >&2")
+    said = here("-p", "x", "--agent", agent, "--no-stream-agent-output", "-m", "1", "-V").err
+    assert "  stderr: aside" in said
 
 
 SENTENCE = "When everything is done, and only then, end your answer with <response>DONE</response>."

@@ -310,7 +310,7 @@ def test_a_clean_tree_takes_no_message_turn(here: Here, repo: Path) -> None:
     ("turn", "settings"),
     [
         ({"files": {"new": "x"}}, {"guardrails": [{"command": "false"}]}),
-        ({"files": {"new": "x"}, "error": {"status": 500}}, {}),
+        ({"files": {"new": "x"}, "error": {"status": 400}}, {}),
     ],
 )
 def test_what_is_not_good_is_not_committed(

@@ -138,7 +138,7 @@ def test_a_turn_within_its_means_is_left_alone(here: Here, workspace: Path) -> N
 
 def test_every_turn_of_a_run_is_in_the_ledger(here: Here, repo: Path) -> None:
     """ADR 22: also a failed one; and who worked, in which run."""
-    failure = {"error": {"status": 500, "message": "busy"}, "cost": 0.25}
+    failure = {"error": {"status": 400, "message": "no"}, "cost": 0.25}
     prepare(repo, {"text": "x", "cost": 0.5, "usage": MILLION}, failure, {**DONE, "cost": 1.0})
     assert here("-p", "x", "--model", "opus").code == 0
     (run,) = {journal.parent.name for journal in journals()}

@@ -58,7 +58,7 @@ class Stage:
         (self.root / "bin").mkdir(parents=True)
         (self.repo / ".ralph").mkdir(parents=True)
         command = program(self.root / "bin" / "agent", agent)
-        given = {"agent": {"command": command}, "sandbox": "overlay", **settings}
+        given = {"agent": {"command": command}, "sandbox": "overlay", "failDelay": 0, **settings}
         (self.repo / ".ralph" / "settings.json").write_text(json.dumps(given))
         (self.repo / "old").write_text("old\n")
         for words in ("init -q", "add -A", "commit -q -m Begin"):

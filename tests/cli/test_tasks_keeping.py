@@ -66,6 +66,7 @@ def test_records_that_git_ignores_are_not_committed(project: Project) -> None:
 
 
 def test_a_run_that_ends_in_the_middle_of_a_task_leaves_a_clean_tree(project: Project) -> None:
+    project.quick()
     project.tasks(A)
     assert project.run(GOES_AWAY).code == 2
     assert project.dirt() == []
@@ -131,6 +132,7 @@ def test_a_tasks_limits_go_on_in_the_next_run(project: Project) -> None:
 def test_what_the_run_before_left_is_only_named_if_the_project_has_changed(
     project: Project,
 ) -> None:
+    project.quick()
     project.tasks(A)
     assert project.run(GOES_AWAY).code == 2
     saved = project.task("A")["saved"]

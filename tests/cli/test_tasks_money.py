@@ -1,7 +1,7 @@
 """Limits of money of a run over a backlog: of a task, of the run, of the day (B, ADR 22)."""
 
 import pytest
-from backlog_support import Project, project
+from backlog_support import COMPLETE, Project, project
 from run_support import assert_clear, ralph
 
 from ralph.testing.install import install_agent
@@ -58,3 +58,17 @@ def test_a_limit_that_nobody_counts_against_is_refused(project: Project, name: s
     project.git("commit", "-q", "-m", "settings")
     project.tasks(A, C)
     assert_clear(project.run("true"), 2, f"loop.{name}", "reports no cost")
+
+
+@pytest.mark.parametrize("flags", [(), ("--parallel", "2")])
+def test_limits_that_nobody_set_and_nobody_can_keep_to_are_named(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    """ADR 22: "With an agent whose money nobody can count they hold nothing, and that is said in
+    the first lines"; once."""
+    project.tasks(A)
+    words = "agent.sh reports no cost, so $5 a task and $50 a run cannot be kept to"
+    done = project.run(COMPLETE, *flags)
+    assert_clear(done, 0, f"Money is not limited: {words}")
+    assert done.err.count("Money is not limited") == 1
+    assert "Money is not limited" not in paid(project)[1]

@@ -198,3 +198,18 @@ def test_a_result_that_is_none_says_nothing(content: str) -> None:
 def test_a_claim_knows_its_tag_and_content() -> None:
     claim = Claim("<Response> a < b </RESPONSE>")
     assert (claim.tag, claim.content) == ("response", " a < b ")
+
+
+@pytest.mark.parametrize(
+    ("text", "need"),
+    [
+        ("<promise>BLOCKED: x</promise> <response>done</response>", None),
+        ("<response>DONE</response> <promise>DECIDE: a or b?</promise>", "a or b?"),
+        ("<promise>BLOCKED: x</promise> <response>not yet</response>", "x"),
+        ("<promise>BLOCKED: x</promise>", "x"),
+    ],
+)
+def test_the_last_of_a_question_and_a_claim_counts(text: str, need: str | None) -> None:
+    """ADR 3: "where a question and a claim stand in one answer, the last one counts"."""
+    assert asked(said(text), ResponseTag()) == need
+    assert asked(said("x", question="Which?"), ResponseTag()) == "Which?"

@@ -194,3 +194,30 @@ def test_an_agent_that_goes_on_after_its_result_is_not_finished(
     assert not collector.finished
     collector.add((Result(), *after))
     assert collector.finished is finished
+
+
+def test_what_is_no_stream_is_kept_where_no_result_came() -> None:
+    """ADR 5: "lines on its standard output that are no stream" are the agent's last words."""
+    lines = (Unknown("Invalid API key"), Unknown(' {"type": "new"}'), Unknown("Bye"))
+    assert collected(*lines, has_result=True).stray == "Invalid API key\nBye\n"
+    assert collected(*lines, Result()).stray == ""
+    assert len(collected(*[Unknown("x" * 2000)] * 9).stray) == 4 * KIB
+
+
+@pytest.mark.parametrize(
+    ("name", "is_error", "wrote"),
+    [
+        ("Write", False, True),
+        ("write_file", False, True),
+        ("mcp__db__insert", False, True),
+        ("Write", True, False),
+        ("Read", False, False),
+        ("Bash", False, False),
+    ],
+)
+def test_tools_that_write_are_known(name: str, is_error: bool, wrote: bool) -> None:
+    """ADR 15: "no tool that writes came through"."""
+    calls = (ToolStart("1", name), ToolEnd("1", "x", is_error=is_error))
+    assert collected(*calls).wrote is wrote
+    assert collected(*calls, ToolStart("2", "Read"), ToolEnd("2", "y")).wrote is wrote
+    assert collected(ToolStart("1", name)).wrote is False

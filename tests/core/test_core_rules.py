@@ -26,7 +26,6 @@ from ralph.core.rules import (
     Believed,
     Failing,
     Objections,
-    RateLimit,
     RunLimit,
     Stalled,
     Stuck,
@@ -175,45 +174,6 @@ def test_a_refused_credential_ends_the_run(status: int | None, ends: bool) -> No
     told = Stop(Reason.CONFIG, "the agent's credential was refused: invalid key")
     assert answer == (told if ends else None)
     assert refused(closing()) is None
-
-
-@pytest.mark.parametrize(
-    ("turn", "waits", "seconds"),
-    [
-        (failed(status=429), 0, 30.0),
-        (failed(status=529), 1, 60.0),
-        (failed(status=429), 4, 480.0),
-        (failed(status=429), 5, 900.0),
-        (failed(status=429), 5000, 900.0),
-        (failed(status=429, resets_at=NOW + 7200), 0, 7200.0),
-        (failed(status=429, resets_at=NOW + 7200), 9, 7200.0),
-        (failed(status=429, retry_after=12.0), 0, 12.0),
-        (failed(status=429, retry_after=12.0, resets_at=NOW + 40), 0, 40.0),
-        (failed(status=429, resets_at=NOW - 10), 1, 60.0),
-        (failed(status=429, retry_after=0.0), 0, 30.0),
-        (failed(status=429, retry_after=1.0), 6, 64.0),
-    ],
-)
-def test_a_rate_limit_waits(turn: Turn, waits: int, seconds: float) -> None:
-    """ADR 11: "to the stated reset, else 30 s doubling to 15 min"."""
-    case = closing(turn, state=replace(UNDER_WORK, waits=waits))
-    assert RateLimit()(case) == Wait(NOW + seconds, "API error")
-
-
-def test_waiting_is_bounded() -> None:
-    """ADR 1: "`--max-wait` (24 h) bounds it"."""
-    case = closing(failed("quota", 429), state=replace(UNDER_WORK, waited=71.0))
-    assert RateLimit(max_wait=101.0)(case) == Wait(NOW + 30.0, "quota")
-    used_up = Stop(Reason.LIMIT, "waiting used up (1m40s): quota")
-    assert RateLimit(max_wait=100.0)(case) == used_up
-    tomorrow = closing(failed(status=429, resets_at=NOW + 86_401))
-    assert isinstance(RateLimit()(tomorrow), Stop)
-
-
-@pytest.mark.parametrize("turn", [Turn(), CRASHED, failed(status=500), said("rate limit, 429")])
-def test_other_failures_and_mere_words_do_not_wait(turn: Turn) -> None:
-    """ADR 11: "never from assistant text, tool output, guardrails or stderr"."""
-    assert RateLimit()(closing(turn)) is None
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,9 @@ FOREIGN = {
     "a thought": assistant({"type": "thinking", "thinking": DONE}),
     "a helper": assistant(text(DONE), isSidechain=True),
     "an error": assistant(text(DONE), isApiErrorMessage=True),
+    "the CLI": assistant(
+        text(DONE), message={"model": "<synthetic>", "role": "assistant", "content": [text(DONE)]}
+    ),
     "a hook": {"type": "attachment", "attachment": {"type": "hook_success", "content": DONE}},
 }
 

@@ -23,8 +23,11 @@ from ralph.testing.fakes import FakeAgent, FakeWorkbench, FakeWorld
 HARNESS = harness(Limits(iterations=10))
 TASKS, SUPERVISE, REVIEWED = tasks(FakeWorkbench(FakeWorld())), supervise(), reviewed()
 BEGIN = "interrupted unstartable refused"
-FAIL = f"{BEGIN} RateLimit UsedUp Failing Asks"
-TASK = f"{BEGIN} lost RateLimit UsedUp Failing withdrawn proven Asks"
+LIMITED = f"{BEGIN} RateLimit UsedUp"
+TASK = f"{BEGIN} lost RateLimit UsedUp withdrawn proven"
+BELIEVED = "Asks Believed barred Failing"
+LISTED = "SilentRetry AllApproved SameObjection"
+COUNTED = "Uncounted RunLimit"
 END = "Stalled Objections carry_on"
 WATCH = "SecondSignal Timeouts ResultGrace TimeLeft MoneyLeft"
 
@@ -42,27 +45,27 @@ def names(ladder: Ladder) -> str:
         ),
         (HARNESS.watching, WATCH),
         (HARNESS.stopping, "release"),
-        (HARNESS.closing, f"{FAIL} Believed Uncounted RunLimit {END}"),
+        (HARNESS.closing, f"{LIMITED} {BELIEVED} {COUNTED} {END}"),
         (
             TASKS.opening,
             "cancelled paused unreadable broken all_worked none_ready TasksLimit RunLimit carry_on",
         ),
         (TASKS.watching, f"{WATCH} TaskTimeLeft"),
         (TASKS.stopping, "release"),
-        (TASKS.closing, f"{TASK} Believed TaskLimit RunLimit {END}"),
+        (TASKS.closing, f"{TASK} {BELIEVED} TaskLimit RunLimit {END}"),
         (
             SUPERVISE.opening,
             "cancelled marked_done unreadable waiting paused MaxRestarts RunLimit carry_on",
         ),
         (SUPERVISE.watching, "SecondSignal Timeouts DoneGrace TimeLeft MoneyLeft"),
         (SUPERVISE.stopping, "release"),
-        (SUPERVISE.closing, f"{BEGIN} marked_done unreadable waiting WaitCode CarryOn"),
+        (SUPERVISE.closing, f"{BEGIN} marked_done unreadable waiting WaitCode RateLimit CarryOn"),
         (REVIEWED.opening, "cancelled paused unreadable AllApproved Stuck RunLimit carry_on"),
         (REVIEWED.watching, WATCH),
         (REVIEWED.stopping, "HoldLimit Objections release"),
         (
             REVIEWED.closing,
-            f"{FAIL} SilentRetry AllApproved SameObjection FalseClaim Uncounted RunLimit {END}",
+            f"{LIMITED} barred Failing Asks {LISTED} FalseClaim {COUNTED} {END}",
         ),
         (session().stopping, "cancelled Believed RunLimit Disbelieved Remind"),
     ],

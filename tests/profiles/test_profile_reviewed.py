@@ -324,3 +324,11 @@ def test_the_prompt_names_the_folder_of_the_stories() -> None:
         assert result.agent.prompts() == [
             f"Mode: implement\nStory: US-1{head}\n\nRead {folder}/prd.md"
         ]
+
+
+def test_a_turn_that_may_write_nothing_ends_the_run() -> None:
+    """ADR 15: "ends the run (2) with that hint"; in R the list is what is believed, and it did not
+    change."""
+    world = FakeWorld(Backlog((Task("US-1"),)))
+    result = play(reviewed(), [replace(COMPLETE, denied=("Write",))], world)
+    assert (result.names, result.turns, result.exit_code) == ("Stop", 1, 2)

@@ -23,7 +23,7 @@ class History:
     """One row: what the runs do and which marks appear when, exit code and runs out."""
 
     name: str
-    turns: tuple[Turn, ...]
+    turns: tuple[Turn | tuple[Turn, ...], ...]
     runs: int
     exit_code: int
     before: Signals = Signals()
@@ -41,8 +41,9 @@ HISTORIES = [
     History("exit code 0 does not stop", (WORK,), 3, 1),
     History("words complete nothing", (DONE,), 3, 1),
     History("nor do they block", (BLOCKED,), 3, 1),
-    History("failures are restarted", (CRASH, CUT, erred(500)), 3, 1),
-    History("so is a rate limit", (limited(),), 3, 1),
+    History("failures are restarted", (CRASH, CUT, erred(400)), 3, 1),
+    History("a rate limit is waited for", ((*[limited()] * 4, CRASH), WORK), 7, 1),
+    History("an overloaded provider is", ((*[erred(503)] * 10, erred(503)), CRASH, WORK), 13, 1),
     History("exit code 42", (Turn(exit_code=42),), 1, 3),
     History("a WAIT marker", (WORK,), 2, 3, marks=(2, Signals(wait="a webhook"))),
     History("DONE beside WAIT", (WORK,), 1, 0, marks=(1, Signals(done_at=1.0, wait="x"))),

@@ -29,7 +29,7 @@ from ralph.core.rules_tasks import DayLimit
 from ralph.core.state import replay
 from ralph.core.task import Assignment, Backlog, Status, Task
 from ralph.core.turn import Order, Pulse, Turn
-from ralph.core.verdict import Accept, Boundary, Reason
+from ralph.core.verdict import Accept, Boundary, Continue, Reason
 from ralph.core.world import Signals
 from ralph.profiles.shared import Patience
 from ralph.profiles.tasks import DISCARDED, Bounds, tasks
@@ -196,7 +196,7 @@ def test_a_commit_refused_at_the_tasks_limit_parks_it() -> None:
     assert (result.exit_code, result.turns) == (3, 1)
 
 
-@pytest.mark.parametrize("turn", [CRASH, CUT, erred(500), FAILED])
+@pytest.mark.parametrize("turn", [CRASH, CUT, erred(400), FAILED])
 def test_a_failed_iteration_is_discarded_and_the_feedback_says_so(turn: Turn) -> None:
     """ADR 21: "crashed, timed out or said `failed`: its changes are discarded"."""
     world = FakeWorld(Backlog((A,)))
@@ -367,3 +367,25 @@ def test_a_commit_refused_before_a_crash_is_still_refused_after_it() -> None:
     settled = [fact for fact in result.facts if isinstance(fact, Settled)]
     assert type(settled[0].verdict).__name__ == "Continue"
     assert (1, "a", "sync") not in bench.done
+
+
+def test_a_turn_that_may_write_nothing_ends_the_run() -> None:
+    """ADR 15: "ends the run (2) with that hint, unless its claim was believed"."""
+    world = FakeWorld(Backlog((A,)))
+    denied = replace(COMPLETE, denied=("Write",))
+    assert play(tasks(FakeWorkbench(world)), [denied], world).exit_code == 0
+    world = FakeWorld(Backlog((A,)))
+    result = play(tasks(FakeWorkbench(world)), [replace(WORK, denied=("Write",))], world)
+    assert (result.names, result.turns, result.exit_code) == ("Stop", 1, 2)
+
+
+def test_failed_turns_are_spaced_and_that_time_counts() -> None:
+    """ADR 11: "an iteration is used, and the time counts in the run's"; a `Wait` uses neither."""
+    world = FakeWorld(Backlog((A,)))
+    result = play(tasks(FakeWorkbench(world)), [CRASH, CRASH, COMPLETE], world)
+    assert [v.after for v in result.verdicts if isinstance(v, Continue)] == [1.0, 2.0]
+    assert result.state.spent.seconds >= 3.0
+    world = FakeWorld(Backlog((A,)))
+    result = play(tasks(FakeWorkbench(world)), [(erred(503), COMPLETE)], world)
+    assert (result.names, result.iterations) == ("Wait Accept", [1, 1])
+    assert result.state.spent.seconds < 30.0 <= result.state.waited

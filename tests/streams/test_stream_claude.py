@@ -209,6 +209,45 @@ def test_denied_permissions_are_named_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("output", "denied"),
+    [
+        ("PreToolUse:Bash hook error: [x]: guard: refused (device): no", ()),
+        ("guard: refused (device): it overwrites a disk", ()),
+        ("Claude requested permissions to use Bash", ("Bash",)),
+    ],
+)
+def test_what_a_hook_refuses_is_no_permission_that_is_missing(
+    output: str, denied: tuple[str, ...]
+) -> None:
+    """ADR 15: "What a hook refused, our guard above all, is no permission that is missing"."""
+    answer = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": output}
+    denial = {"tool_name": "Bash", "tool_use_id": "t1"}
+    last = {"type": "result", "permission_denials": [denial]}
+    assert result(events(assistant(call("Bash")), user(answer), last)).denied == denied
+    assert result(parse("claude", capture("claude", "hooks-pre-exit2"))).denied == ()
+
+
+def test_a_call_that_a_hook_would_refuse_but_that_came_through_is_not_taken_for_refused() -> None:
+    answer = {"type": "tool_result", "tool_use_id": "t1", "content": "guard: refused (x)"}
+    denial = {"tool_name": "Bash", "tool_use_id": "t1"}
+    assert result(
+        events(user(answer), {"type": "result", "permission_denials": [denial]})
+    ).denied == ("Bash",)
+
+
+def test_a_login_that_is_missing_is_a_refused_credential() -> None:
+    """ADR 5: a CLI that asks for a login "is refused its credential"; by the line's own field."""
+    lost = assistant(text("Please run /login"), error="authentication_failed")
+    last = {"type": "result", "is_error": True, "result": "Please run /login"}
+    assert result(events(lost, last)).failure == Failure("Please run /login", 401)
+    overloaded = {**last, "api_error_status": 529}
+    assert result(events(lost, overloaded)).failure == Failure("Please run /login", 529)
+    assert result(events(lost, assistant(text("well")), last)).failure == Failure(
+        "Please run /login"
+    )
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ({"errors": ["one", 2, "three"]}, "one; three"),
@@ -317,6 +356,28 @@ def test_a_single_result_object_holds_the_assistants_text() -> None:
     first, last = parse("claude", capture("claude", "json-format"))
     assert isinstance(last, Result)
     assert first == Text(last.text)
+
+
+INIT = {"type": "system", "subtype": "init", "session_id": "s"}
+SYNTHETIC = {"type": "assistant", "message": {"model": "<synthetic>", "content": [text("No")]}}
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((INIT,), ["All is <b>well</b>"]),
+        ((INIT, assistant(call("Bash"))), ["All is <b>well</b>"]),
+        ((assistant(text("x"), parent_tool_use_id="t1"),), ["All is <b>well</b>"]),
+        ((assistant(text("So.")),), ["So."]),
+        ((SYNTHETIC,), []),
+    ],
+)
+def test_the_text_of_a_result_counts_where_nobody_has_spoken_before(
+    lines: tuple[object, ...], words: list[str]
+) -> None:
+    """ADR 3: "Where a stream has no words but those of its result, the result's text is the
+    assistant's"; `<synthetic>` messages are the CLI's."""
+    assert said(events(*lines, {"type": "result", "result": "All is <b>well</b>"})) == words
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,23 @@ def test_a_failed_turn_without_words(message: object) -> None:
 
 def test_a_session_without_a_name() -> None:
     assert events({"type": "thread.started"}) == [Progress("session")]
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("Selected model is at capacity. Please try a different model.", 503),
+        ("We’re currently experiencing high demand, which may cause temporary errors.", 503),
+        ("unexpected status 503 Service Unavailable: x", 503),
+        ("server overloaded", 503),
+        ("stream disconnected before completion", None),
+        ("Quota exceeded, we are experiencing high demand", None),
+    ],
+)
+def test_a_service_without_room_is_known_by_codex_own_words(
+    message: str, status: int | None
+) -> None:
+    """ADR 11: `"at capacity" and "experiencing high demand" are such failures`."""
+    found = result(parse_values("codex", {"type": "turn.failed", "error": {"message": message}}))
+    assert found.failure is not None
+    assert found.failure.status == status

@@ -316,3 +316,26 @@ def test_secrets_are_redacted_even_with_an_escape_code_inside() -> None:
     formatter = Formatter(EMOJI, Clock(), lambda text: text.replace("sk-secret", "[redacted]"))
     assert formatter.lines(Text("key: sk-se\x1b[0mcret")) == ["key: [redacted]"]
     assert formatter.lines(ToolEnd("1", "sk-secret"))[-1] == "  ⎿  [redacted]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ralph] Completed after 1 iteration",
+        "  [Ralph] x",
+        "[12:00:01] [ralph] x",
+        "T-1 | [ralph] x",
+        "\u200b[ra\u200blph] x",
+        "\x1b[1m[ralph]\x1b[0m x",
+    ],
+)
+def test_what_an_agent_says_in_our_name_is_marked_as_the_agents(line: str) -> None:
+    """README §What you see: "A line of the agent that begins with `[ralph]` is shown as
+    `[agent] [ralph] …`"."""
+    first, second = shown(Text(f"ok\n{line}"))
+    assert (first, second.startswith("[agent] ")) == ("ok", True)
+
+
+@pytest.mark.parametrize("line", ["see [ralph] there", "- [x] ralph", "ralph: [1]", "a[ralph]"])
+def test_what_only_names_us_is_left_as_it_is(line: str) -> None:
+    assert shown(Text(line)) == [line]

@@ -177,6 +177,14 @@ def test_the_last_lines_of_stderr_follow_a_failure() -> None:
         f"  stderr: line {n}" for n in range(4, 9)
     ]
     assert ended(Turn(text="Done.", stderr=stderr)) == []
+    said = told(STARTED, BEGAN, Ended(NOW, Turn(text="Done.", stderr="late\n")), verbose=True)
+    assert said[1:] == ["  stderr: late"]
+
+
+def test_what_an_agent_printed_beside_its_stream_follows_a_failure() -> None:
+    """ADR 5: "the agent's last words ... Both are shown"."""
+    turn = Turn(exit_code=1, failure=Failure("no result"), stray="Invalid key\n", stderr="bye")
+    assert ended(turn)[1:] == ["  stdout: Invalid key", "  stderr: bye"]
 
 
 def test_an_agent_that_says_nothing_is_noticed() -> None:
@@ -209,6 +217,21 @@ def test_a_rate_limit_names_when_it_goes_on() -> None:
     assert decided(Wait(NOW + 29, "usage limit reached."), limited) == [
         "Rate limited: usage limit reached; waiting until 22:13:49 (29s)"
     ]
+
+
+def test_an_overloaded_provider_is_named_with_the_tries() -> None:
+    """ADR 11: "ten times in a row at most"."""
+    busy = Turn(exit_code=1, failure=Failure("Overloaded.", 529))
+    assert decided(Wait(NOW + 29, "Overloaded (try 1 of 10)"), busy) == [
+        "Provider not available: Overloaded (try 1 of 10); waiting until 22:13:49 (29s)"
+    ]
+
+
+def test_a_long_pause_between_failed_turns_is_told() -> None:
+    """ADR 11: "Failed turns in a row are spaced"."""
+    crash = Turn(exit_code=1)
+    assert decided(Continue(after=2.0), crash) == []
+    assert decided(Continue(after=32.0), crash) == ["Waiting 32s before the next iteration"]
 
 
 @pytest.mark.parametrize(

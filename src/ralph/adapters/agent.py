@@ -12,12 +12,14 @@ from ralph.adapters.agents import AgentModule, Launch, Request, as_bytes, unusab
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.adapters.safe_open import create
-from ralph.adapters.turn_files import Filing, SavedStream, TurnFiles, private
+from ralph.adapters.touched import touched
+from ralph.adapters.turn_files import MOST_SAVED, Filing, SavedStream, TurnFiles, private
 from ralph.core.claims import find_claims
 from ralph.core.collect import Collector, Tail
 from ralph.core.events import AgentEvent, Failure, Progress, ToolStart
 from ralph.core.facts import Launching
 from ralph.core.limits import Prices, priced
+from ralph.core.login import login_words
 from ralph.core.redact import redact
 from ralph.core.turn import Ending, Order, Pulse, Role, Turn, ended_by
 from ralph.core.value import replace, value
@@ -28,6 +30,7 @@ from ralph.streams.framing import Framer
 
 _KEEP_STDERR = 4096
 _MANY_FLAGS = 50_000  # characters
+_TOO_LONG = "the agent printed more than"
 _PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
 
 
@@ -85,7 +88,6 @@ class CliAgent:
                     open_files.enter_context(self._prompt_on_disk(order))
                 launch = self.launch(order, files)
                 output = open_files.enter_context(_opened(files.stream))
-                errors = open_files.enter_context(_opened(files.errors)) if files.errors else None
             except (RalphError, OSError, ValueError) as error:
                 return self._unstartable(error)
             self._on_launch(launch, order)
@@ -93,9 +95,12 @@ class CliAgent:
             self._record(Launching(time.time(), order.role, launch.dialect, files.stream))
             answer = Answer() if order.role is Role.MESSAGE else None
             show = answer.hear if answer else self._on_events
-            reading = self._reading(launch, order, show, output, errors)
+            reading = self._reading(launch, order, show, output, files)
+            open_files.callback(reading.close)
+            since = os.fstat(output.fileno()).st_ctime_ns
             turn = self._run(launch, files, reading, watch)
-            return answer.of(turn) if answer and launch.answer_file is None else turn
+            turn = answer.of(turn) if answer and launch.answer_file is None else turn
+            return self._helped(turn, since)
 
     def launch(self, order: Order, files: TurnFiles | None = None) -> Launch:
         """The call for this turn; nothing is started."""
@@ -124,12 +129,12 @@ class CliAgent:
         order: Order,
         show: Callable[[Sequence[AgentEvent]], None],
         output: FileIO,
-        errors: FileIO | None,
+        files: TurnFiles,
     ) -> "Reading":
         return Reading(
             parser_for(launch.dialect, order.prompt),
-            SavedStream(output),
-            SavedStream(errors) if errors else None,
+            SavedStream(lambda: output),
+            SavedStream(lambda: _opened(files.errors)),
             show,
             self._setup.prices,
         )
@@ -151,6 +156,18 @@ class CliAgent:
             answer = setup.take_file(launch.answer_file)
             turn = replace(turn, text=answer, claims=find_claims(answer))
         return replace(turn, stream=files.stream)
+
+    def _helped(self, turn: Turn, since: int) -> Turn:
+        """The turn with what a person can do about it, where its agent may not work at all. Where
+        a permission was denied, files tell whether something was written all the same."""
+        module, login = self._setup.module, login_words(turn)
+        if login:
+            turn = replace(turn, failure=Failure(login, 401))
+        if turn.failure is not None and turn.failure.refused:
+            return replace(turn, remedy=module.LOGIN_HINT)
+        if turn.barred:
+            turn = replace(turn, wrote=touched(self._setup.workspace, since))
+        return replace(turn, remedy=module.PERMISSION_HINT) if turn.barred else turn
 
     def _unstartable(self, error: Exception) -> Turn:
         """A shortage of the machine may pass: such a turn has failed, and another may not."""
@@ -188,7 +205,7 @@ class Reading:
         self,
         parser: Parser,
         saved: SavedStream,
-        saved_errors: SavedStream | None,
+        saved_errors: SavedStream,
         show: Callable[[Sequence[AgentEvent]], None],
         prices: Prices | None,
     ) -> None:
@@ -215,8 +232,7 @@ class Reading:
         """Bytes from standard error."""
         self._heard = time.monotonic()
         self._stderr.add(chunk.decode("utf-8", "replace"))
-        if self._saved_errors is not None:
-            self._saved_errors.write(chunk)
+        self._saved_errors.write(chunk)
 
     def pulse(self) -> Pulse:
         """How the turn looks now."""
@@ -231,13 +247,17 @@ class Reading:
             self._take(self._parser.feed(rest))
         self._take(self._parser.end())
         self._saved.end()
-        if self._saved_errors is not None:
-            self._saved_errors.end()
+        self._saved_errors.end()
         if ended.stubborn:
             numbers = ", ".join(map(str, ended.stubborn))
             self._show([Progress(f"these processes could not be ended: {numbers}")])
         if self._saved.problem:
             self._show([Progress(self._saved.problem)])
+        if self._saved.is_short or self._saved_errors.is_short:
+            most = MOST_SAVED // 1024 // 1024
+            self._show(
+                [Progress(f"{_TOO_LONG} {most} MB: only the beginning and the end are kept")]
+            )
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
             ended_by(turn, ended.code, ended.cut),
@@ -246,6 +266,10 @@ class Reading:
             stderr=self._stderr.text(),
             seconds=round(ended.seconds, 3),
         )
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._saved_errors.close()
 
     def _cost(self) -> float | None:
         return priced(self._collector.used, self._prices)
@@ -282,7 +306,7 @@ class Answer:
 
 
 def _opened(path: str) -> FileIO:
-    return open(path, "wb", 0, opener=private)
+    return open(path, "w+b", 0, opener=private)
 
 
 def _why(error: Exception, setup: Setup) -> str:

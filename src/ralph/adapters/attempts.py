@@ -64,6 +64,7 @@ class Attempts:
             _put_aside(os.path.join(directory, RUN_INFO))
         with os.fdopen(create(os.path.join(directory, PROMPT)), "wb") as file:
             file.write(as_bytes(redact(order.prompt)))
+        os.close(create(os.path.join(directory, ERRORS)))
         write_run_info(directory, info)
         self._info = info
         return TurnFiles(

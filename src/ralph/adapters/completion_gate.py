@@ -14,7 +14,7 @@ from ralph.adapters.guardrail import NOT_RUN, TIMED_OUT, Place
 from ralph.adapters.process import Command
 from ralph.adapters.runners import Runners
 from ralph.adapters.safe_open import create
-from ralph.adapters.turn_files import SavedStream
+from ralph.adapters.turn_files import WHOLE, SavedStream
 from ralph.core.case import Case
 from ralph.core.completion import Completion, Kind
 from ralph.core.facts import Proved
@@ -165,7 +165,7 @@ class CompletionCheck:
         output = _Output(self.place.truncate)
         patience = self._patience(case)
         with os.fdopen(create(log, 0o644), "wb", 0) as file:
-            said, complained = SavedStream(file), SavedStream(file)
+            said, complained = (SavedStream(lambda: file, WHOLE) for _ in range(2))
 
             def hear(data: bytes) -> None:
                 output.feed(data)

@@ -218,7 +218,9 @@ class Growing:
         """What was written since the last call, in pieces; nothing while there is no file."""
         try:
             with open_regular(self._path) as file:
-                file.seek(self._offset)
+                size = file.seek(0, os.SEEK_END)
+                # A stream that grew too long is shorter now: what was in between is gone.
+                self._offset = file.seek(min(self._offset, size))
                 while block := file.read(_BLOCK):
                     self._offset += len(block)
                     yield block

@@ -1,6 +1,7 @@
 """Where a turn's files are: its prompt, what the agent printed, its answer."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
@@ -15,6 +16,11 @@ from ralph.core.turn import Order, Role
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 
+MOST_SAVED = 64 * 1024 * 1024  # bytes of one stream
+WHOLE = sys.maxsize
+_LEFT_OUT = b"\n... %d bytes are left out here: only the beginning and the end are kept ...\n"
+_BLOCK = 1024 * 1024
+
 
 @value
 class TurnFiles:
@@ -22,7 +28,7 @@ class TurnFiles:
 
     stream: str  # what it prints
     answer: str  # where a CLI may write its last message
-    errors: str | None = None  # its standard error, where that is kept
+    errors: str  # what it prints on standard error
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -37,7 +43,8 @@ class Filing(Protocol):
 
 
 class NumberedFiles:
-    """`001.prompt` and `001.stream` in a run's directory; `001.2` where a turn is taken again."""
+    """`001.prompt`, `001.stream` and `001.stderr` in a run's directory; `001.2` where a turn is
+    taken again."""
 
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
@@ -47,7 +54,7 @@ class NumberedFiles:
         """Files that nobody has used yet: what was said is kept."""
         stem = self._free_stem(order)
         self._prompts.save(f"{stem}.prompt", as_bytes(redact(order.prompt)))
-        return TurnFiles(f"{stem}.stream", f"{stem}.answer")
+        return TurnFiles(f"{stem}.stream", f"{stem}.answer", f"{stem}.stderr")
 
     def started(self, pid: int) -> None:
         """The lock names the run's own process; that is enough."""
@@ -79,11 +86,19 @@ class SavedPrompts:
 
 
 class SavedStream:
-    """What a process prints, on disk, without secrets. A full disk ends this, never the process."""
+    """What a process prints, on disk, without secrets. A full disk ends this, never the process.
 
-    def __init__(self, file: IO[bytes] | FileIO) -> None:
-        self._file = file
+    The file is opened for the first byte. It never holds more than `most` bytes: what is longer
+    loses its middle.
+    """
+
+    def __init__(self, open_file: Callable[[], IO[bytes] | FileIO], most: int = MOST_SAVED) -> None:
+        self._open = open_file
+        self._file: IO[bytes] | FileIO | None = None
         self._redactor = redacting()
+        self._most = most
+        self._size = 0  # of the file
+        self._written = 0  # all told
         self.problem = ""
 
     def write(self, chunk: bytes) -> bytes:
@@ -94,14 +109,44 @@ class SavedStream:
         """Save what was held back; that is the answer, too."""
         return self._write(self._redactor.end())
 
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def is_short(self) -> bool:
+        """Something was left out of the file."""
+        return self._written > self._size
+
     def _write(self, data: bytes) -> bytes:
         rest = memoryview(data if not self.problem else b"")
         try:
             while rest:
-                rest = rest[self._file.write(rest) :]
+                self._file = self._file or self._open()
+                count = self._file.write(rest)
+                rest = rest[count:]
+                self._size += count
+                self._written += count
+                if self._size > self._most:
+                    self._shorten(self._file)
         except OSError as error:
             self.problem = f"the stream is not saved from here on: {error.strerror}"
         return data
+
+    def _shorten(self, file: IO[bytes] | FileIO) -> None:
+        """Keep a quarter from the beginning and one from the end. What is read by then is in order
+        at every moment: who is killed here leaves nothing worse than words that stand twice."""
+        kept = self._most // 4
+        mark = _LEFT_OUT % (self._written - 2 * kept)
+        begin, end = kept + len(mark), self._size - kept
+        os.pwrite(file.fileno(), mark, kept)
+        for at in range(0, kept, _BLOCK):
+            block = os.pread(file.fileno(), min(_BLOCK, kept - at), end + at)
+            os.pwrite(file.fileno(), block, begin + at)
+        self._size = begin + kept
+        file.truncate(self._size)
+        file.seek(self._size)
 
 
 def logged(
@@ -109,7 +154,7 @@ def logged(
 ) -> Exit:
     """Run a command to its end; what it prints is in the log. `watch` is told the seconds. Where it
     cannot be kept the command has failed, as if it had written there itself."""
-    saved = SavedStream(log)
+    saved = SavedStream(lambda: log, WHOLE)
 
     def hear(chunk: bytes) -> None:
         saved.write(chunk)
@@ -122,4 +167,4 @@ def logged(
 
 def private(path: str, flags: int) -> int:
     """An opener of files for this user only."""
-    return os.open(path, flags, 0o600)
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -186,7 +186,8 @@ class Job:
             file = FileIO(create(self._path(name)), "wb")
         except OSError as error:
             raise _unwritable(self.folder.path, error) from error
-        return SavedStream(files.enter_context(file))
+        files.enter_context(file)
+        return SavedStream(lambda: file)
 
     def carry_out(self, keeper: "Launched | None", output: "Output", errors: "Output") -> "Exit":
         """Run the command to its end, or as long as nobody asks us to stop."""

@@ -1,4 +1,5 @@
-"""What turns cost: the model that is asked for, its price, and limits that nobody could count."""
+"""What turns cost: the model that is asked for, its price, and limits that nobody could count
+(ADR 22)."""
 
 from ralph.adapters.agents import AgentModule, split_flags, value_in
 from ralph.core.limits import Prices, per_million
@@ -33,18 +34,23 @@ def prices_of(
     return found.prices, price_words(found) if module.REPORTS == "tokens" else ""
 
 
-def refuse_uncounted(
-    limit: str, loaded: Loaded, module: AgentModule, name: str, kind: str, *, priced: bool
-) -> None:
-    """A limit that nobody counts against would be a lie (ADR 15)."""
+def uncounted(
+    settings: Settings, module: AgentModule, name: str, kind: str, *, priced: bool
+) -> tuple[str, str] | None:
+    """Why nobody can count what the agent costs, and what to do about it; None if they can."""
     if module.REPORTS == "":
-        raise ConfigError(f"{limit}: {name} reports no cost", "Use --max-time or -m instead.")
+        return f"{name} reports no cost", "Use --max-time or -m instead."
     if module.REPORTS == "tokens" and not priced:
-        raise ConfigError(f"{limit}: {name} reports no cost, only tokens", _price_remedy(kind))
-    if not loaded.settings.stream_agent_output:
-        raise ConfigError(
-            f"{limit}: without its stream {name} reports no cost", "Use --stream-agent-output."
-        )
+        return f"{name} reports no cost, only tokens", _price_remedy(kind)
+    if not settings.stream_agent_output:
+        return f"without its stream {name} reports no cost", "Use --stream-agent-output."
+    return None
+
+
+def refuse_uncounted(limit: str | None, why: tuple[str, str] | None) -> None:
+    """A limit that nobody counts against would be a lie (ADR 15)."""
+    if limit is not None and why is not None:
+        raise ConfigError(f"{limit}: {why[0]}", why[1])
 
 
 def limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:

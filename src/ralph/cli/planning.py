@@ -25,7 +25,7 @@ from ralph.adapters.files import (
     write_atomically,
 )
 from ralph.adapters.scm import task_words
-from ralph.cli.money import asked_model, limit_of_money, prices_of, refuse_uncounted
+from ralph.cli.money import asked_model, limit_of_money, prices_of, refuse_uncounted, uncounted
 from ralph.core.limits import Limits, Prices
 from ralph.core.redact import know
 from ralph.core.task import Backlog
@@ -293,10 +293,9 @@ def planned(
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
     prices, price_words = prices_of(loaded.settings, module, command)
-    limit = limit_of_money(loaded, money)
-    if limit is not None and not over:
-        refuse_uncounted(limit, loaded, module, command[0], kind, priced=prices is not None)
     if not over:
+        why = uncounted(loaded.settings, module, command[0], kind, priced=prices is not None)
+        refuse_uncounted(limit_of_money(loaded, money), why)
         _refuse_what_cannot_work(loaded.settings, module, command, sample)
     environment = agent_environment(
         invocation.environ,

@@ -28,6 +28,7 @@ from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.workbench import Bench
 from ralph.adapters.world import Workspace
 from ralph.cli.checks import Checks
+from ralph.cli.money import uncounted
 from ralph.cli.permissions import permission_notes
 from ralph.cli.planning import Plan
 from ralph.cli.wiring import HarnessWiring, SignalSource
@@ -64,7 +65,20 @@ def backlog_notes(plan: Plan) -> list[str]:
     sandbox = [plan.sandbox.words()] if plan.sandbox else []
     sandbox += permission_notes(plan)
     workers = f", {plan.tasks.workers} at a time" if plan.tasks.workers > 1 else ""
-    return [f"Tasks: {ready} open of {len(chosen)}{workers}", *sandbox, *problems]
+    tasks = f"Tasks: {ready} open of {len(chosen)}{workers}"
+    return [tasks, *sandbox, *_money_notes(plan), *problems]
+
+
+def _money_notes(plan: Plan) -> list[str]:
+    """The limits of money that nobody has set, where nobody can keep to them (ADR 22)."""
+    name, priced = os.path.basename(plan.command[0]), plan.prices is not None
+    why = uncounted(plan.settings, plan.module, name, plan.kind, priced=priced)
+    if why is None or plan.tasks is None:
+        return []
+    bounds = plan.tasks.bounds
+    limits = f"${bounds.task.dollars:g} a task and ${bounds.run.dollars:g} a run"
+    words = f"Money is not limited: {why[0]}, so {limits} cannot be kept to; time and turns can"
+    return [f"{words}. {why[1]}" if plan.module.REPORTS else f"{words}."]
 
 
 class TasksWiring(HarnessWiring):

@@ -294,6 +294,7 @@ def patience_of(settings: Settings) -> Patience:
         settings.stop_grace,
         settings.max_wait,
         settings.fail_after,
+        settings.fail_delay,
         settings.stall_after,
     )
 

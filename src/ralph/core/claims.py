@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from ralph.core.value import value
+from ralph.core.value import replace, value
 
 if TYPE_CHECKING:
     from ralph.core.turn import Turn
@@ -207,12 +207,15 @@ class CompleteClaim:
         )
 
 
-def asked(turn: "Turn") -> str | None:
-    """What the agent needs from a person: BLOCKED, DECIDE, or a question nobody answered."""
+def asked(turn: "Turn", contract: Contract | None = None) -> str | None:
+    """What the agent needs from a person: BLOCKED, DECIDE, or a question nobody answered. Where
+    it goes on to meet the contract, that is its last word (ADR 3)."""
     last = _last_status(turn)
-    if last is not None and last[1] in ("blocked", "decide"):
-        return last[2]
-    return turn.question
+    if last is None or last[1] not in ("blocked", "decide"):
+        return turn.question
+    after = max(at for at, claim in enumerate(turn.claims) if claim is last[0])
+    later = replace(turn, claims=turn.claims[after + 1 :])
+    return None if contract is not None and contract.met_by(later) else last[2]
 
 
 def said_failed(turn: "Turn") -> bool:

@@ -22,7 +22,14 @@ from ralph.core.turn import Turn
 from ralph.core.value import replace
 
 _KEEP_TEXT = 64 * 1024
+_KEEP_STRAY = 4096
 _KEEP_OVERHEARD = 8
+# Tools that write files, by the names that the known CLIs have for them, in lower case.
+_WRITERS = frozenset(
+    {"write", "edit", "multiedit", "notebookedit", "write_file", "replace", "patch", "apply_patch"}
+    | {"create_file", "edit_file", "str_replace_based_edit_tool"}
+)
+_SERVERS = "mcp__"  # what a tool of somebody's server does, nobody knows
 
 
 class Tail:
@@ -54,6 +61,9 @@ class Collector:
         self._tail = Tail(_KEEP_TEXT)
         self._newline_due = False
         self._overheard: list[Claim] = []
+        self._stray = Tail(_KEEP_STRAY)
+        self._writing: set[str] = set()  # calls that may write, by id
+        self._wrote = False
         self._tools = self._tool_errors = self._unknown = 0
         self._question: str | None = None
         self._limited: RateLimited | None = None
@@ -80,6 +90,8 @@ class Collector:
             text=self._tail.text(),
             tools=self._tools,
             tool_errors=self._tool_errors,
+            wrote=self._wrote,
+            stray="" if result else self._stray.text(),
             unknown=self._unknown,
             denied=result.denied if result else (),
             cost_usd=self.used.cost_usd,
@@ -111,8 +123,11 @@ class Collector:
                 self.finished = False
                 self._tools += 1
                 self._question = None
+                self._writing.update({event.id} if _may_write(event.name) else ())
             case ToolEnd(output=output, is_error=is_error):
                 self._tool_errors += is_error
+                self._wrote |= event.id in self._writing and not is_error
+                self._writing.discard(event.id)
                 self._overhear(output)
             case Text(text=text, speaker=Speaker.ASSISTANT):
                 self._said(text)
@@ -126,8 +141,9 @@ class Collector:
                 self._used += replace(event, cost_usd=_not_negative(event.cost_usd))
             case Result():
                 self.result, self.finished = event, True
-            case Unknown():
+            case Unknown(raw=raw):
                 self._unknown += 1
+                self._stray.add("" if raw.lstrip().startswith("{") else f"{raw}\n")
             case _:
                 pass
 
@@ -146,6 +162,11 @@ class Collector:
         room = _KEEP_OVERHEARD - len(self._overheard)
         if room > 0:
             self._overheard.extend(find_claims(text)[:room])
+
+
+def _may_write(tool: str) -> bool:
+    name = tool.lower()
+    return name in _WRITERS or name.startswith(_SERVERS)
 
 
 def _not_negative(cost: float | None) -> float | None:

@@ -88,8 +88,18 @@ class Failure:
 
     @property
     def limited(self) -> bool:
-        """A rate limit or an overloaded service: waiting helps."""
-        return self.status in (429, 529)
+        """A rate limit: waiting helps."""
+        return self.status == 429
+
+    @property
+    def overloaded(self) -> bool:
+        """The service itself fails, or has no room: waiting mostly helps."""
+        return self.status is not None and 500 <= self.status < 600
+
+    @property
+    def passes(self) -> bool:
+        """Nothing is wrong with the turn: it is worth taking again later."""
+        return self.limited or self.overloaded
 
     @property
     def refused(self) -> bool:

@@ -1,7 +1,7 @@
 """Limits, and what has been spent against them."""
 
 from ralph.core.events import Usage, Used
-from ralph.core.value import value
+from ralph.core.value import replace, value
 from ralph.core.words import counted, duration
 
 
@@ -23,6 +23,15 @@ class Spent:
     dollars: float = 0.0
     usage: Usage = Usage()
     uncounted: int = 0  # turns whose cost nobody knows
+
+    def paid(self, dollars: float | None, usage: Usage, *, uncounted: int) -> "Spent":
+        """With what more turns cost; `uncounted` are those whose cost nobody knows."""
+        return replace(
+            self,
+            dollars=self.dollars + (dollars or 0.0),
+            usage=self.usage + usage,
+            uncounted=self.uncounted + uncounted,
+        )
 
 
 def exceeded(limits: Limits, spent: Spent) -> str | None:

@@ -204,19 +204,40 @@ def refused(case: Case) -> Answer | None:
     failure = case.turn.failure
     if failure is None or not failure.refused:
         return None
-    return Stop(Reason.CONFIG, f"the agent's credential was refused: {failure.message}")
+    why = f"the agent's credential was refused: {describe_failure(case.turn)}"
+    return Stop(Reason.CONFIG, _with_remedy(why, case.turn))
+
+
+def barred(case: Case) -> Answer | None:
+    """Permission was denied and nothing was written: so it will be in every other turn."""
+    landed = case.state.landed
+    if not case.turn.barred or (landed is not None and landed.count):
+        return None
+    why = f"permission denied: {', '.join(case.turn.denied)}, and nothing was changed"
+    return Stop(Reason.CONFIG, _with_remedy(why, case.turn))
+
+
+def _with_remedy(why: str, turn: Turn) -> str:
+    return f"{why.rstrip('.')}. {turn.remedy}" if turn.remedy else why
 
 
 @value
 class RateLimit:
-    """Wait for the stated reset, else 30 s doubling to 15 min, then take the iteration again."""
+    """Wait for the stated reset, else 30 s doubling to 15 min, then take the iteration again. A
+    service that fails or has no room is tried so often; then the turn has failed."""
 
     max_wait: float = 86_400.0
+    tries: int = 10
 
     def __call__(self, case: Case) -> Answer | None:
         failure, state = case.turn.failure, case.state
-        if failure is None or not failure.limited:
+        if failure is None or not failure.passes:
             return None
+        message = failure.message
+        if failure.overloaded:
+            if state.overloads >= self.tries:
+                return None
+            message = f"{message.rstrip('.')} (try {state.overloads + 1} of {self.tries})"
         stated = failure.resets_at
         if stated is None and failure.retry_after is not None:
             stated = case.now + failure.retry_after
@@ -225,14 +246,12 @@ class RateLimit:
         else:  # a reset that keeps proving too early must not become a busy loop
             until = max(stated, case.now + _doubling(1.0, state.waits))
         if state.waited + until - case.now > self.max_wait:
-            return Stop(
-                Reason.LIMIT, f"waiting used up ({duration(self.max_wait)}): {failure.message}"
-            )
-        return Wait(until, failure.message)
+            return Stop(Reason.LIMIT, f"waiting used up ({duration(self.max_wait)}): {message}")
+        return Wait(until, message)
 
 
-def _doubling(first: float, times: int) -> float:
-    return min(900.0, first * 2.0 ** min(times, 10))
+def _doubling(first: float, times: int, most: float = 900.0) -> float:
+    return min(most, first * 2.0 ** min(times, 10))
 
 
 @value
@@ -263,14 +282,14 @@ class Failing:
 
 
 def describe_failure(turn: Turn) -> str:
-    """Why the turn failed, in one line; the last line of stderr where nothing else says more."""
+    """Why the turn failed, in one line; its last words where nothing else says more."""
     if turn.ending is not Ending.EXITED:
         return turn.why
     if turn.failure is not None and turn.failure.status is not None:
         return turn.failure.message
     what = turn.failure.message if turn.failure else f"exit code {turn.exit_code}"
-    last = turn.stderr.strip().splitlines()[-1:]
-    return ": ".join((what, *(line[:_SAID] for line in last)))
+    last = (said.strip().splitlines()[-1:] for said in (turn.stray, turn.stderr))
+    return ": ".join((what, *(line[:_SAID] for lines in last for line in lines)))
 
 
 @value
@@ -278,9 +297,10 @@ class Asks:
     """The agent needs a person: BLOCKED, DECIDE or a question."""
 
     park: bool = False
+    contract: Contract | None = None  # whose claim is the last word, if it comes last
 
     def __call__(self, case: Case) -> Answer | None:
-        question = None if case.turn.failed else asked(case.turn)
+        question = None if case.turn.failed else asked(case.turn, self.contract)
         if question is None:
             return None
         return Park(question, Cause.QUESTION) if self.park else Stop(Reason.BLOCKED, question)
@@ -335,15 +355,21 @@ class Stalled:
 
 @value
 class Objections:
-    """A failure, findings and near misses go back to the agent."""
+    """A failure, findings and near misses go back to the agent; failures in a row are spaced."""
 
     contract: Contract | None = None
+    delay: float = 0.0  # seconds after the first failed turn
 
     def __call__(self, case: Case) -> Answer | None:
         near = self.contract.near_misses(case.turn) if self.contract else ()
         notes = (Feedback(f"Not complete yet: {' '.join(near)}"),) if near else ()
         feedback = (*objections(case), *notes)
-        return Continue(feedback) if feedback else None
+        return Continue(feedback, spacing(case, self.delay)) if feedback else None
+
+
+def spacing(case: Case, delay: float) -> float:
+    """How long to leave a failing agent alone: the first delay, doubling to a minute."""
+    return _doubling(delay, case.state.failures, 60.0) if case.turn.failed else 0.0
 
 
 def objections(case: Case) -> tuple[Feedback, ...]:

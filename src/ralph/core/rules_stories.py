@@ -3,7 +3,7 @@
 from ralph.core.case import Case
 from ralph.core.claims import Contract
 from ralph.core.gates import repeated
-from ralph.core.rules import objections
+from ralph.core.rules import objections, spacing
 from ralph.core.task import ReviewStatus, Task
 from ralph.core.value import value
 from ralph.core.verdict import Answer, Boundary, Continue, Feedback, Reason, Release, Stop, Wait
@@ -66,13 +66,14 @@ class FalseClaim:
     """COMPLETE was claimed, and the list says otherwise."""
 
     contract: Contract
+    delay: float = 0.0  # seconds after the first failed turn
 
     def __call__(self, case: Case) -> Answer | None:
         left = ", ".join(t.id for t in case.backlog.tasks if not t.passes)
         if self.contract.met_by(case.turn) is None or not left:
             return None
         told = f"You said {self.contract.marker}, but these are not approved: {left}."
-        return Continue((*objections(case), Feedback(told)))
+        return Continue((*objections(case), Feedback(told)), spacing(case, self.delay))
 
 
 @value

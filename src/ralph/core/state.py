@@ -86,6 +86,7 @@ class RunState:
     refusals: int = 0  # commits in a row that were refused
     sent_back: int = 0  # times this task could not be merged as it was
     waits: int = 0  # waits in a row
+    overloads: int = 0  # of these, how many for a service that is overloaded
     waited: float = 0.0  # seconds waited, in all; pauses aside
     wake: float | None = None  # when to go on
     steps: tuple[Step, ...] = ()  # settled steps of this iteration
@@ -246,12 +247,7 @@ def _ended(state: RunState, turn: Turn) -> RunState:
         launched=False,
         cut_off=False,
         claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
-        spent=replace(
-            state.spent,
-            dollars=state.spent.dollars + (turn.cost_usd or 0.0),
-            usage=state.spent.usage + turn.usage,
-            uncounted=state.spent.uncounted + turn.uncounted,
-        ),
+        spent=state.spent.paid(turn.cost_usd, turn.usage, uncounted=turn.uncounted),
     )
 
 
@@ -298,6 +294,7 @@ def _judged(state: RunState, fact: Decided) -> RunState:
     state = replace(
         state,
         waits=0,
+        overloads=0,
         failures=state.failures + 1 if state.turn.failed else 0,
         stalls=state.stalls + 1 if fact.progressed is False else 0,
         findings=fact.findings,
@@ -312,10 +309,12 @@ def _judged(state: RunState, fact: Decided) -> RunState:
 def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
     """What gates found is told and settled all the same: waiting is no way round them."""
     told = (f.feedback() for f in fact.findings)
+    failure = state.turn.failure if state.turn else None
     return replace(
         state,
         again=True,
         waits=state.waits + 1,
+        overloads=state.overloads + (failure is not None and failure.overloaded),
         wake=wait.until,
         findings=fact.findings or state.findings,
         feedback=tuple(dict.fromkeys((*state.feedback, *told))),
@@ -332,12 +331,7 @@ def _stepped(state: RunState, step: Step) -> RunState:
         commit=step.commit or state.commit,
         pushed=step.commit if step.ok and step.key.startswith("scm:push") else state.pushed,
         owed=owed_after(state.owed, step),
-        spent=replace(
-            state.spent,
-            dollars=state.spent.dollars + (step.cost_usd or 0.0),
-            usage=state.spent.usage + step.usage,
-            uncounted=state.spent.uncounted + (step.cost_usd is None),
-        ),
+        spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
     )
 
 
@@ -390,13 +384,8 @@ def _returned(state: RunState, fact: Returned) -> RunState:
     """What a worker has spent is the run's; its time is not: others worked in it as well."""
     crew = tuple(sent for sent in state.crew if sent.worker != fact.worker)
     spent, used = state.spent, fact.spent
-    total = replace(
-        spent,
-        iterations=spent.iterations + used.iterations,
-        dollars=spent.dollars + used.dollars,
-        usage=spent.usage + used.usage,
-        uncounted=spent.uncounted + used.uncounted,
-    )
+    paid = spent.paid(used.dollars, used.usage, uncounted=used.uncounted)
+    total = replace(paid, iterations=spent.iterations + used.iterations)
     others = tuple(parked for parked in state.parked if parked[0] != fact.task)
     state = replace(state, crew=crew, spent=total, iteration=total.iterations, parked=others)
     if isinstance(fact.verdict, Stop):

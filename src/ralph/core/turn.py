@@ -66,8 +66,11 @@ class Turn:
     question: str | None = None
     text: str = ""  # the last 64 KiB of what the assistant said
     stderr: str = ""  # the last 4 KiB
+    stray: str = ""  # the same of what stood on stdout and was no stream, if there is no result
+    remedy: str = ""  # what a person can do about it, where only a person can
     tools: int = 0
     tool_errors: int = 0
+    wrote: bool = False  # files were changed; looked for where a permission was denied
     denied: tuple[str, ...] = ()
     unknown: int = 0  # lines not understood or too long
     cost_usd: float | None = None
@@ -89,6 +92,11 @@ class Turn:
     def by_itself(self) -> bool:
         """The agent ended of its own accord: not cut, and no service failed it."""
         return self.ending is Ending.EXITED and self.failure is None
+
+    @property
+    def barred(self) -> bool:
+        """Permission was denied, and nothing came of the turn: so it will be with the next."""
+        return bool(self.denied) and not self.wrote
 
     @property
     def silent(self) -> bool:

@@ -178,6 +178,8 @@ def _by_claude(record: "dict[str, Any]") -> tuple[list[str], list[str]]:
     foreign = record.get("isSidechain") or record.get("isApiErrorMessage")
     if foreign or record.get("parent_tool_use_id") or not isinstance(message, dict):
         return [], []
+    if message.get("model") == "<synthetic>":  # the CLI's own words, which may quote the prompt
+        return [], []
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
     calls = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_use"]

@@ -18,6 +18,7 @@ from ralph.core.rules import (
     Stuck,
     Uncounted,
     UsedUp,
+    barred,
     cancelled,
     carry_on,
     interrupted,
@@ -128,16 +129,17 @@ def closing(limits: Limits, patience: Patience, approved: AllApproved) -> Ladder
         refused,
         RateLimit(patience.max_wait),
         UsedUp(limits),
+        barred,
         Failing(patience.fail_after),
         Asks(),
         SilentRetry(),
         approved,
         SameObjection(patience.stall_after),  # before a false claim: that is no way round it
-        FalseClaim(CompleteClaim()),
+        FalseClaim(CompleteClaim(), patience.fail_delay),
         Uncounted(limits),
         RunLimit(limits),
         Stalled(patience.stall_after),
-        Objections(),
+        Objections(delay=patience.fail_delay),
         carry_on,
     )
 

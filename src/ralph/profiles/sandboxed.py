@@ -68,9 +68,9 @@ class Land:
 
 
 def _has_failed(turn: Turn) -> bool:
-    """It crashed, timed out or said so; one that a rate limit ended is only taken again."""
-    limited = turn.failure is not None and turn.failure.limited
-    return (turn.failed and not limited) or said_failed(turn)
+    """It crashed, timed out or said so; one that the service ended is only taken again."""
+    passes = turn.failure is not None and turn.failure.passes
+    return (turn.failed and not passes) or said_failed(turn)
 
 
 class NotApplied:

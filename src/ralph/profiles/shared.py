@@ -19,6 +19,7 @@ class Patience:
     stop_grace: float | None = None
     max_wait: float = 86_400.0
     fail_after: int = 3
+    fail_delay: float = 1.0  # after the first failed turn; it doubles to a minute
     stall_after: int = 0
 
 

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ralph.core.attempts import NO_CHILDREN
-from ralph.core.case import Case
+from ralph.core.case import Case, Ladder
 from ralph.core.facts import Fact, Settled, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import cut_off, place
 from ralph.core.rules import (
     MoneyLeft,
+    RateLimit,
     RunLimit,
     SecondSignal,
     TimeLeft,
@@ -108,18 +109,24 @@ def supervise(
         ),
         stopping=(release,),
         retaking=(cancelled, marked_done, unreadable, waiting, RunLimit(limits)),
-        closing=(
-            interrupted,
-            unstartable,
-            refused,
-            marked_done,
-            unreadable,
-            waiting,
-            WaitCode(),
-            CarryOn(restart_delay),
-        ),
+        closing=closing(restart_delay, patience),
         allowance=allowance(limits, patience),
         settle=Settle(wait_timeout, company),
+    )
+
+
+def closing(restart_delay: float, patience: Patience) -> Ladder:
+    """After an attempt."""
+    return (
+        interrupted,
+        unstartable,
+        refused,
+        marked_done,
+        unreadable,
+        waiting,
+        WaitCode(),
+        RateLimit(patience.max_wait),
+        CarryOn(restart_delay),
     )
 
 

@@ -313,12 +313,16 @@ class Settings(Group, frozen=True):
     fail_after: Annotated[
         Count, Meta(description="Failed turns in a row after which the run ends; 0: never.")
     ] = 3
+    fail_delay: Annotated[
+        Seconds,
+        Meta(description="Seconds before the turn after a failed one; doubles to a minute."),
+    ] = 1
     stall_after: Annotated[
         Count,
         Meta(description="Iterations without progress after which the run ends; 0: never."),
     ] = 0
     max_wait: Annotated[
-        Seconds, Meta(description="Seconds the run may wait for rate limits, in all.")
+        Seconds, Meta(description="Seconds the run may wait for the provider, in all.")
     ] = 86_400
     result_grace: Annotated[
         Seconds,

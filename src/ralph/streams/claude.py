@@ -1,6 +1,6 @@
 """Claude: `--output-format stream-json --verbose` (H §Claude Streaming JSON), and `json`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 from ralph.core.events import (
@@ -10,7 +10,6 @@ from ralph.core.events import (
     Question,
     RateLimited,
     Retry,
-    Text,
     Todo,
     TodoItem,
 )
@@ -18,7 +17,6 @@ from ralph.core.value import replace
 from ralph.streams.messages import (
     Block,
     Final,
-    Line,
     MessageParser,
     RateLimit,
     System,
@@ -46,13 +44,6 @@ class ClaudeParser(MessageParser):
         super().__init__()
         self._tasks = _TaskList()
         self._limited: RateLimited | None = None
-        self._streamed = False
-
-    def understand(self, line: Line) -> Iterable[AgentEvent]:
-        """The events of one line."""
-        if not isinstance(line, Final):
-            self._streamed = True
-        return super().understand(line)
 
     def called(self, call: Block) -> Iterator[AgentEvent]:
         """Lists, tasks and questions."""
@@ -92,17 +83,6 @@ class ClaudeParser(MessageParser):
             yield self._limited
         elif status == "allowed_warning":
             yield Progress(one_line(f"the {kind} limit is near"))
-
-    def final(self, line: Final) -> Iterator[AgentEvent]:
-        """`--output-format json` prints nothing but this line: its text is the assistant's.
-
-        In a stream it repeats the last text, and without a turn of the model it is the CLI's own
-        word, which may quote the prompt.
-        """
-        text = as_text(line.result)
-        if text and line.num_turns and not self._streamed and not line.is_error:
-            yield Text(text)
-        yield from super().final(line)
 
     def failure(self, line: Final) -> Failure | None:
         """A failure after a rejection is that limit, unless a limit of the run itself was met."""

@@ -42,6 +42,10 @@ _RECONNECTING = re.compile(r"Reconnecting\W+(\d{1,9})/(\d{1,9})\s*(.*)", re.DOTA
 _STATUS = re.compile(r"\bstatus:? ([45]\d\d)\b")
 _OUT_OF_MONEY = re.compile(r"quota|billing", re.IGNORECASE)
 _LIMITED = re.compile(r"(?:rate|usage) limit|too many requests", re.IGNORECASE)
+# Codex' own words for a service that fails or is full: the status does not reach its stream.
+_OVERLOADED = re.compile(
+    r"at capacity|experiencing high demand|server (?:is )?overloaded", re.IGNORECASE
+)
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s)(?![a-z])"
 _AMOUNTS = re.compile(_AMOUNT, re.IGNORECASE)
 _TRY_AGAIN = re.compile(rf"try again in ((?:{_AMOUNT}[\s,]*(?:and\s+)?)+)", re.IGNORECASE)
@@ -312,7 +316,9 @@ def _status(message: str) -> int | None:
         return int(stated[1])
     if _OUT_OF_MONEY.search(message):
         return None
-    return 429 if stated or _LIMITED.search(message) else None
+    if stated or _LIMITED.search(message):
+        return 429
+    return 503 if _OVERLOADED.search(message) else None
 
 
 def _retry_after(message: str) -> float | None:

@@ -43,7 +43,14 @@ _NEED_APPROVAL = frozenset({"replace", "run_shell_command", "web_fetch", "write_
 # The CLI's own words after a 429; for such a failure it drops the service's code.
 _LIMITED = re.compile(r"Please wait and try again later|Possible quota limitations in place")
 _NAMED = re.compile(r"\(Status: ([A-Z_]{1,40})\)")
-_CODES = {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "RESOURCE_EXHAUSTED": 429}
+_CODES = {
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
 _RETRY = re.compile(
     r"(?:retry in|retry after|reset after) ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[smh]))+)"
 )

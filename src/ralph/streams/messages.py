@@ -36,6 +36,9 @@ from ralph.streams.ndjson import (
 from ralph.streams.todo import todo_list
 
 _HOOK_FEEDBACK = "Stop hook feedback"
+# How the result of a call begins that a hook refused, and what our own guard says in it.
+_HOOK_REFUSAL, _GUARD = "PreToolUse:", "guard: refused ("
+_AUTHENTICATION = "authentication_failed"  # as an assistant line's error
 
 
 class Block(msgspec.Struct, gc=False):
@@ -132,6 +135,9 @@ class MessageParser(NdjsonParser[Line]):
 
     def __init__(self) -> None:
         super().__init__(_DECODER)
+        self._worded = False  # somebody spoke in the assistant's lines
+        self._unknown_here = False  # the CLI says that nobody is logged in
+        self._by_hooks: set[str] = set()  # calls that a hook refused: no permission is missing
 
     def understand(self, line: Line) -> Iterable[AgentEvent]:
         """The events of one line."""
@@ -151,9 +157,11 @@ class MessageParser(NdjsonParser[Line]):
     def assistant(self, line: Assistant) -> Iterator[AgentEvent]:
         """Text, thinking and tool calls; usually one block a line."""
         subagent = bool(line.parent_tool_use_id)
+        self._unknown_here = line.error == _AUTHENTICATION
         for block in _blocks(line.message):
             match block.type:
                 case "text" if text := as_text(block.text):
+                    self._worded = self._worded or not subagent
                     yield Text(text, _assistant_speaker(line))
                 case "thinking" if text := as_text(block.thinking):
                     yield Thinking(text)
@@ -178,6 +186,8 @@ class MessageParser(NdjsonParser[Line]):
                     bool(block.is_error),
                     bool(line.parent_tool_use_id),
                 )
+                if block.is_error and _is_by_hook(texts(block.content)):
+                    self._by_hooks.add(as_text(block.tool_use_id))
                 yield from self.answered(block, line)
             elif text := as_text(block.text):
                 yield Text(text, _user_speaker(line, text))
@@ -199,13 +209,21 @@ class MessageParser(NdjsonParser[Line]):
         return ()
 
     def final(self, line: Final) -> Iterable[AgentEvent]:
-        """The result. Tokens come from here only: every assistant line repeats its message's."""
+        """The result. Tokens come from here only: every assistant line repeats its message's.
+
+        Where no line before it had words, its text is the assistant's (H §Result; so it is with
+        `--output-format json`). Else it repeats the last text, and without a turn of the model it
+        is the CLI's own word, which may quote the prompt.
+        """
+        text = as_text(line.result)
+        if text and not self._worded and line.num_turns != 0 and not line.is_error:
+            yield Text(text)
         yield Result(
-            text=as_text(line.result),
+            text=text,
             failure=self.failure(line),
             cost_usd=as_number(line.total_cost_usd),
             usage=_usage(line.usage),
-            denied=_denied(line.permission_denials),
+            denied=self._denied(line.permission_denials),
         )
 
     def failure(self, line: Final) -> Failure | None:
@@ -215,7 +233,13 @@ class MessageParser(NdjsonParser[Line]):
         errors = "; ".join(filter(None, map(as_text, as_list(line.errors))))
         words = (as_text(line.result), errors, as_text(line.error), as_text(line.subtype))
         message = next(filter(None, words), "the agent reports an error")
-        return Failure(clipped(message), as_count(line.api_error_status) or None)
+        status = as_count(line.api_error_status) or (401 if self._unknown_here else None)
+        return Failure(clipped(message), status)
+
+    def _denied(self, value: object) -> tuple[str, ...]:
+        denials = [d for d in as_list(value) if field(d, "tool_use_id") not in self._by_hooks]
+        names = (as_text(field(denial, "tool_name")) for denial in denials)
+        return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _blocks(message: Message) -> list[Block]:
@@ -250,6 +274,5 @@ def _usage(value: object) -> Usage:
     )
 
 
-def _denied(value: object) -> tuple[str, ...]:
-    names = (as_text(field(denial, "tool_name")) for denial in as_list(value))
-    return tuple(dict.fromkeys(name for name in names if name))
+def _is_by_hook(output: str) -> bool:
+    return output.startswith(_HOOK_REFUSAL) or _GUARD in output

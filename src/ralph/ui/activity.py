@@ -22,7 +22,7 @@ from ralph.core.verdict import Accept, Boundary, Continue
 from ralph.core.world import Signals
 from ralph.ui.clean import Redact, clean, shorten
 from ralph.ui.lines import Briefing
-from ralph.ui.words import coming_time, elapsed, money
+from ralph.ui.words import coming_time, elapsed, money, service_words
 
 _SILENT = 60.0  # seconds without a word of the agent that are worth telling
 _SUMMARY = 2000  # characters of a tool's summary: more than any line shows
@@ -183,11 +183,9 @@ def _waiting(state: RunState, now: float) -> Moment | None:
         return Moment("paused: ralph resume goes on", still=True)
     if state.wake is None or state.wake <= now:
         return None
-    failure = state.turn.failure if state.turn else None
-    if failure is not None and failure.limited:
-        why = "rate limited"
-    else:
-        why = asleep.why.rstrip(".") if asleep else "waiting before the next turn"
+    told = asleep.why.rstrip(".") if asleep else "waiting before the next turn"
+    why = service_words(state.turn) if asleep else ""
+    why = why or told
     return Moment(why, f": {_left(state.wake, now)}", still=True)
 
 

@@ -100,5 +100,5 @@ def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:
     """The limit is reached and no turn ever wrote the tag: did the prompt ask for it?"""
     asked = not briefing.completion_sentence
     failure = state.turn.failure if state.turn else None
-    waited = failure is not None and failure.limited  # it was never a matter of words
+    waited = failure is not None and failure.passes  # it was never a matter of words
     return stop.reason is Reason.LIMIT and not state.claimed and not asked and not waited

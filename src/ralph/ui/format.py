@@ -1,5 +1,6 @@
 """The agent's events as lines for people, each result beside its tool (H §Formatter)."""
 
+import re
 from collections.abc import Callable
 
 from ralph.core.events import (
@@ -29,6 +30,9 @@ from ralph.ui.words import clock_time, coming_time, money, number
 _ROOM_FOR_ESCAPES = 1024  # what a line of output may hold beside the characters that are shown
 _NARROWEST = 20
 _FAILURE = 1000  # characters of a failure's message
+# As our own lines begin; there may be a time or a task before our name.
+_OUR_NAME = re.compile(r"\s*(?:\[[\d:]{1,12}\]\s*|\S{1,80} \|\s*)*\[\s*ralph\s*\]", re.IGNORECASE)
+_LOOKED_AT = 200  # characters
 _SPEAKERS = {
     Speaker.SUBAGENT: "[sub-agent] ",
     Speaker.HOOK: "[hook] ",
@@ -125,7 +129,7 @@ class Formatter:
             return []
         tone = Tone.PLAIN if event.speaker is Speaker.ASSISTANT else Tone.FAINT
         lines = self._tidy(event.text).removesuffix("\n").split("\n")
-        return [_Row(line, tone=tone) for line in lines]
+        return [_Row(_not_ours(line), tone=tone) for line in lines]
 
     def _tool_start(self, event: ToolStart) -> list[_Row]:
         name = one_line(self._tidy(event.name))
@@ -246,6 +250,14 @@ def _speaker_mark(event: AgentEvent) -> str:
             return _SPEAKERS[Speaker.SUBAGENT]
         case _:
             return ""
+
+
+def _not_ours(line: str) -> str:
+    """What an agent says in our name is marked as the agent's."""
+    if "[" not in line[:_LOOKED_AT]:
+        return line
+    seen = "".join(filter(str.isprintable, line[:_LOOKED_AT]))  # not what has no width
+    return f"[agent] {line}" if _OUR_NAME.match(seen) else line
 
 
 def _size(output: str) -> str:

@@ -42,10 +42,11 @@ from ralph.ui.gates import fed_back, gate_lines
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.stories import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
-from ralph.ui.words import coming_time, money
+from ralph.ui.words import coming_time, money, service_words
 
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80
+_WORTH_SAYING = 5.0  # seconds
 _SCM = "scm:"
 _PARKED = {
     Cause.LIMIT: "is blocked",
@@ -137,8 +138,10 @@ def _ended(turn: Turn, briefing: Briefing) -> Iterator[Line]:
         yield Line(f"Agent said nothing ({duration(turn.seconds)})", Tone.NOTICE)
     else:
         yield Line(f"Agent finished ({_turn_statistics(turn)})", verbose=True)
-    if turn.failed or (turn.silent and not briefing.attempts):
-        yield from (Line(f"  stderr: {line}", Tone.FAINT) for line in _last_lines(turn.stderr))
+    quiet = not turn.failed and (not turn.silent or briefing.attempts)
+    for name, said in (("stdout", turn.stray), ("stderr", turn.stderr)):
+        for line in _last_lines(said):
+            yield Line(f"  {name}: {line}", Tone.FAINT, verbose=quiet)
     if turn.denied:
         denied = ", ".join(dict.fromkeys(turn.denied))
         yield Line(f"Permission denied: {denied}. {briefing.permission_hint}".strip(), Tone.NOTICE)
@@ -197,7 +200,7 @@ def _landed(fact: Landed) -> Iterator[Line]:
 # ------------------------------------------------------------------ verdicts
 
 
-def _decided(fact: Decided, before: RunState, _: Briefing) -> Iterator[Line]:
+def _decided(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
     if fact.boundary is Boundary.CLOSING:
         yield _completion_attempt(fact, before)
     yield from (Line(f"Note: {note}", Tone.NOTICE) for note in fact.notes)
@@ -207,7 +210,10 @@ def _decided(fact: Decided, before: RunState, _: Briefing) -> Iterator[Line]:
         case Continue(feedback=feedback) if fact.findings:
             yield from fed_back(fact.findings, feedback)
         case _:
-            return
+            pass
+    if isinstance(fact.verdict, Continue) and fact.verdict.after:
+        words = f"Waiting {duration(fact.verdict.after)} before the next {briefing.turn}"
+        yield Line(words, Tone.FAINT, verbose=fact.verdict.after < _WORTH_SAYING)
 
 
 def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[Line]:
@@ -219,6 +225,8 @@ def _attempted(fact: Decided, before: RunState, briefing: Briefing) -> Iterator[
             if timeout(before.turn) and words.endswith(RESTARTING):
                 which = briefing.which(before.iteration + 1)
                 yield Line(f"Restarting agent (attempt {which})")
+            if isinstance(verdict, Wait):
+                yield Line(_wait_words(verdict, fact, before), Tone.NOTICE)
         case Decided(verdict=Stop(reason=Reason.LIMIT)) if before.iteration == briefing.iterations:
             which = f"Attempt {before.iteration}: " if before.iteration else ""
             yield Line(f"{which}Max restarts exceeded, stopping", Tone.NOTICE)
@@ -236,18 +244,15 @@ def _completion_attempt(fact: Decided, before: RunState) -> Line:
 
 def _wait_words(wait: Wait, fact: Decided, before: RunState) -> str:
     why = wait.why.rstrip(".")
-    limited = fact.boundary is Boundary.CLOSING and _was_limited(before.turn)
-    why = f"Rate limited: {why}" if limited else why[:1].upper() + why[1:]
+    cause = service_words(before.turn) if fact.boundary is Boundary.CLOSING else ""
+    why = f"{cause}: {why}" if cause else why
+    why = why[:1].upper() + why[1:]
     if wait.until is None:
         return f"{why}; waiting to be resumed"
     if wait.until <= fact.time:
         return f"{why}; trying again"
     until, seconds = coming_time(wait.until, fact.time), duration(wait.until - fact.time)
     return f"{why}; waiting until {until} ({seconds})"
-
-
-def _was_limited(turn: Turn | None) -> bool:
-    return turn is not None and turn.failure is not None and turn.failure.limited
 
 
 # ------------------------------------------------------------------ settling

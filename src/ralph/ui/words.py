@@ -2,6 +2,7 @@
 
 import time
 
+from ralph.core.turn import Turn
 from ralph.core.words import duration
 
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
@@ -39,3 +40,11 @@ def coming_time(moment: float, now: float) -> str:
     today = time.localtime(now)
     same_day = (there.tm_year, there.tm_yday) == (today.tm_year, today.tm_yday)
     return time.strftime("%H:%M:%S" if same_day else "%a %H:%M:%S", there)
+
+
+def service_words(turn: Turn | None) -> str:
+    """What the provider does to a turn that is taken again; "" where it does nothing."""
+    failure = turn.failure if turn else None
+    if failure is None or not failure.passes:
+        return ""
+    return "rate limited" if failure.limited else "provider not available"

@@ -6,6 +6,7 @@ An agent module has
     MODEL_FLAGS                    its own flags that name a model
     REPORTS                        what its stream says of money: "cost", "tokens" or nothing
     PERMISSION_HINT                what to add when the stream reports denied permissions
+    LOGIN_HINT                     what to type when it is not logged in
     TELLS                          what its stream tells beside text: see `Tells`
     TESTED                         whether its real output is held against ours; else only its
                                    documentation was
@@ -90,6 +91,7 @@ class AgentModule(Protocol):
     MODEL_FLAGS: tuple[str, ...]
     REPORTS: str
     PERMISSION_HINT: str
+    LOGIN_HINT: str
     TELLS: frozenset[Tells]
     TESTED: bool
     BARS_TOOLS: bool

@@ -16,6 +16,7 @@ PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ()
 REPORTS = "tokens"
 PERMISSION_HINT = 'Amp runs with --dangerously-allow-all; see "amp permissions".'
+LOGIN_HINT = "Log in: amp login; or set AMP_API_KEY."
 TELLS = frozenset({Tells.TOOLS, Tells.TODO})
 TESTED = False
 BARS_TOOLS = False  # its help names no such flag; without the one below, its own rules decide

@@ -17,6 +17,7 @@ PROBE = ("--help",)
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
 REPORTS = "cost"
 PERMISSION_HINT = 'Add "--dangerously-skip-permissions" or "--allowedTools ..." to agent.flags.'
+LOGIN_HINT = "Log in: start claude and type /login; or set ANTHROPIC_API_KEY."
 TELLS = frozenset(Tells)
 TESTED = True
 BARS_TOOLS = True

@@ -7,6 +7,7 @@ PROBE = ("e", "--help")
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = "tokens"
 PERMISSION_HINT = 'Add "-s danger-full-access" to agent.flags if you run in a sandbox of your own.'
+LOGIN_HINT = "Log in: codex login; or set the API key of its provider."
 TELLS = frozenset({Tells.TOOLS, Tells.TODO, Tells.STATUS})
 TESTED = True
 BARS_TOOLS = True

@@ -6,6 +6,7 @@ PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
 REPORTS = ""
 PERMISSION_HINT = 'Add "--allow-all-tools" to agent.flags: without a terminal copilot needs it.'
+LOGIN_HINT = "Log in: start copilot and type /login; or set GH_TOKEN."
 TELLS: frozenset[Tells] = frozenset()
 TESTED = False
 BARS_TOOLS = True

@@ -15,6 +15,7 @@ PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = ""
 PERMISSION_HINT = 'Add "--force" to agent.flags (and "--trust" if it does not trust the folder).'
+LOGIN_HINT = "Log in: cursor-agent login; or set CURSOR_API_KEY."
 TELLS: frozenset[Tells] = frozenset()
 TESTED = False
 BARS_TOOLS = False  # without these it is documented to propose changes only

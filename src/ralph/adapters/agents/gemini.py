@@ -18,6 +18,7 @@ REPORTS = "tokens"
 PERMISSION_HINT = (
     'Add "--yolo" to agent.flags (and "--skip-trust" if it does not trust the folder).'
 )
+LOGIN_HINT = "Log in: start gemini and choose how; or set GEMINI_API_KEY."
 TELLS = frozenset(Tells)
 TESTED = True
 BARS_TOOLS = True

@@ -6,6 +6,7 @@ PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
 REPORTS = ""
 PERMISSION_HINT = 'Set GOOSE_MODE to "auto" under agent.env.set.'
+LOGIN_HINT = "Choose a provider and log in: goose configure"
 TELLS: frozenset[Tells] = frozenset()
 TESTED = False
 BARS_TOOLS = True

@@ -18,6 +18,7 @@ PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
 REPORTS = "cost"
 PERMISSION_HINT = 'Add "--auto" to agent.flags, or allow it under "permission" in opencode.json.'
+LOGIN_HINT = "Log in: opencode auth login; or set the API key of its provider."
 TELLS = frozenset(Tells)
 TESTED = True
 BARS_TOOLS = True

@@ -6,6 +6,7 @@ PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ()
 REPORTS = ""
 PERMISSION_HINT = ""
+LOGIN_HINT = "Log in with the agent's own command, then run again."
 TELLS: frozenset[Tells] = frozenset()
 TESTED = True
 BARS_TOOLS = False
