@@ -16,8 +16,9 @@ DONE = "<promise>DONE</promise>"
 
 
 def moment(ago: float = 0.0) -> str:
-    """A time as transcripts have it."""
+    """A time as transcripts have it; never a whole second, which a coarse clock would tell."""
     at = time.time() - ago
+    at += 0.001 if at % 1 < 0.001 else 0.0
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))
     return f"{whole}.{int(at % 1 * 1000):03}Z"
 
