@@ -92,6 +92,7 @@ def test_a_link_in_its_place_is_not_followed(path: Path) -> None:
     path.symlink_to("elsewhere")
     stream = saved(path)
     stream.write(b"x")
+    stream.end()
     assert "not saved from here on" in stream.problem
     assert not (path.parent / "elsewhere").exists()
 
@@ -101,4 +102,6 @@ def test_an_open_file_is_left_open(path: Path) -> None:
     with FileIO(str(path), "wb") as file:
         stream = SavedStream(lambda: file)
         stream.write(b"x")
+        stream.end()
+        assert path.read_bytes() == b"x"
         assert not file.closed

@@ -297,7 +297,8 @@ def test_unknown_fields_are_kept_for_ever(workspace: Path) -> None:
         ("in_progress", {"a": {"iterations": 2, "seconds": 5, "cost": 0.5}}, Spent(2, 5.0, 0.5)),
         ("in_progress", {"a": {"iterations": 2}, "b": {"iterations": 1}}, Spent(3)),
         ("in_progress", {"a": 3, "b": {"iterations": "many", "seconds": -4}}, Spent()),
-        ("pending", {"a": {"iterations": 2}}, Spent()),
+        ("pending", {"a": {"iterations": 2}}, Spent(2)),  # an agent crashed in it
+        ("blocked", {"a": {"iterations": 2}}, Spent()),
     ],
 )  # fmt: skip
 def test_what_runs_before_have_used_counts_for_a_task_under_way(

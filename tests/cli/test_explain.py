@@ -58,7 +58,7 @@ def test_explain_in_json(here: Here, workspace: Path) -> None:
     told = json.loads(here("explain", "--json").out)
     ladder = told["ladders"]["harness"]["closing"]
     assert [rule.partition("(")[0] for rule in ladder] == CLOSING
-    assert "Failing(after=7)" in ladder
+    assert "Failing(after=7, park=False)" in ladder
 
 
 def test_the_schema_is_json_and_knows_every_setting(here: Here, workspace: Path) -> None:

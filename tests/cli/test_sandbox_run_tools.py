@@ -70,7 +70,7 @@ def test_a_machine_has_no_hooks_and_stays_awake(
     write_stories(repo, story(1))
     commit_all(repo)
     done = ralph("prd", "run", "--agent", "claude", f"--sandbox={backend}", "-n", "3")
-    assert done.code == 1, done.err
+    assert done.code in (1, 4), "nothing is committed"
     said = f"No hooks in {backend}, a machine without this Ralph: turns are judged when they end"
     assert done.err.index(said) < done.err.index("Iteration 1")
     calls = [call[backend == "docker" :] for call in fake_calls(fakes[backend])]

@@ -2,7 +2,8 @@
 the same end, whatever step a run was at.
 
 The points are dealt to a few runs like cards, and the ways to end one are dealt with them.
-`RALPH_EVERY_POINT=1` tries each way at every point in a run of its own.
+`RALPH_EVERY_POINT=1` tries each way at every point in a run of its own, `=INT,STOP` only
+these.
 """
 
 import json
@@ -26,7 +27,7 @@ from prd_support import story, write_stories
 from ralph.adapters.journal import read_journal
 from ralph.core.facts import Launching
 
-EVERY = bool(os.environ.get("RALPH_EVERY_POINT"))
+EVERY = os.environ.get("RALPH_EVERY_POINT", "")
 RUNS = 5  # of each kind, among which a sample is dealt
 STRIDE = 23  # about once in a turn
 ENDED = (-9, 130, 143)
@@ -181,7 +182,7 @@ def played(stage: Stage, deal: list[tuple[str, CrewPoint]], whole: int) -> tuple
 
 def dealt(points: list[CrewPoint], number: int) -> list[list[tuple[str, CrewPoint]]]:
     """How runs end: each way at every point in a run of its own, or a sample in one run."""
-    acts = list(ACTS)
+    acts = [act for act in ACTS if act in EVERY.split(",")] or list(ACTS)
     if EVERY:
         return [[(act, point)] for point in points[number::RUNS] for act in acts]
     mine = points[number * 7 % STRIDE :: STRIDE]
