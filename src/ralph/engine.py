@@ -143,6 +143,7 @@ def _proven(policy: Policy, ports: Ports, case: Case) -> Case:
 
 
 def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
+    law = {gate.name for gate in policy.law}
     return Decided(
         ports.clock.now(),
         case.boundary,
@@ -151,6 +152,7 @@ def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
         checked=case.checked,
         progressed=case.progressed,
         notes=policy.notes(case),
+        final=any(finding.gate in law for finding in case.findings),
     )
 
 

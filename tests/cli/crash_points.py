@@ -2,11 +2,11 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 
 from ralph.adapters.journal import FileJournal, read_journal
+from ralph.adapters.signals import SignalFiles
 from ralph.cli.main import run_command_line
 from ralph.core.facts import Began, Checked, Checking, Decided, Fact, Settled, Step
 
@@ -52,16 +52,20 @@ def kill_at(point: Point) -> None:
     act_at(point, where)
 
 
-def _stop(*flags: str) -> None:
-    subprocess.run([sys.executable, "-m", "ralph", "stop", *flags], check=False)
+def _ask(journal: str, name: str) -> None:
+    """As `ralph stop` does in another terminal; a run's own processes may not."""
+    run_dir = os.path.dirname(journal)
+    above = os.path.dirname(os.path.dirname(run_dir))
+    foreman = above if os.path.exists(os.path.join(above, "journal.jsonl")) else run_dir
+    SignalFiles(foreman).ask(name)
 
 
-ACTS: dict[str, Callable[[], None]] = {
-    "KILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "INT": lambda: os.kill(os.getpid(), signal.SIGINT),
-    "TERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
-    "STOP": _stop,
-    "STOP NOW": lambda: _stop("--now"),
+ACTS: dict[str, Callable[[str], None]] = {
+    "KILL": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "INT": lambda _: os.kill(os.getpid(), signal.SIGINT),
+    "TERM": lambda _: os.kill(os.getpid(), signal.SIGTERM),
+    "STOP": lambda journal: _ask(journal, SignalFiles.STOP),
+    "STOP NOW": lambda journal: _ask(journal, SignalFiles.NOW),
 }
 
 
@@ -75,13 +79,11 @@ def act_at(
 
     def record(journal: FileJournal, fact: Fact) -> None:
         here = where(journal, fact)
-        die(("before", *here))
-        keep(journal, fact)
-        die(("after", *here))
-
-    def die(here: tuple[object, ...]) -> None:
-        if here == point:
-            ACTS[act]()
+        for when in ("before", "after"):
+            if when == "after":
+                keep(journal, fact)
+            if (when, *here) == point:
+                ACTS[act](journal.path)
 
     setattr(FileJournal, "record", record)  # noqa: B010  a method is not to be assigned to
 

@@ -54,6 +54,7 @@ def test_what_a_line_looks_like() -> None:
         "checked": False,
         "progressed": None,
         "notes": [],
+        "final": False,
     }
 
 

@@ -17,13 +17,13 @@ from ralph.testing.fakes import FakeGate
 ASKED = Stop(Reason.INTERRUPTED, "asked to stop")
 
 
-def facts(turn: Turn, *findings: Finding) -> list[Fact]:
+def facts(turn: Turn, *findings: Finding, final: bool = False) -> list[Fact]:
     """A signal came while this turn, the first, was under way."""
     return [
         Began(900.0, 1, Assignment("prompt")),
         Launching(901.0, Role.WORK, "claude", "/tmp/none"),
         Ended(910.0, turn),
-        Decided(910.0, Boundary.CLOSING, ASKED, findings),
+        Decided(910.0, Boundary.CLOSING, ASKED, findings, final=final),
         Settled(911.0, ASKED),
         Resumed(950.0, 8),
     ]
@@ -54,10 +54,18 @@ def test_a_turn_that_was_cut_is_taken_again() -> None:
 
 
 def test_what_the_law_had_found_is_not_forgotten() -> None:
-    """It has put things right, and would find nothing now."""
-    state = replay(facts(DONE, Finding("protect", "changed")))
+    """It has put things right, and would find nothing now; the agent hears of it."""
+    state = replay(facts(DONE, Finding("protect", "changed"), final=True))
     result = play(harness(Limits(iterations=2)), [WORK], state=state)
     assert [order.iteration for order in result.agent.orders] == [2]
+    assert "changed" in result.agent.prompts()[0]
+
+
+def test_what_a_guardrail_found_is_looked_at_again() -> None:
+    """It may have failed because of the signal; and nobody pays for a turn to hear it."""
+    state = replay(facts(DONE, Finding("make test", "it was killed")))
+    result = play(harness(Limits(iterations=2)), [WORK], state=state)
+    assert (result.agent.orders, result.exit_code) == ([], 0)
 
 
 @pytest.mark.parametrize(("turn", "attempts"), [(CRASH, [2]), (CUT, [1, 2])])

@@ -124,6 +124,7 @@ class Decided:
     checked: bool = False
     progressed: bool | None = None
     notes: tuple[str, ...] = ()  # near misses and other words for people
+    final: bool = False  # the law has put something back, and would not find it again
 
 
 @value

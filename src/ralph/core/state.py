@@ -288,8 +288,8 @@ def _judged(state: RunState, fact: Decided) -> RunState:
     if isinstance(fact.verdict, Wait):
         return _retaken(state, fact, fact.verdict)
     if is_interrupted(fact.verdict):
-        # What the law has found already it would not find again: that turn is over.
-        return replace(state, unjudged=not fact.findings, findings=fact.findings or state.findings)
+        over = replace(state, findings=fact.findings, feedback=_told(state, fact))
+        return over if fact.final else replace(state, unjudged=True)
     assert state.turn is not None
     state = replace(
         state,
@@ -306,9 +306,12 @@ def _judged(state: RunState, fact: Decided) -> RunState:
     return state
 
 
+def _told(state: RunState, fact: Decided) -> tuple[Feedback, ...]:
+    return tuple(dict.fromkeys((*state.feedback, *(f.feedback() for f in fact.findings))))
+
+
 def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
     """What gates found is told and settled all the same: waiting is no way round them."""
-    told = (f.feedback() for f in fact.findings)
     failure = state.turn.failure if state.turn else None
     return replace(
         state,
@@ -317,7 +320,7 @@ def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
         overloads=state.overloads + (failure is not None and failure.overloaded),
         wake=wait.until,
         findings=fact.findings or state.findings,
-        feedback=tuple(dict.fromkeys((*state.feedback, *told))),
+        feedback=_told(state, fact),
     )
 
 
@@ -362,11 +365,9 @@ def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
 
 def _is_barren(state: RunState, verdict: Park) -> bool:
     """Whether each turn of a task has failed. A task that used up its time has worked."""
-    crash = verdict.cause is Cause.CRASH
-    if not state.task_iteration:
-        return crash  # a worker took the turns, and tells
+    turns, crash = state.task_iteration, verdict.cause is Cause.CRASH  # or a worker's, who tells
     cut = state.turn is not None and state.turn.ending is Ending.CUT
-    return state.failures >= state.task_iteration and (crash or not cut)
+    return state.failures >= turns and (crash or (turns > 0 and not cut))
 
 
 def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunState:
