@@ -59,7 +59,7 @@ class Trees(Protocol):
     def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
         """Let these be as they were; where what stood there is kept, "" if nothing did."""
 
-    def objections(self) -> tuple[Finding, ...]:
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
         """What keeps the work from being proven, whatever the gates say."""
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
@@ -82,7 +82,7 @@ class NoTrees:
         """Nothing was changed."""
         return ""
 
-    def objections(self) -> tuple[Finding, ...]:
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
         """None."""
         return ()
 

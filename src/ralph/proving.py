@@ -74,7 +74,7 @@ class _Proving:
             self._passed = []
             self._run(self._object)
         if not self.found:
-            self._object_to(*trees.objections())
+            self._object_to(*trees.objections(self._stand))
         objects = {finding.gate for finding in self.found}
         held = tuple(gate.name for gate in self._law if gate.name not in objects)
         proof = None

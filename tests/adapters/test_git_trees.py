@@ -178,11 +178,11 @@ def test_work_inside_a_submodule_must_be_committed_there(top: Path) -> None:
     git(top, *allowed, "submodule", "--quiet", "add", str(library), "library")
     git(top, "commit", "-q", "-m", "library")
     trees = trees_of(top)
-    assert trees.objections() == ()
+    assert trees.objections(trees.look()) == ()
     (top / "library" / "b").write_text("changed")
-    [finding] = trees.objections()
+    [finding] = trees.objections(trees.look())
     assert "inside the submodule library" in finding.text
-    assert trees_of(top).objections() == (finding,), "it was not so when the run began"
+    assert trees_of(top).objections(trees.look()) == (finding,), "it was not so when the run began"
 
 
 def test_head_refs_and_settings_are_put_back_too(top: Path) -> None:

@@ -114,7 +114,7 @@ sh("git add work.txt && git commit -qm mine")
     [
         (["commit", "push"], UGLY, "SCM task push done", True),
         (["push"], COMMITS, "SCM task push done", True),
-        (["push"], UGLY, "", False),
+        (["push"], UGLY, "Not pushed: HEAD holds another", False),
         (
             ["push"],
             f'{COMMITS}write("more.txt", "x")',
@@ -122,7 +122,7 @@ sh("git add work.txt && git commit -qm mine")
             False,
         ),
     ],
-    ids=["what Ralph committed", "what the agent committed", "nothing", "not what was proven"],
+    ids=["what Ralph committed", "what the agent committed", "not committed", "not all of it"],
 )
 def test_only_what_was_proven_is_pushed(
     stage: Stage, tmp_path: Path, tasks: list[str], work: str, words: str, *, pushed: bool
@@ -139,6 +139,26 @@ def test_only_what_was_proven_is_pushed(
     assert words in done.err
     failed = json.loads(ralph("status", "--json", "-C", str(stage.path)).out)["scm_failed"]
     assert [each["task"] for each in failed] == (["push"] if words.startswith("Not") else [])
+    if pushed:
+        stage.git("config", "branch.main.remote", "origin")
+        assert "SCM task push" not in stage.play("pass", turns=1).err, "the other side has it all"
+
+
+@pytest.mark.parametrize(("command", "place"), [("run", "place")])
+def test_a_push_that_failed_is_tried_again_by_the_next_run(stage: Stage, tmp_path: Path) -> None:
+    """ "whenever the gates pass, also on a clean tree": "a failed push" is tried again."""
+    stage.git("remote", "add", "origin", str(tmp_path / "remote"))
+    stage.git("config", "push.default", "current")
+    tasks = ["commit", "push", "push --tags"]
+    stage.begin(CHECK, scm={"command": "git", "tasks": tasks})
+    done = stage.play('write("work.txt", "good\\n", 0o644)', turns=1)
+    assert "Not pushed: fatal: " in done.err
+    stage.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    stage.git("tag", "one")
+    done = stage.play("pass", turns=1)
+    assert done.code == 0, done.err
+    there = {line.split()[1] for line in stage.git("ls-remote", "origin").splitlines()}
+    assert there >= {"refs/heads/main", "refs/tags/one"}
 
 
 @by_host

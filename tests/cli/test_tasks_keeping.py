@@ -110,6 +110,10 @@ def test_a_broken_agent_blocks_no_task(project: Project, flags: tuple[str, ...])
     assert set(project.statuses().values()) == {"pending"}
     assert project.dirt() == []
     assert sum(project.turns(f"T{number}") for number in range(6)) <= 8
+    if not flags:
+        assert "pending again: T0, T1" in done.err
+        project.run("echo $n >> a; exit 1")
+        assert project.turns("T2") == 2, "the next run does not take the same ones first for ever"
 
 
 def test_a_tasks_limits_go_on_in_the_next_run(project: Project) -> None:
@@ -288,3 +292,24 @@ def test_a_run_that_is_stopped_goes_on(project: Project) -> None:
     assert project.subjects() == ["C: other", "A: x", "begin"]
     assert not (project.path / "half").exists()
     assert "was cut off" in project.prompt("A", 2)
+
+
+@pytest.mark.parametrize("flags", [(), ("--parallel", "2")], ids=["one", "two"])
+def test_what_is_changed_outside_of_the_project_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    """A commit keeps to the project's directory; what else a task changes must not be lost."""
+    inner = project.path / "inner"
+    (inner / ".ralph").mkdir(parents=True)
+    lines = (json.dumps({"id": name, "title": name}) for name in ("A", "B"))
+    (inner / ".ralph" / "tasks.jsonl").write_text("\n".join(lines) + "\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "inner")
+    monkeypatch.chdir(inner)
+    done = project.run(
+        f"[ $n = 2 ] || echo x > ../$id; [ $n = 1 ] || rm -f ../$id; touch $id; {COMPLETE}", *flags
+    )
+    assert done.code == 0, done.err
+    assert "There are changes outside of inner/" in done.err
+    assert {*project.git("ls-files").split()} >= {"inner/A", "inner/B"}
+    assert not project.git("status", "--porcelain")

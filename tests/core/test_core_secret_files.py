@@ -65,7 +65,7 @@ def test_the_words_say_what_to_do_and_stay_the_same_for_the_same() -> None:
     suspects = [Suspect(".env", "why"), Suspect("a", "b", "c" * 40), Suspect("d", "e", "c" * 40)]
     work, commit = objections(suspects)
     assert work.gate == commit.gate == "secrets"
-    assert "would be committed: .env (why). Remove each, or have git ignore it" in work.text
+    assert "would be committed: .env (why). Have git ignore each" in work.text
     assert "Commit cccccccccccc of this run" in commit.text
     assert "a (b) and d (e)" in commit.text or "a (b), d (e)" in commit.text
     assert "git reset --soft cccccccccccc~1" in commit.text

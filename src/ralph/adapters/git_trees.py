@@ -158,8 +158,16 @@ class GitTrees:
         self.look()
         return shown_path(kept_in, self.workspace) if moved else ""
 
-    def objections(self) -> tuple[Finding, ...]:
-        """Work inside a submodule that nobody has committed is in no tree of ours."""
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
+        """Work inside a submodule that nobody has committed is in no tree of ours, and what a task
+        has changed outside of the project is in no commit."""
+        outside = () if self._mixes else self._outside(stand)
+        if outside:
+            text = (
+                f"There are changes outside of {self._inside}, and a commit of this project holds"
+                f" only what is in there: {listed(outside, _MOST_NAMES)}. Undo them."
+            )
+            return (Finding(GATE, text, gist=f"outside: {listed(outside)}"),)
         dirty = {path for path, dirt in inner_changes(self.view).items() if dirt}
         new = sorted(dirty.difference(self.memo.inner))
         if not new:
@@ -184,6 +192,7 @@ class GitTrees:
             yours=yours,
             mixed=mixed,
             hidden=self._rules.hidden(self.seen.ignored),
+            outside=self._outside(stand),
         )
 
     def uncommitted(self, stand: Stand) -> list[str]:
@@ -221,15 +230,28 @@ class GitTrees:
 
     def _excluded(self, stand: Stand) -> frozenset[str]:
         """What differs from HEAD and is not to be committed: it stays there as it is in HEAD."""
-        place = self.repository.place
-        inside = os.path.relpath(self.workspace, place.top)
-        prefix = "" if inside == "." else f"{inside}/"
+        place, prefix = self.repository.place, self._inside
         not_ours = {*self.memo.left_out, *self._persons(stand)[0]}
         return frozenset(
             path
             for path in self.names(stand.head or self.empty, stand.tree)
             if path in not_ours or place.is_ours(path) or not path.startswith(prefix)
         )
+
+    @property
+    def _inside(self) -> str:
+        """The project in its repository; "" where it is all of it."""
+        inside = os.path.relpath(self.workspace, self.repository.place.top)
+        return "" if inside == "." else f"{inside}/"
+
+    def _outside(self, stand: Stand) -> tuple[str, ...]:
+        """What this run has changed outside of the project, and nobody has committed."""
+        if not self._inside:
+            return ()
+        yours, ours = {*self.yours()}, self.repository.place.is_ours
+        names = self.names(stand.head or self.empty, stand.tree)
+        others = (p for p in names if not p.startswith(self._inside) and not ours(p))
+        return tuple(path for path in others if path not in yours)
 
     def _persons(self, stand: Stand) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What was not committed when the run began: as it was then, and changed since."""

@@ -71,7 +71,7 @@ class SecretsGate:
             elif why and entry.path not in self._told:
                 self._told.add(entry.path)
                 words = f"{entry.path} was in git before this run and looks like a secret ({why})"
-                self._tell(f"{words}. Its change is committed. Is it meant to be there?")
+                self._tell(f"{words}. This run has changed it. Is it meant to be in git?")
 
     def _in_commits(self, head: str) -> Iterator[Suspect]:
         """What the run's commits have added, also if a later one has removed it."""

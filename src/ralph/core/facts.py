@@ -111,6 +111,7 @@ class Proved:
     yours: tuple[str, ...] = ()  # not committed when the run began, and unchanged since
     mixed: tuple[str, ...] = ()  # the same, but changed by a turn: they are committed
     hidden: tuple[str, ...] = ()  # ignored by rules that are new
+    outside: tuple[str, ...] = ()  # changed by a turn, outside of the project: not committed
 
 
 @value

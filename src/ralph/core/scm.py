@@ -18,3 +18,11 @@ def scm_task(step: Step) -> str:
     if prefix != "scm" or task in ("undone", "message cut off"):
         return ""
     return "commit" if task in ("message", "changes") or task.split()[:1] == ["commit"] else task
+
+
+def pushed_after(pushed: tuple[tuple[str, str], ...], step: Step) -> tuple[tuple[str, str], ...]:
+    """The commit that each task has sent away last, after one more step."""
+    task = scm_task(step)
+    if not step.ok or task.split()[:1] != ["push"]:
+        return pushed
+    return tuple({**dict(pushed), task: step.commit}.items())

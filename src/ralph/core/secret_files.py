@@ -63,8 +63,9 @@ def objections(suspects: Iterable[Suspect]) -> Iterator[Finding]:
     if in_work:
         text = (
             "These new files look like secrets and would be committed:"
-            f" {listed(in_work, _MOST_NAMED)}. Remove each, or have git ignore it: .gitignore, and"
-            " `git rm --cached` where it is staged or committed. Never print what is in them."
+            f" {listed(in_work, _MOST_NAMED)}. Have git ignore each (.gitignore, and `git rm"
+            " --cached` where it is staged or committed), or remove it if you made it. Never print"
+            " what is in them. (People can allow one: secrets.allow in the settings.)"
         )
         yield Finding(GATE, text, gist=f"files: {listed(in_work)}")
     for commit in dict.fromkeys(suspect.commit for suspect in found if suspect.commit):

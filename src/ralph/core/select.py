@@ -11,6 +11,7 @@ def first_open(case: Case) -> Assignment | None:
 
 def next_task(case: Case) -> Assignment | None:
     """B §Task Selection: unblocked; in progress first, then priority, then age, then the file.
+    Those in which an agent crashed before come last.
 
     The task under work stays so until it is done or parked, whatever is added meanwhile.
     """
@@ -21,6 +22,7 @@ def next_task(case: Case) -> Assignment | None:
         key=lambda t: (
             t.id != current,
             t.status is not Status.IN_PROGRESS,
+            t.status is Status.PENDING and t.used.iterations > 0,  # an agent has crashed in it
             -t.priority,
             t.created,
         ),

@@ -23,7 +23,7 @@ from ralph.core.facts import (
 )
 from ralph.core.gates import Finding, Repeats, repeated
 from ralph.core.limits import Spent
-from ralph.core.scm import owed_after
+from ralph.core.scm import owed_after, pushed_after
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.value import replace, value
@@ -34,6 +34,7 @@ from ralph.core.verdict import (
     Continue,
     Feedback,
     Park,
+    Reason,
     Release,
     Stop,
     Verdict,
@@ -94,8 +95,7 @@ class RunState:
     parked: tuple[tuple[str, str], ...] = ()  # (task, why)
     barren: tuple[str, ...] = ()  # tasks in a row that ended without one turn that did not fail
     evidence: tuple[str, ...] = ()
-    first_head: str = ""  # the commit that the run began on
-    pushed: str = ""  # the commit that was sent away last
+    pushed: tuple[tuple[str, str], ...] = ()  # by each SCM task that pushes, the last commit
     owed: tuple[Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
     claimed: bool = False  # some turn wrote a <response> tag
     crew: tuple[Assigned, ...] = ()  # what workers are at
@@ -214,7 +214,6 @@ def _began(state: RunState, fact: Began) -> RunState:
         iteration=fact.iteration,
         assignment=fact.assignment,
         snapshot=fact.snapshot,
-        first_head=state.first_head or fact.snapshot.stand.head,
         turn=None,
         proof=None,
         commit="",
@@ -332,7 +331,7 @@ def _stepped(state: RunState, step: Step) -> RunState:
         refusals=refusals if is_commit else state.refusals,
         sent_back=state.sent_back + (step.key == "merge" and not step.ok),
         commit=step.commit or state.commit,
-        pushed=step.commit if step.ok and step.key.startswith("scm:push") else state.pushed,
+        pushed=pushed_after(state.pushed, step),
         owed=owed_after(state.owed, step),
         spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
     )
@@ -344,7 +343,9 @@ def _settled(state: RunState, verdict: Verdict) -> RunState:
     state = replace(state, phase=Phase.OPENING, verdict=verdict, checked=False)
     match verdict:
         case Stop():
-            return replace(state, stop=verdict)
+            again = state.barren if verdict.reason is Reason.FAILING else ()  # they are open again
+            parked = tuple(each for each in state.parked if each[0] not in again)
+            return replace(state, stop=verdict, parked=parked)
         case Accept() | Park():
             state = _ended_task(state, verdict)  # its objections and stalls are not the next one's
             fresh = replace(state, feedback=(), findings=(), failures=0, stalls=0)

@@ -61,6 +61,7 @@ from ralph.core.verdict import (
     Verdict,
     is_interrupted,
 )
+from ralph.core.words import listed
 from ralph.ports import Committed, Gate, Policy, Ports, survey
 from ralph.profiles.committing import committed
 from ralph.profiles.shared import Patience, allowance, watching
@@ -281,9 +282,10 @@ class Settle:
                     yield from self._restore(ports, state, "discard", whole_task=False)
             case Stop() if state.turn is not None and state.task_iteration:
                 yield from self._end(ports, state, verdict)
-            case Stop(reason=Reason.FAILING) if not state.step("reopen"):
+            case Stop(reason=Reason.FAILING) if not state.step("pending again"):
                 self.workbench.reopen(state.barren)
-                yield Step(ports.clock.now(), "reopen")
+                words = f"{listed(state.barren)}: the agent is to be mended, not these"
+                yield Step(ports.clock.now(), "pending again", detail=words)
             case _:
                 pass
         if isinstance(verdict, Stop) and not is_interrupted(verdict):

@@ -187,7 +187,7 @@ class FakeTrees:
         self.look()
         return f".ralph/reverted/{kept_as}"
 
-    def objections(self) -> tuple[Finding, ...]:
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
         return ()
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:

@@ -44,7 +44,8 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         yield from _tasks(state)
     elif stop.reason is Reason.COMPLETED:
         yield from (Line(f"Evidence: {e}") for e in stop.evidence)
-        checked = any(text.startswith("passed: ") for text in stop.evidence)
+        passed = {text for text in stop.evidence if text.startswith("passed: ")}
+        checked = bool(passed - {"passed: protect", "passed: secrets"})
         proof = proof_words(state) or ("no tree: not a git repository" if checked else "")
         yield from (Line(f"Evidence: {proof}"),) if proof else ()
     yield from owed_lines(state)

@@ -22,7 +22,8 @@ def proof_lines(proof: Proved) -> Iterator[Line]:
     for words, paths in (
         ("Left out of the commit (made by checks only)", proof.left_out),
         ("Restored (checks change it every time)", proof.put_back),
-        ("Committed with your own uncommitted changes, since a turn changed it too", proof.mixed),
+        ("To be committed with your own changes in it, since a turn changed it too", proof.mixed),
+        ("Left out of the commit (outside of this directory)", proof.outside),
         ("Ignored by new rules, so outside the proof", proof.hidden),
     ):
         if paths:
@@ -34,7 +35,9 @@ def proof_words(state: RunState) -> str:
     if state.proof is None:
         return ""
     commit = f"commit {state.commit[:_SHORT]}" if state.commit else "not committed"
-    return f"tree {state.proof.tree[:_SHORT]}, {commit}; ignored files are outside the proof"
+    yours = f"your uncommitted files ({listed(state.proof.yours, _MOST)})"
+    outside = f"{yours} and ignored files" if state.proof.yours else "ignored files"
+    return f"tree {state.proof.tree[:_SHORT]}, {commit}; {outside} are outside the proof"
 
 
 def owed_lines(state: RunState) -> Iterator[Line]:
