@@ -22,12 +22,7 @@ def test_tool_work_is_believed_when_the_guardrail_passes(world: World) -> None:
     run = world.run("-m", "3")
     assert run.code == 0, run.err
     assert (world.repo / "hello.txt").read_text() == "hello\n"
-    assert run.stop["evidence"] == [
-        f"claimed: {DONE}",
-        "passed: protect",
-        "passed: secrets",
-        f"passed: {HELLO}",
-    ]
+    assert run.stop["evidence"] == [f"claimed: {DONE}", "passed: protect", f"passed: {HELLO}"]
     assert run.stop["iterations"] == 1
     (turn,) = run.turns
     assert (turn["tools"], turn["tool_errors"], turn["unknown"]) == (1, 0, 0)

@@ -227,3 +227,12 @@ def test_settings_say_what_may_be_allowed(workspace: Path) -> None:
         ).stdout
     )
     assert "secrets" in json.dumps(schema)
+
+
+@pytest.mark.parametrize("command", ["run"])
+def test_a_run_that_commits_nothing_has_nothing_against_it(stage: Stage) -> None:
+    """They "are a finding" where they would be committed."""
+    stage.begin("true", scm={"command": "git", "tasks": []})
+    done = stage.play(f'{GOOD}\nwrite(".env", "A=1")', turns=1)
+    assert done.code == 0, done.err
+    assert "secrets" not in done.err

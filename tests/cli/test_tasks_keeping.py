@@ -310,6 +310,6 @@ def test_what_is_changed_outside_of_the_project_is_refused(
         f"[ $n = 2 ] || echo x > ../$id; [ $n = 1 ] || rm -f ../$id; touch $id; {COMPLETE}", *flags
     )
     assert done.code == 0, done.err
-    assert "There are changes outside of inner/" in done.err
+    assert "Files outside inner/ were changed: " in done.err
     assert {*project.git("ls-files").split()} >= {"inner/A", "inner/B"}
     assert not project.git("status", "--porcelain")

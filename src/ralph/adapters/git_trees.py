@@ -164,8 +164,8 @@ class GitTrees:
         outside = () if self._mixes else self._outside(stand)
         if outside:
             text = (
-                f"There are changes outside of {self._inside}, and a commit of this project holds"
-                f" only what is in there: {listed(outside, _MOST_NAMES)}. Undo them."
+                f"Files outside {self._inside} were changed: {listed(outside, _MOST_NAMES)}. A"
+                f" commit of this project holds only what is below {self._inside}: undo the change."
             )
             return (Finding(GATE, text, gist=f"outside: {listed(outside)}"),)
         dirty = {path for path, dirt in inner_changes(self.view).items() if dirt}

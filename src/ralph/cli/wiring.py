@@ -207,11 +207,12 @@ class HarnessWiring:
     ) -> Policy:
         plan, settings = self._plan, self._plan.settings
         checks = self._checked_by(attention, start)
+        commits = settings.scm is not None and settings.scm.tasks
         return harness(
             plan.limits,
             self._patience(),
             wording_of(settings),
-            (*checks.secrets(tell), *checks.guardrails()),
+            (*(checks.secrets(tell) if commits else ()), *checks.guardrails()),
             _scm(plan, attention, start, self._trees),
             law=self._law(),
         )

@@ -284,7 +284,7 @@ class Settle:
                 yield from self._end(ports, state, verdict)
             case Stop(reason=Reason.FAILING) if not state.step("pending again"):
                 self.workbench.reopen(state.barren)
-                words = f"{listed(state.barren)}: the agent is to be mended, not these"
+                words = f"{listed(state.barren)} (mend the agent, then run again)"
                 yield Step(ports.clock.now(), "pending again", detail=words)
             case _:
                 pass

@@ -22,7 +22,7 @@ def proof_lines(proof: Proved) -> Iterator[Line]:
     for words, paths in (
         ("Left out of the commit (made by checks only)", proof.left_out),
         ("Restored (checks change it every time)", proof.put_back),
-        ("To be committed with your own changes in it, since a turn changed it too", proof.mixed),
+        ("A turn changed it too, so your own changes in it are committed as well", proof.mixed),
         ("Left out of the commit (outside of this directory)", proof.outside),
         ("Ignored by new rules, so outside the proof", proof.hidden),
     ):
