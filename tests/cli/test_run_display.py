@@ -333,3 +333,16 @@ def test_where_it_would_be_in_the_way_there_is_no_live_line(workspace: Path, lin
     run = OnScreen(line)
     run.lines()
     assert "\x1b[J" not in run.said.getvalue()
+
+
+def test_settings_are_followed_by_who_looks_at_runs_too(here: Here, workspace: Path) -> None:
+    """ "`display.emoji/color: true` force"; settings that cannot be read wish nothing."""
+    prepare(workspace, TOOL, display={"color": True, "emoji": True})
+    assert here("-p", "x").code == 0
+    for look in (("status",), ("status", "--all"), ("logs", "--events")):
+        assert "\x1b[" in here(*look).out
+    assert "✅ Result ← Bash" in here("logs", "--events").out
+    assert "\x1b[" not in here("logs", "--no-color", "--no-emoji").out
+    (workspace / ".ralph" / "settings.json").write_text("{")
+    told = here("status")
+    assert (told.code, "\x1b" in told.out) == (0, False)

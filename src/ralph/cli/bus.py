@@ -22,7 +22,7 @@ from ralph.cli.params import (
     not_negative,
     whole_number,
 )
-from ralph.cli.terminal import Audience, is_terminal, style_of
+from ralph.cli.terminal import Audience, is_terminal, style_here
 from ralph.core.bus import HEADER, LARGEST, Message
 from ralph.core.redact import redact
 from ralph.core.verdict import Reason
@@ -297,11 +297,11 @@ class _Reader:
 
 def _tell(messages: Iterable[Message], show: Show) -> None:
     for message in messages:
-        click.echo(show(message))
+        click.echo(show(message), color=True)  # as its style is, in a pipe too
 
 
 def _show(*, in_json: bool) -> Show:
-    style = style_of(sys.stdout, os.environ)
+    style = style_here()
     return _as_json if in_json else lambda message: _for_people(message, style)
 
 

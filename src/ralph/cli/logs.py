@@ -19,7 +19,7 @@ from ralph.cli.params import (
     not_negative,
     whole_number,
 )
-from ralph.cli.terminal import Audience, encoding_of, style_of
+from ralph.cli.terminal import Audience, encoding_of, style_here
 from ralph.core.verdict import Reason
 from ralph.errors import StateError
 from ralph.ui.crew import tag_of
@@ -82,7 +82,7 @@ def logs(
     elif in_json:
         source = Told(found, _for_programs, events=True)
     else:
-        style = style_of(sys.stdout, os.environ, flags=Wishes(emoji, color))
+        style = style_here(Wishes(emoji, color))
         source = Told(found, _for_people(style, verbose=verbose), events=events)
     try:
         with _standard_output() as out:

@@ -24,7 +24,7 @@ from ralph.cli.sandbox_lines import (
     refused_lines,
     shown,
 )
-from ralph.cli.terminal import style_of
+from ralph.cli.terminal import style_here
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut, Reason
 from ralph.errors import ConfigError, StateError
@@ -92,7 +92,7 @@ def probe(*, in_json: bool) -> int:
         rows = [{"name": one.name, **_row(one.can)} for one in found]
         print(json.dumps({"chosen": name, "backends": rows}, indent=2))
     else:
-        print(*probe_lines(found, name, style_of(sys.stdout, environ)), sep="\n")
+        print(*probe_lines(found, name, style_here()), sep="\n")
     return 0 if name else 1
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import time
 
 import click
@@ -21,7 +20,7 @@ from ralph.adapters.runs import (
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.tree import Tree, measure
 from ralph.cli.params import completed_by, current_directory, in_directory
-from ralph.cli.terminal import style_of
+from ralph.cli.terminal import print_lines, style_here
 from ralph.core.facts import Launching
 from ralph.core.life import Account, Life, life_of
 from ralph.core.task import Assignment
@@ -73,7 +72,7 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
     if in_json:
         click.echo(json.dumps(report_dict(report), indent=2))
     else:
-        click.echo("\n".join(report_lines(report, style_of(sys.stdout, os.environ))))
+        print_lines(report_lines(report, style_here()))
 
 
 def _show_all(runs: list[Run], now: float, *, in_json: bool) -> None:
@@ -83,7 +82,7 @@ def _show_all(runs: list[Run], now: float, *, in_json: bool) -> None:
         click.echo("There are no runs yet. Start one: ralph run -p 'what to do'")
     else:
         reports = [report_of(run, now, actions=False) for run in runs]
-        click.echo("\n".join(table_lines(reports, style_of(sys.stdout, os.environ))))
+        print_lines(table_lines(reports, style_here()))
 
 
 def _projects(root: str, *, everything: bool) -> list[str]:

@@ -24,7 +24,7 @@ from ralph.cli.tasks_common import (
     which_tasks,
 )
 from ralph.cli.tasks_lines import nothing_ready, one_task, table, tree
-from ralph.cli.terminal import style_of
+from ralph.cli.terminal import print_lines, style_here
 from ralph.core.backlog import chosen, unknown_blockers
 from ralph.core.case import Case
 from ralph.core.select import blockers, next_task
@@ -74,7 +74,7 @@ def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: 
         click.echo(_EMPTY)
     else:
         lines = tree if as_tree else table
-        click.echo("\n".join(lines(tasks, waits, style_of(sys.stdout, os.environ))))
+        print_lines(lines(tasks, waits, style_here()))
 
 
 def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
@@ -160,8 +160,8 @@ def show(task_id: str, *, in_json: bool) -> None:
         named = [_state(b, known) for b in known[task_id].blocked_by]
         click.echo(json.dumps({**record, **proof, "blockers": named, "progress": progress}))
     else:
-        style = style_of(sys.stdout, os.environ)
-        click.echo("\n".join(one_task({**record, **proof}, known, progress, style)))
+        style = style_here()
+        print_lines(one_task({**record, **proof}, known, progress, style))
 
 
 def _proof(

@@ -2,10 +2,14 @@
 
 import os
 import select
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any, TextIO
 
+import click
+
+from ralph.errors import RalphError
 from ralph.ui.style import Style, Wishes, choose_style
 
 
@@ -59,3 +63,22 @@ def style_of(
         encoding=encoding_of(stream) or "utf-8",
         width=columns,
     )
+
+
+def style_here(flags: Wishes = Wishes()) -> Style:
+    """How standard output looks, as the settings of this directory wish. Settings that cannot be
+    read wish nothing: who only looks at runs is not refused for them."""
+    from ralph.settings.load import load
+
+    wishes = Wishes()
+    try:
+        display = load(os.getcwd()).settings.display
+        wishes = Wishes(display.emoji, display.color)
+    except (OSError, RalphError):
+        pass
+    return style_of(sys.stdout, os.environ, wishes, flags)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print them as their style dressed them, in a pipe too."""
+    click.echo("\n".join(lines), color=True)
