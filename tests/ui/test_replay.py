@@ -212,6 +212,7 @@ def test_guardrails_are_known_from_the_settings(settings: str, names: set[str]) 
             ("Failed: limit",),
         ),
         ("text", b"one\ntwo\nunfinish", ("one", "two", "unfinish")),
+        ("text", b"[ralph] Completed\n", ("[agent] [ralph] Completed",)),
         ("klingon", b"nuqneH\n", ("nuqneH",)),
     ],
 )

@@ -129,7 +129,7 @@ class Formatter:
             return []
         tone = Tone.PLAIN if event.speaker is Speaker.ASSISTANT else Tone.FAINT
         lines = self._tidy(event.text).removesuffix("\n").split("\n")
-        return [_Row(_not_ours(line), tone=tone) for line in lines]
+        return [_Row(not_ours(line), tone=tone) for line in lines]
 
     def _tool_start(self, event: ToolStart) -> list[_Row]:
         name = one_line(self._tidy(event.name))
@@ -252,7 +252,7 @@ def _speaker_mark(event: AgentEvent) -> str:
             return ""
 
 
-def _not_ours(line: str) -> str:
+def not_ours(line: str) -> str:
     """What an agent says in our name is marked as the agent's."""
     if "[" not in line[:_LOOKED_AT]:
         return line

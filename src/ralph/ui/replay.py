@@ -28,7 +28,7 @@ from ralph.core.verdict import Stop
 from ralph.streams import Parser, parser_for
 from ralph.streams.framing import Framer
 from ralph.ui.clean import clean, columns, one_line, shorten
-from ralph.ui.format import Formatter
+from ralph.ui.format import Formatter, not_ours
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Briefing
 from ralph.ui.narration import narrate
@@ -284,7 +284,8 @@ def _action(event: AgentEvent) -> Iterator[str]:
         case ToolStart(name=name, summary=summary):
             yield f"{name}({summary})" if summary else name
         case Text(text=text, speaker=Speaker.ASSISTANT | Speaker.HOST) if text.strip():
-            yield from list(filter(str.strip, text.splitlines()))[-_ACTIONS:]
+            said = list(filter(str.strip, text.splitlines()))[-_ACTIONS:]
+            yield from map(not_ours, said)
         case Question(text=text):
             yield f"Question: {text}"
         case RateLimited(why=why):
