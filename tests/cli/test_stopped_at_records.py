@@ -119,9 +119,11 @@ def end_of_run(stage: Stage) -> object:
 
 
 def end_of_stories(stage: Stage) -> object:
-    """A commit of a turn that was cut off stays, and the agent makes it once more."""
+    """A commit of a turn that was cut off stays; the host puts the list right, in a commit of its
+    own, and the agent makes its own once more."""
     listing = json.loads((stage.repo / "ralph" / "tasks.json").read_text())
-    subjects = sorted({*stage.git("log", "--format=%s")})
+    made = {*stage.git("log", "--format=%s")}
+    subjects = sorted(s for s in made if not s.startswith("ralph: correct tasks.json"))
     files = [line.split("\t")[1] for line in stage.files("HEAD")]
     return listing, subjects, files, stage.git("status", "--porcelain")
 
