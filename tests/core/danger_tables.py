@@ -10,6 +10,7 @@ WHERE = Where(
     home="/home/me",
     project="/home/me/project",
     temps=("/tmp", "/var/tmp"),
+    strict=True,
 )
 
 

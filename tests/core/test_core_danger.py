@@ -15,6 +15,7 @@ def verdict(command: str, **changes: object) -> Verdict:
         "home": WHERE.home,
         "project": WHERE.project,
         "temps": WHERE.temps,
+        "strict": True,
     }
     return judge(command, Where(**(world | changes)))  # type: ignore[arg-type]
 

@@ -38,9 +38,10 @@ _SYSTEM_STARTS += ("/Library/Launch", "/etc/xdg/autostart", "/usr/lib/systemd", 
 
 class Where:
     """The world that a command is judged in; all are absolute paths, `temps` may be several.
-    `aliases` are other names of directories, by links, with their real ones."""
+    `aliases` are other names of directories, by links, with their real ones. `strict` refuses what
+    would lose local history or end processes too; `branch` is what is checked out, if known."""
 
-    __slots__ = ("aliases", "cwd", "home", "project", "temps")
+    __slots__ = ("aliases", "branch", "cwd", "home", "project", "strict", "temps")
 
     def __init__(
         self,
@@ -50,7 +51,10 @@ class Where:
         project: str,
         temps: tuple[str, ...],
         aliases: tuple[tuple[str, str], ...] = (),
+        strict: bool = False,
+        branch: str = "",
     ) -> None:
+        self.strict, self.branch = strict, branch
         self.aliases = [(normal(a), normal(b)) for a, b in aliases if normal(a) != normal(b)]
         self.cwd, self.home = normal(cwd), normal(home)
         self.project, self.temps = normal(project), tuple(normal(temp) for temp in temps if temp)

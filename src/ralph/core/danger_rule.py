@@ -21,6 +21,9 @@ CATEGORIES = (
     *(EXPOSURE, BOMB, PERSISTENCE, KILL, PUBLISH, CLOUD, DATABASE, CONTAINER, HISTORY, GUARD),
     *(POWER, EVASION, UNREADABLE),
 )
+# How much is refused: what hurts beyond the project, or local history and processes too.
+STANDARD, STRICT = "standard", "strict"
+LEVELS = (STANDARD, STRICT)
 # Flags that take the next word, by command: what follows them is no sub-command.
 _VALUED = {
     "git": "-C -c --git-dir --work-tree --namespace --exec-path --config-env",
@@ -42,20 +45,22 @@ _VALUED = {
 
 
 class Refusal:
-    """Why a command is refused; `command` is the part of it that is."""
+    """Why a command is refused, by which rule and from which level on; `command` is the part of it
+    that is."""
 
-    __slots__ = ("category", "command", "why")
+    __slots__ = ("category", "command", "level", "rule", "why")
 
-    def __init__(self, category: str, why: str, command: str = "") -> None:
-        self.category, self.why, self.command = category, why, command
+    def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
+        self.category, self.why, self.rule, self.level = category, why, rule, level
+        self.command = ""
 
 
 class Refused(Exception):  # noqa: N818  it says what happened
     """A rule refuses; caught by the judge, and nowhere else."""
 
-    def __init__(self, category: str, why: str) -> None:
+    def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
         super().__init__(why)
-        self.refusal = Refusal(category, why)
+        self.refusal = Refusal(category, why, rule, level)
 
 
 class Call:
@@ -121,9 +126,9 @@ class Call:
 
 
 class Rule:
-    """Refuses a command of these names when everything that is given holds."""
+    """Refuses a command of these names when everything that is given holds, from this level on."""
 
-    __slots__ = ("category", "flags", "letters", "names", "sub", "test", "valued", "why")
+    __slots__ = ("category", "flags", "letters", "level", "names", "sub", "test", "valued", "why")
 
     def __init__(
         self,
@@ -136,10 +141,19 @@ class Rule:
         letters: str = "",
         valued: str = "",
         test: "Callable[[Call], bool] | None" = None,
+        level: str = STANDARD,
     ) -> None:
-        self.category, self.why, self.names = category, why, names.split()
+        self.category, self.why, self.names, self.level = category, why, names.split(), level
         self.sub = [step.split("|") for step in sub.split()]
         self.flags, self.letters, self.valued, self.test = flags.split(), letters, valued, test
+
+    def titled(self, name: str) -> str:
+        """What it is called when it refuses a command of this name."""
+        steps = ["|".join(step) for step in self.sub]
+        flags = [*self.flags[:1], *([f"-{self.letters}"] if self.letters and not self.flags else [])]
+        test = self.test.__name__.strip("_").replace("_", " ") if self.test else ""
+        said = [] if test in ("", "<lambda>") else [f"({test})"]
+        return " ".join([name, *steps, *flags, *said])
 
     def holds(self, call: Call) -> bool:
         """Whether the command is one of those that it refuses."""

@@ -16,7 +16,7 @@ from ralph.core import (
 )
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_inner import only_runs
-from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, Refused, Rule
+from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, STANDARD, Refused, Rule
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import plain
 
@@ -94,9 +94,10 @@ def judge_call(call: "Call") -> None:
     if _only_asks(call.words):
         return
     everywhere = () if only_runs(call) else _TABLE["*"]
+    strict = call.places.where.strict
     for rule in (*_TABLE.get(call.name, ()), *everywhere):
-        if rule.holds(call):
-            raise Refused(rule.category, rule.why)
+        if (strict or rule.level == STANDARD) and rule.holds(call):
+            raise Refused(rule.category, rule.why, rule.titled(call.name), rule.level)
 
 
 def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None:
