@@ -1,7 +1,7 @@
 """Rules about git's settings and remotes, what it would run, and the repository's host."""
 
-from ralph.core.danger_git import not_dry
-from ralph.core.danger_rule import EVASION, GIT, GUARD, PERSISTENCE, Call, Rule
+from ralph.core.danger_git_local import not_dry
+from ralph.core.danger_rule import EVASION, GIT, GUARD, PERSISTENCE, STRICT, Call, Rule
 
 _COMMAND_KEYS: tuple[str, ...] = (
     "core.pager",
@@ -113,7 +113,14 @@ RULES = (
         GIT,
         "it changes where the repository is pushed to",
         "git",
-        sub="remote set-url|remove|rm|rename|set-head|prune",
+        sub="remote set-url",
+    ),
+    Rule(
+        GIT,
+        "it changes where the repository is pushed to",
+        "git",
+        sub="remote remove|rm|rename|set-head|prune",
+        level=STRICT,
     ),
     Rule(GIT, "it deletes files that git does not know", "git", sub="clean", test=_cleans_unasked),
     Rule(

@@ -208,10 +208,12 @@ def _by_cmake(call: Call) -> list[list[str]]:
 
 
 def _by_git(call: Call) -> list[list[str]]:
-    """`git submodule foreach` and `git bisect run`"""
+    """`git submodule foreach`, `git bisect run` and `git rebase --exec`"""
     rest = [word for word in call.subs[2:] if word != "--recursive"]
     if call.subs[:2] == ["submodule", "foreach"] and rest:
         return [["sh", "-c", " ".join(rest)]]
+    if call.subs[:1] == ["rebase"]:
+        return [["sh", "-c", text] for text in call.values("--exec", "-x")]
     if call.subs[:2] == ["bisect", "run"]:
         return [call.words[call.words.index("run") + 1 :]]
     return []

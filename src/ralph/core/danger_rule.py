@@ -150,7 +150,10 @@ class Rule:
     def titled(self, name: str) -> str:
         """What it is called when it refuses a command of this name."""
         steps = ["|".join(step) for step in self.sub]
-        flags = [*self.flags[:1], *([f"-{self.letters}"] if self.letters and not self.flags else [])]
+        flags = [
+            *self.flags[:1],
+            *([f"-{self.letters}"] if self.letters and not self.flags else []),
+        ]
         test = self.test.__name__.strip("_").replace("_", " ") if self.test else ""
         said = [] if test in ("", "<lambda>") else [f"({test})"]
         return " ".join([name, *steps, *flags, *said])

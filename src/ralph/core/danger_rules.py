@@ -4,6 +4,7 @@ from ralph.core import (
     danger_containers,
     danger_files,
     danger_git,
+    danger_git_local,
     danger_git_settings,
     danger_network,
     danger_packages,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 ALL = (
     *danger_system.RULES,
     *danger_git.RULES,
+    *danger_git_local.RULES,
     *danger_git_settings.RULES,
     *danger_network.RULES,
     *danger_secrets.RULES,

@@ -19,7 +19,8 @@ class State:
     """Copied for a subshell; a variable may have one of several values."""
 
     __slots__ = (
-        *("added_remote", "arrays", "background", "calling", "choice", "cwd", "fed", "files"),
+        *("added_remote", "arrays", "background", "branch", "calling", "choice", "cwd", "fed"),
+        "files",
         *("functions", "numbers"),
         *("params", "piped", "stdin", "used", "variables", "weak", "zero"),
     )
@@ -41,6 +42,7 @@ class State:
         self.background = False
         self.piped = False
         self.added_remote = False
+        self.branch = ""  # what this script has checked out
         self.numbers = {"RANDOM", "SECONDS", "OPTIND", "LINENO"}  # evaluated when they are set
 
     def copy(self) -> "State":
@@ -54,11 +56,12 @@ class State:
         other.numbers = self.numbers
         other.zero, other.fed = self.zero, self.fed
         other.piped, other.added_remote = self.piped, self.added_remote
+        other.branch = self.branch
         return other
 
     def take(self, other: "State", passing: set[str]) -> None:
         """Go on from a state in which these variables held for one command only."""
-        self.cwd, self.params = other.cwd, other.params
+        self.cwd, self.params, self.branch = other.cwd, other.params, other.branch
         self.variables |= {n: v for n, v in other.variables.items() if n not in passing}
         self.arrays |= {n: v for n, v in other.arrays.items() if n not in passing}
 
