@@ -1,7 +1,7 @@
 """Rules about containers: none leaves itself, and what others keep in one is not deleted."""
 
 from ralph.core.danger_paths import OUTSIDE
-from ralph.core.danger_rule import CONTAINER, Call, Rule
+from ralph.core.danger_rule import CONTAINER, STRICT, Call, Rule
 from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import BOXES, unknown
 
@@ -107,6 +107,7 @@ RULES = (
         "it deletes data volumes; leave out -v",
         "docker podman docker-compose",
         test=_removes_volumes,
+        level=STRICT,
     ),
     Rule(
         CONTAINER,

@@ -9,6 +9,7 @@ from ralph.core.shell_text import (
     FREE,
     NAMED,
     NET,
+    PARENT,
     READ,
     SECRET,
     braces,
@@ -180,7 +181,7 @@ class Expander:
         where = self.where
         known = {"HOME": where.home, "PWD": state.cwd, "IFS": " \t\n", "SHELL": "bash"}
         known |= {"CLAUDE_PROJECT_DIR": where.project, "BASH": "bash"}
-        known["PPID"] = f"{NAMED}{FOUND}"  # the agent, which nobody here has started
+        known["PPID"] = f"{NAMED}{FOUND}{PARENT}"  # the agent, which nobody here has started
         if name == "TMPDIR" and where.temps:
             return where.temps[0]
         if is_secret(name):
@@ -210,8 +211,9 @@ class Expander:
         )
         if kind == "+":
             return "" if part.name in state.variables and not value else argument
-        if kind == "?":
-            return value
+        if kind == "?":  # a shell that goes on knows that it is set; so does whoever wrote it
+            guarded = value == ANY and part.op == ":?" and not self.where.strict
+            return FREE if guarded else value
         if is_set and (value or part.op == kind):
             return value
         if kind == "=":

@@ -39,7 +39,7 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
     if kind == A_DEVICE:
         raise Refused(DEVICE, f"{name} is a device or a switch of the kernel")
     if kind == UNKNOWN:
-        raise Refused(FILES, f"nobody can tell what it {verb}: {name}; name the path")
+        raise Refused(FILES, f"nobody can tell what it {verb}: {name}; {_known(places)}")
     _judge_special(path, places, cwd, verb)
     if kind == OUTSIDE and into and places.is_temporary_root(path, cwd):
         return
@@ -49,6 +49,13 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
         raise Refused(FILES, f"it {verb} the whole project: {name}")
     if places.is_git(path, cwd) and not path.endswith(".lock"):
         raise Refused(GIT, f"it {verb} {name}, the repository itself")
+
+
+def _known(places: "Places") -> str:
+    """What to write instead of a path that nobody knows."""
+    if places.where.strict:
+        return "name the path"
+    return "name the path, set the variable in this command, or write ${NAME:?}"
 
 
 def _judge_special(path: str, places: "Places", cwd: str, verb: str) -> None:

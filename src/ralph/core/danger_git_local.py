@@ -75,7 +75,7 @@ def _touches_kept(call: Call) -> bool:
     return any("refs/ralph" in word for word in [*call.words, call.state.stdin or ""])
 
 
-def _local(why: str, sub: str, **given: "Any") -> Rule:  # noqa: ANN401  as a rule takes them
+def _local(why: str, sub: str, **given: "Callable[[Call], bool] | str") -> Rule:
     return Rule(GIT, why, "git", sub=sub, level=STRICT, **given)
 
 

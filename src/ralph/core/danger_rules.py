@@ -2,6 +2,7 @@
 
 from ralph.core import (
     danger_containers,
+    danger_databases,
     danger_files,
     danger_git,
     danger_git_local,
@@ -41,6 +42,7 @@ ALL = (
     *danger_containers.RULES,
     *danger_packages.RULES,
     *danger_services.RULES,
+    *danger_databases.RULES,
     *danger_readers.RULES,
 )
 _HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})

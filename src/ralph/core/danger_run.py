@@ -137,9 +137,9 @@ class Judge:
     def pipe(self, node: Pipe, state: State) -> str:
         """Each stage in a subshell of its own, reading what the one before prints."""
         printed = state.stdin
-        for item in node.items:
+        for item, reader in zip(node.items, [*node.items[1:], None], strict=True):
             inner = state.copy()
-            inner.stdin, inner.piped = printed, True
+            inner.stdin, inner.piped, inner.reader = printed, True, _literal(reader)
             printed = self.run(item, inner)
         return printed or ""
 
@@ -337,6 +337,12 @@ def _spawns_endlessly(node: Loop) -> bool:
     else:
         endless = isinstance(head, Simple) and head.words[:1] != () and _always(head)
     return endless and _spawns(node.body)
+
+
+def _literal(node: "Node | None") -> list[str]:
+    """The words of a command that says all of itself; none of any other."""
+    words = [word.literal() for word in node.words] if isinstance(node, Simple) else []
+    return [word for word in words if word is not None] if None not in words else []
 
 
 def _always(head: Simple) -> bool:

@@ -3,6 +3,7 @@
 from ralph.core.danger_expand import is_secret
 from ralph.core.danger_paths import FREE_PLACE, OUTSIDE, UNKNOWN, is_below
 from ralph.core.danger_rule import CREDENTIALS, Call, Refused, Rule
+from ralph.core.danger_variables import reads_few
 from ralph.core.shell_text import ANY, NAMED, SECRET, VAULT, names, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -180,6 +181,8 @@ def _reads(call: Call) -> bool:
         if VAULT in path:
             raise Refused(CREDENTIALS, "it reads files that were found among credentials")
         judge_reading(path, call.places, call.state.cwd)
+        if is_environment_file(path) and not call.places.where.strict and reads_few(call):
+            continue
         if call.name in _PLAIN_READERS:
             judge_environment_file(path)
         elif call.name in _ENV_READERS and is_environment_file(path):
@@ -236,7 +239,12 @@ def _prints_secret(call: Call) -> bool:
 
 
 def _prints_environment(call: Call) -> bool:
-    return not call.words or (call.name != "set" and _only_print_flags(call))
+    if call.words and (call.name == "set" or not _only_print_flags(call)):
+        return False
+    reader = call.state.reader
+    if call.places.where.strict or not reader:
+        return True
+    return not reads_few(Call(reader, call.state, call.places))
 
 
 def _only_print_flags(call: Call) -> bool:

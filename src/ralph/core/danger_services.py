@@ -1,6 +1,6 @@
-"""Rules about what others use: clouds and databases."""
+"""Rules about what others use: clouds and clusters."""
 
-from ralph.core.danger_rule import CLOUD, DATABASE, Call, Rule, for_real
+from ralph.core.danger_rule import CLOUD, Call, Rule, for_real
 from ralph.core.shell_text import names
 
 _READS: tuple[str, ...] = (
@@ -69,76 +69,6 @@ def _changes_cloud(call: Call) -> bool:
         ["auth"],
         ["config"],
     )
-
-
-def _sql(call: Call) -> bool:
-    """Whether any text for the database deletes more than single rows."""
-    texts = [*call.words, call.state.stdin or ""]
-    return any(loses_data(text) for text in texts)
-
-
-def loses_data(text: str) -> bool:
-    """`DROP`, `TRUNCATE`, and `DELETE` or `UPDATE` without a condition."""
-    for statement in _without_comments(text.lower()).split(";"):
-        words = statement.split()
-        if words[:2] == ["alter", "table"] and "drop" in words:
-            return True
-        for place, word in enumerate(words):
-            rest = words[place + 1 : place + 2]
-            if word == "drop" and rest and rest[0] in _DROPPED:
-                return True
-            if word == "truncate" and rest:
-                return True
-            every = (word == "delete" and rest == ["from"]) or (
-                word == "update" and place == 0 and "set" in words
-            )
-            if every and not _has_condition(words):
-                return True
-    return False
-
-
-def _without_comments(text: str) -> str:
-    before, _, after = text.partition("/*")
-    while after:
-        before, _, after = f"{before} {after.partition('*/')[2]}".partition("/*")
-    return before
-
-
-def _has_condition(words: list[str]) -> bool:
-    """`where 1=1` is none."""
-    condition = "".join(words[words.index("where") + 1 :]) if "where" in words else ""
-    return bool(condition) and condition.strip("\"')") not in ("1", "1=1", "true", "'1'='1")
-
-
-_DROPPED = names(
-    "table database schema index view column user role owned keyspace collection"
-    " constraint type sequence"
-    " materialized function trigger extension tablespace"
-)
-
-
-def _flushes(call: Call) -> bool:
-    words = {word.lower() for word in call.words} | set((call.state.stdin or "").lower().split())
-    return not words.isdisjoint({"flushall", "flushdb", "shutdown", "debug"})
-
-
-def _mongo(call: Call) -> bool:
-    texts = " ".join([*call.words, call.state.stdin or ""]).replace(" ", "").lower()
-    return any(
-        mark in texts
-        for mark in ("dropdatabase(", ".drop(", "deletemany({})", ".remove({})", "dropindexes(")
-    )
-
-
-def _migrates_back(call: Call) -> bool:
-    return any(word in _RESETS for word in call.words)
-
-
-_RESETS = names(
-    "db:drop db:reset db:wipe db:drop:all db:schema:load migrate:fresh migrate:reset"
-    " migrate:refresh db:purge db:truncate_all"
-    " schema:drop db:migrate:undo:all db:setup flush reset_db sqlflush"
-)
 
 
 RULES = (
@@ -230,52 +160,4 @@ RULES = (
             not c.has("--check", "--syntax-check", "--list-hosts", "--version", "--help")
         ),
     ),
-    Rule(
-        DATABASE,
-        "it deletes tables, databases or all rows",
-        "psql mysql mariadb sqlite3 sqlite sqlcmd cqlsh clickhouse-client clickhouse"
-        " duckdb cockroach bq snowsql sqlplus pgcli mycli trino presto usql isql influx",
-        test=_sql,
-    ),
-    Rule(DATABASE, "it deletes a database or a user", "dropdb dropuser pg_dropcluster"),
-    Rule(DATABASE, "it deletes a database", "mysqladmin", sub="drop|shutdown"),
-    Rule(
-        DATABASE,
-        "it deletes what the database holds",
-        "redis-cli valkey-cli keydb-cli memcached-tool",
-        test=_flushes,
-    ),
-    Rule(DATABASE, "it deletes what the database holds", "mongo mongosh", test=_mongo),
-    Rule(
-        DATABASE, "it deletes what the database holds", "pg_restore", flags="--clean", letters="c"
-    ),
-    Rule(DATABASE, "it deletes what the database holds", "mongorestore", flags="--drop"),
-    Rule(
-        DATABASE,
-        "it deletes what the database holds",
-        "rails rake artisan php sequelize sequelize-cli typeorm mix manage.py"
-        " python python3 django-admin",
-        test=_migrates_back,
-    ),
-    Rule(DATABASE, "it deletes what the database holds", "mix", sub="ecto.drop|ecto.reset"),
-    Rule(DATABASE, "it deletes what the database holds", "prisma", sub="migrate reset"),
-    Rule(
-        DATABASE,
-        "it deletes what the database holds",
-        "prisma",
-        sub="db push",
-        flags="--force-reset --accept-data-loss",
-    ),
-    Rule(
-        DATABASE, "it deletes what the database holds", "supabase", sub="db|projects reset|delete"
-    ),
-    Rule(DATABASE, "it deletes what the database holds", "alembic", sub="downgrade base"),
-    Rule(
-        DATABASE,
-        "it deletes what the database holds",
-        "knex",
-        sub="migrate:rollback",
-        flags="--all",
-    ),
-    Rule(DATABASE, "it deletes what the database holds", "drizzle-kit", sub="drop"),
 )

@@ -22,7 +22,7 @@ class State:
         *("added_remote", "arrays", "background", "branch", "calling", "choice", "cwd", "fed"),
         "files",
         *("functions", "numbers"),
-        *("params", "piped", "stdin", "used", "variables", "weak", "zero"),
+        *("params", "piped", "reader", "stdin", "used", "variables", "weak", "zero"),
     )
 
     def __init__(self, cwd: str) -> None:
@@ -41,6 +41,7 @@ class State:
         self.weak = False  # whether what is done now may also not be done
         self.background = False
         self.piped = False
+        self.reader: list[str] = []  # the command that reads what is printed now, if it is known
         self.added_remote = False
         self.branch = ""  # what this script has checked out
         self.numbers = {"RANDOM", "SECONDS", "OPTIND", "LINENO"}  # evaluated when they are set

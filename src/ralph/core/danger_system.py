@@ -11,10 +11,11 @@ from ralph.core.danger_rule import (
     PERSISTENCE,
     POWER,
     PRIVILEGE,
+    STRICT,
     Call,
     Rule,
 )
-from ralph.core.shell_text import FOUND, names
+from ralph.core.shell_text import FOUND, PARENT, names, unknown
 
 _PACKAGES = "apt apt-get aptitude dnf yum pacman apk zypper snap flatpak port dpkg rpm"
 _INSTALLS = (
@@ -41,6 +42,28 @@ def _looked_up(call: Call) -> bool:
 def _not_of_one(call: Call) -> bool:
     """`pkill -P PID` ends the children of one process only."""
     return call.value("-P", "--parent") is None
+
+
+_HOSTS = names(
+    "python python3 claude codex gemini opencode amp bash sh zsh fish tmux screen sshd ssh systemd"
+    " init dockerd containerd Xorg gnome-shell login"
+)
+
+
+def _ends_hosts(call: Call) -> bool:
+    """`pkill python`, and whatever is named by nothing at all or by another user."""
+    if not _not_of_one(call):
+        return False
+    named = [word.strip("^$").rpartition("/")[2] for word in call.args]
+    named = [
+        word for word in named if not word.removeprefix("SIG").isupper() and not word.isdecimal()
+    ]
+    others = call.value("-u", "-U", "--euid", "--uid", "--user") is not None
+    return others or not named or any(word in _HOSTS or unknown(word) for word in named)
+
+
+def _parent(call: Call) -> bool:
+    return any(PARENT in word for word in call.words)
 
 
 def _asks_nobody(call: Call) -> bool:
@@ -264,6 +287,14 @@ RULES = (
         "it ends processes by name, also those of others; kill the process id",
         "pkill killall skill slay xkill killall5",
         test=_not_of_one,
+        level=STRICT,
+    ),
+    Rule(
+        KILL,
+        "it also ends the agent, Ralph or other people's work; name the program with its script, as"
+        " in pkill -f 'python server.py'",
+        "pkill killall skill slay xkill killall5",
+        test=_ends_hosts,
     ),
     Rule(
         KILL,
@@ -271,7 +302,9 @@ RULES = (
         " you started",
         "kill",
         test=_looked_up,
+        level=STRICT,
     ),
+    Rule(KILL, "it ends the agent itself", "kill", test=_parent),
     Rule(KILL, "it ends every process", "kill", test=_everybody),
     Rule(
         KILL,
@@ -279,6 +312,7 @@ RULES = (
         "fuser",
         flags="--kill",
         letters="k",
+        level=STRICT,
     ),
     Rule(
         KILL,

@@ -1,0 +1,182 @@
+"""Rules about databases: one that is there for tests or development may be emptied."""
+
+import re
+
+from ralph.core.danger_paths import FREE_PLACE
+from ralph.core.danger_rule import DATABASE, Call, Rule
+from ralph.core.shell_text import names, unknown
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FILES = names("sqlite3 sqlite duckdb")
+_FOR_TESTS = names(
+    "test tests testing dev development local tmp temp scratch sandbox ci e2e spec demo example"
+    " fixture fixtures playground"
+)
+_ENVIRONMENTS = names("RAILS_ENV RACK_ENV NODE_ENV APP_ENV MIX_ENV DJANGO_ENV FLASK_ENV PGDATABASE")
+_HERE = names("localhost 127.0.0.1 ::1 [::1] /tmp /var/run/postgresql")
+_ADDRESS = re.compile(r"^\w+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)")
+
+
+def is_scratch(call: Call) -> bool:
+    """Whether the database is known to be of this machine, and for tests or development."""
+    if call.name in _FILES:
+        file = "".join(call.args[:1])
+        kept = call.places.kind(file, call.state.cwd) == FREE_PLACE and "prod" not in file
+        return file == ":memory:" or (kept and not unknown(file))
+    found = [match for word in call.words if (match := _ADDRESS.match(word))]
+    hosts = [match[1] for match in found] + [
+        host for host in call.values("-h", "--host", "--hostname") if host
+    ]
+    if any(host not in _HERE for host in hosts):
+        return False
+    named = [match[2] for match in found] + [word for word in call.words if word[:1] != "-"]
+    named += call.values("-d", "--dbname", "-D", "--database", "--env", "-e", "--environment")
+    named += [call.state.value(name) or "" for name in _ENVIRONMENTS]
+    named += [name for text in call.words for name in _dropped(text)]
+    return any(map(_is_for_tests, named))
+
+
+def _is_for_tests(name: str) -> bool:
+    """`app_test`, `test`, `myapp-dev`; a statement is no name."""
+    if unknown(name) or len(name.split()) != 1 or "prod" in name.lower():
+        return False
+    parts = re.split(r"[^a-z0-9]+", name.lower())
+    return not _FOR_TESTS.isdisjoint(parts) or parts[-1].endswith("test")
+
+
+def _dropped(text: str) -> list[str]:
+    """The databases that a statement deletes; none if it deletes anything else too."""
+    statements = [part.split() for part in text.lower().split(";") if part.strip()]
+    if not all(words[:2] == ["drop", "database"] for words in statements):
+        return []
+    return [words[-1].strip("\"'`") for words in statements]
+
+
+def _rule(
+    why: str, names: str, *, test: "Callable[[Call], bool] | None" = None, **given: str
+) -> Rule:
+    """A rule about databases of which nobody knows that they are for tests; `strict` does not
+    ask."""
+
+    def holds(call: Call) -> bool:
+        return (test is None or test(call)) and (call.places.where.strict or not is_scratch(call))
+
+    if test is not None:
+        holds.__name__ = test.__name__
+    return Rule(DATABASE, why, names, test=holds, **given)
+
+
+def _sql(call: Call) -> bool:
+    """Whether any text for the database deletes more than single rows."""
+    texts = [*call.words, call.state.stdin or ""]
+    return any(loses_data(text) for text in texts)
+
+
+def loses_data(text: str) -> bool:
+    """`DROP`, `TRUNCATE`, and `DELETE` or `UPDATE` without a condition."""
+    for statement in _without_comments(text.lower()).split(";"):
+        words = statement.split()
+        if words[:2] == ["alter", "table"] and "drop" in words:
+            return True
+        for place, word in enumerate(words):
+            rest = words[place + 1 : place + 2]
+            if word == "drop" and rest and rest[0] in _DROPPED:
+                return True
+            if word == "truncate" and rest:
+                return True
+            every = (word == "delete" and rest == ["from"]) or (
+                word == "update" and place == 0 and "set" in words
+            )
+            if every and not _has_condition(words):
+                return True
+    return False
+
+
+def _without_comments(text: str) -> str:
+    before, _, after = text.partition("/*")
+    while after:
+        before, _, after = f"{before} {after.partition('*/')[2]}".partition("/*")
+    return before
+
+
+def _has_condition(words: list[str]) -> bool:
+    """`where 1=1` is none."""
+    condition = "".join(words[words.index("where") + 1 :]) if "where" in words else ""
+    return bool(condition) and condition.strip("\"')") not in ("1", "1=1", "true", "'1'='1")
+
+
+_DROPPED = names(
+    "table database schema index view column user role owned keyspace collection"
+    " constraint type sequence"
+    " materialized function trigger extension tablespace"
+)
+
+
+def _flushes(call: Call) -> bool:
+    words = {word.lower() for word in call.words} | set((call.state.stdin or "").lower().split())
+    return not words.isdisjoint({"flushall", "flushdb", "shutdown", "debug"})
+
+
+def _mongo(call: Call) -> bool:
+    texts = " ".join([*call.words, call.state.stdin or ""]).replace(" ", "").lower()
+    return any(
+        mark in texts
+        for mark in ("dropdatabase(", ".drop(", "deletemany({})", ".remove({})", "dropindexes(")
+    )
+
+
+def _migrates_back(call: Call) -> bool:
+    return any(word in _RESETS for word in call.words)
+
+
+_RESETS = names(
+    "db:drop db:reset db:wipe db:drop:all db:schema:load migrate:fresh migrate:reset"
+    " migrate:refresh db:purge db:truncate_all"
+    " schema:drop db:migrate:undo:all db:setup flush reset_db sqlflush"
+)
+
+
+RULES = (
+    _rule(
+        "it deletes tables, databases or all rows",
+        "psql mysql mariadb sqlite3 sqlite sqlcmd cqlsh clickhouse-client clickhouse"
+        " duckdb cockroach bq snowsql sqlplus pgcli mycli trino presto usql isql influx",
+        test=_sql,
+    ),
+    _rule("it deletes a database or a user", "dropdb dropuser pg_dropcluster"),
+    _rule("it deletes a database", "mysqladmin", sub="drop|shutdown"),
+    _rule(
+        "it deletes what the database holds",
+        "redis-cli valkey-cli keydb-cli memcached-tool",
+        test=_flushes,
+    ),
+    _rule("it deletes what the database holds", "mongo mongosh", test=_mongo),
+    _rule("it deletes what the database holds", "pg_restore", flags="--clean", letters="c"),
+    _rule("it deletes what the database holds", "mongorestore", flags="--drop"),
+    _rule(
+        "it deletes what the database holds",
+        "rails rake artisan php sequelize sequelize-cli typeorm mix manage.py"
+        " python python3 django-admin",
+        test=_migrates_back,
+    ),
+    _rule("it deletes what the database holds", "mix", sub="ecto.drop|ecto.reset"),
+    _rule("it deletes what the database holds", "prisma", sub="migrate reset"),
+    _rule(
+        "it deletes what the database holds",
+        "prisma",
+        sub="db push",
+        flags="--force-reset --accept-data-loss",
+    ),
+    _rule("it deletes what the database holds", "supabase", sub="db|projects reset|delete"),
+    _rule("it deletes what the database holds", "alembic", sub="downgrade base"),
+    _rule(
+        "it deletes what the database holds",
+        "knex",
+        sub="migrate:rollback",
+        flags="--all",
+    ),
+    _rule("it deletes what the database holds", "drizzle-kit", sub="drop"),
+)
