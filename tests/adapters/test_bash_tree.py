@@ -33,7 +33,7 @@ READ = found_reader()
 
 def with_both(command: str) -> Verdict:
     """As the hook and `ralph guard check` judge it where the extra is installed."""
-    return verdict_on(command, WHERE, "/nowhere", lambda: READ)
+    return verdict_on(command, WHERE, (), lambda: READ)
 
 
 def test_what_is_refused_is_refused_by_either_parser() -> None:
@@ -92,9 +92,9 @@ def test_any_text_has_a_verdict_by_both(command: str) -> None:
 def test_the_second_parser_is_asked_about_what_the_first_cannot_follow() -> None:
     command = "for ((i=0;i<3;i++)); { echo $i; }"
     assert judge(command, WHERE).category == UNREADABLE
-    assert verdict_on(command, WHERE, "/nowhere", reader).allowed
-    assert not verdict_on("for ((i=0;i<3;i++)); { rm -rf /; }", WHERE, "/nowhere", reader).allowed
-    assert verdict_on(command, WHERE, "/nowhere", lambda: None).category == UNREADABLE
+    assert verdict_on(command, WHERE, (), reader).allowed
+    assert not verdict_on("for ((i=0;i<3;i++)); { rm -rf /; }", WHERE, (), reader).allowed
+    assert verdict_on(command, WHERE, (), lambda: None).category == UNREADABLE
 
 
 @pytest.mark.parametrize("missing", ["tree_sitter", "tree_sitter_bash"])

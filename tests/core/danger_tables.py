@@ -12,6 +12,13 @@ WHERE = Where(
     temps=("/tmp", "/var/tmp"),
     strict=True,
 )
+STANDARD = Where(
+    cwd=WHERE.cwd,
+    home=WHERE.home,
+    project=WHERE.project,
+    temps=WHERE.temps,
+    branch="feature/login",
+)
 
 
 def commands(path: Path) -> list[str]:
@@ -28,4 +35,5 @@ HIDDEN = commands(TABLES / "hidden.txt")
 ALLOWED = [
     command for path in sorted((TABLES / "allowed").glob("*.txt")) for command in commands(path)
 ]
+LOOSE = commands(TABLES / "standard.txt")
 EVERYTHING = [*(command for _, command in DENIED), *HIDDEN, *ALLOWED]

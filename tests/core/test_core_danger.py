@@ -1,7 +1,17 @@
 """The guard's verdicts: a table of commands, 0 wrong (R §4, ADR 25)."""
 
 import pytest
-from danger_tables import ALLOWED, DENIED, EVERYTHING, HIDDEN, WHERE
+from danger_tables import (
+    ALLOWED,
+    DENIED,
+    EVERYTHING,
+    HIDDEN,
+    LOOSE,
+    STANDARD,
+    TABLES,
+    WHERE,
+    commands,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +49,90 @@ def refused(commands: list[str]) -> list[tuple[str, str, str]]:
 
 def test_ordinary_work_is_let_pass() -> None:
     assert refused(ALLOWED) == []
+
+
+def test_standard_lets_pass_what_strict_refuses_here_and_nothing_else_of_it() -> None:
+    """The issue: "`strict` adds today's policy on local history and processes"."""
+    found = [(c, judge(c, WHERE).allowed, judge(c, STANDARD)) for c in LOOSE]
+    wrong = [(c, strict, v.category, v.reason) for c, strict, v in found if strict or not v.allowed]
+    assert not wrong
+    loose = {*LOOSE}
+    rest = [c for c in (*HIDDEN, *(c for _, c in DENIED)) if c not in loose]
+    assert [c for c in rest if judge(c, STANDARD).allowed] == []
+    assert [c for c in ALLOWED if not judge(c, STANDARD).allowed] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most"), [("everyday", 0.0, 0.02), ("accidents", 0.95, 1.0)]
+)
+def test_it_stops_accidents_and_not_work(kind: str, least: float, most: float) -> None:
+    """The issue: "≤ 2 % of everyday commands refused, ≥ 95 % of accidents caught", by commands that
+    were collected without a look at the rules."""
+    found = commands(TABLES / "corpus" / f"{kind}.txt")
+    part = sum(not judge(c, STANDARD).allowed for c in found) / len(found)
+    assert least <= part <= most
+
+
+@pytest.mark.parametrize(
+    ("command", "branch", "allowed"),
+    [
+        ("git push --force-with-lease", "feature/login", True),
+        ("git push --force-with-lease", "main", False),
+        ("git push --force-with-lease", "", False),
+        ("git push -f origin HEAD", "mine", True),
+        ("git push -f origin HEAD", "release/1.0", False),
+        ("git push -f origin mine:main", "mine", False),
+        ("git push -f origin $BRANCH", "mine", False),
+        ("git push -f --all", "mine", False),
+        ("git push origin +main", "mine", False),
+        ("git push origin :mine", "mine", False),
+        ("git push --delete origin mine", "mine", False),
+        ("git checkout main && git push -f", "mine", False),
+        ("git switch -c other && git push -f", "main", True),
+        ("git checkout -- a.py && git push -f", "main", False),
+        ("git branch -D main", "mine", False),
+        ("git update-ref refs/ralph/run/start HEAD", "mine", False),
+        ("git -C /home/me/other reset --hard", "mine", False),
+        ("cd ../other && git reset --hard", "mine", False),
+        ("git -C sub reset --hard", "mine", True),
+        ("git clean -fd", "mine", False),
+        ("git clean -fdx build ../other", "mine", False),
+        ("pkill python", "mine", False),
+        ("pkill -u root node", "mine", False),
+        ("pkill -f claude", "mine", False),
+        ("kill $PPID", "mine", False),
+        ("ps aux | grep -v node | awk '{print $2}' | xargs kill", "mine", False),
+        ("ps aux | awk '{print $2}' | xargs kill", "mine", False),
+        ("dropdb app", "mine", False),
+        ("dropdb -h db.example.com app_test", "mine", False),
+        ("sqlite3 prod.db 'DROP TABLE t'", "mine", False),
+        ("sqlite3 ~/x.db 'DROP TABLE t'", "mine", False),
+        ("psql -c 'DROP DATABASE shop_test; DROP TABLE t'", "mine", False),
+        ("RAILS_ENV=production rails db:reset", "mine", False),
+        ("grep API_KEY .env", "mine", False),
+        ("grep -v PORT .env", "mine", False),
+        ("grep -A5 PORT .env", "mine", False),
+        ("grep . .env", "mine", False),
+        ("sed 's/PORT/x/' .env", "mine", False),
+        ("env | grep -i secret", "mine", False),
+        ("env | sort", "mine", False),
+        ("env | tee x", "mine", False),
+        ("env | $X", "mine", False),
+        ('rm -rf "$BUILD_DIR"', "mine", False),
+        ('rm -rf "${BUILD_DIR?}"', "mine", False),
+        ('rm -rf "${HOME:?}"', "mine", False),
+        ('rm -rf "${BUILD_DIR:?}/.."', "mine", False),
+    ],
+)
+def test_standard_by_the_branch_and_by_what_is_named(
+    command: str, branch: str, allowed: bool
+) -> None:
+    found = verdict(command, strict=False, branch=branch)
+    assert found.allowed is allowed, found.reason
+
+
+def test_a_path_that_nobody_knows_is_refused_with_what_to_write() -> None:
+    assert "write ${NAME:?}" in verdict('rm -rf "$BUILD_DIR"', strict=False).reason
 
 
 def test_the_table_is_large_and_has_every_category() -> None:

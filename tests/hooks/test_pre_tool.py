@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph.hooks import pre_tool
-from ralph.hooks.pre_tool import allowed_by_settings, guarded, project_of, refusal
+from ralph.hooks.pre_tool import choices, guarded, project_of, refusal
 
 SCRIPT = Path(pre_tool.__file__)
 CAPTURES = Path(__file__).parent / "captures"
@@ -177,7 +177,7 @@ def test_the_settings_may_allow_commands(
     for name, text in (("settings.json", shared), ("settings.local.json", local)):
         if text is not None:
             (tmp_path / ".ralph" / name).write_text(text)
-    assert allowed_by_settings(str(tmp_path)) == allow
+    assert choices(str(tmp_path)).allow == allow
 
 
 def test_an_allowed_command_passes(tmp_path: Path) -> None:

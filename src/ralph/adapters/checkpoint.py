@@ -29,6 +29,7 @@ from ralph.adapters.git_work import Repository
 from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import patient
 from ralph.adapters.run_trees import repository_of_run
+from ralph.adapters.start_ref import keep_start, saved, start_ref, trees_of
 from ralph.adapters.task_commit import TaskCommit, in_one_line
 from ralph.core.proof import Stand
 from ralph.core.value import replace, value
@@ -107,7 +108,7 @@ class WorkTree:
     @property
     def start_ref(self) -> str:
         """What keeps a person's work of before the run; not there if there was none."""
-        return f"{self.refs}/start"
+        return start_ref(self.run_dir)
 
     def check(self) -> None:
         """A ConfigError, with what to type, if no run can begin here."""
@@ -128,33 +129,17 @@ class WorkTree:
             sweep(self.repository, self.run_dir)
         self.trees.begin()
         if is_new:
-            seen = self.trees.seen
-            if seen.changed and not self.repository.resolve(self.start_ref):
-                self._keep_start(seen)
+            keep_start(self.trees)
             self.trees.pin()
-
-    def _keep_start(self, seen: Seen) -> None:
-        """As a stash does it: the work tree, on top of HEAD and, where it differs, the index."""
-        tree = self.tree_of(seen)
-        parents = [seen.head or self.save(self.empty_tree(), [], "nothing")]
-        index = self.repository.identifier("write-tree")
-        if index != self.repository.resolve(f"{parents[0]}^{{tree}}"):
-            parents.append(self.save(index, parents, "index"))
-        commit = self.save(tree, parents, "what was not committed when the run began")
-        self.repository.ask("update-ref", self.start_ref, commit)
 
     def save(self, tree: str, parents: list[str], what: str) -> str:
         """A commit of a tree, on no branch."""
-        words = [word for parent in parents for word in ("-p", parent)]
-        message = f"ralph: {what}\n".encode("utf-8", "replace")
-        return self.repository.identifier("commit-tree", tree, *words, stdin=message)
+        return saved(self.repository, tree, parents, what)
 
     @cached_property
     def persons_paths(self) -> frozenset[str]:
         """What a person had changed when the run began, in the work tree or in the index."""
-        said = self.repository.run("rev-parse", "--verify", "--quiet", f"{self.start_ref}^@")
-        base, *index = said.output.decode().split() or [""]
-        trees = (self.start_ref, *index) if base else ()
+        base, *trees = trees_of(self.repository, self.start_ref) or ("",)
         paths = (path for tree in trees for path in self.names(base, tree))
         return frozenset(path for path in paths if not self.repository.place.is_ours(path))
 

@@ -2,19 +2,24 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterable
 
 from ralph.adapters import git_work
 from ralph.adapters.git_view import DIRECTORY as VIEW
 from ralph.adapters.git_work import Repository
+from ralph.adapters.start_ref import is_needed, start_ref
 
 CHECKPOINTS = "checkpoints"  # in a run's directory
 
 
 def forget_run(repository: Repository, run_dir: str) -> None:
-    """A run is over: only what restores have saved is kept."""
-    refs = f"refs/ralph/{os.path.basename(run_dir)}"
-    forget_refs(repository, (f"{refs}/start", f"{refs}/checkpoint-*", f"{refs}/work-*"))
+    """A run is over: only what restores have saved is kept, and what is gone since it began."""
+    start = start_ref(run_dir)
+    if repository.resolve(start) and not is_needed(repository, start, time.time()):
+        forget_refs(repository, (start,))
+    refs = os.path.dirname(start)
+    forget_refs(repository, (f"{refs}/checkpoint-*", f"{refs}/work-*"))
     for name in os.listdir(run_dir):
         if name in (CHECKPOINTS, VIEW) or name.startswith(git_work.SCRATCH):
             shutil.rmtree(os.path.join(run_dir, name), ignore_errors=True)

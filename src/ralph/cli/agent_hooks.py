@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ralph.cli.hook_commands import SOURCE, quickly, with_packages
+from ralph.hooks.pre_tool import KEPT
 
 if TYPE_CHECKING:
     from ralph.adapters.turn_files import Filing
@@ -31,12 +32,28 @@ def can_hook(plan: "Plan") -> bool:
     return plan.kind == "claude" and not value_in(flags, (_SETTINGS,))
 
 
-def guard_environment(plan: "Plan") -> dict[str, str]:
+def guard_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
     """What tells every hook of an agent that nothing contains whether the guard is wanted, also
     hooks that a person has installed."""
     if not _is_open(plan):
         return {}
-    return {"RALPH_GUARD": "1" if plan.settings.guard.enabled else "0"}
+    if not plan.settings.guard.enabled:
+        return {"RALPH_GUARD": "0"}
+    if not keeps_start(plan):
+        return {"RALPH_GUARD": "1"}
+    from ralph.adapters.start_ref import start_ref
+
+    return {"RALPH_GUARD": "1", KEPT: start_ref(run_dir)}
+
+
+def keeps_start(plan: "Plan") -> bool:
+    """Whether what is not committed has to be kept when the run begins: then the guard need not
+    be strict about local history."""
+    from ralph.adapters.uncommitted import is_repository
+
+    standard = plan.settings.guard.level == "standard"
+    guarded = _is_guarded(plan) and can_hook(plan)
+    return standard and guarded and is_repository(plan.workspace)
 
 
 def guard_words(plan: "Plan") -> str:
@@ -45,7 +62,8 @@ def guard_words(plan: "Plan") -> str:
         flag = plan.loaded.origins.get("guard.enabled", "").startswith("--")
         return f"Guard: off ({'--no-guard' if flag else 'guard.enabled'})."
     if can_hook(plan):
-        return "Guard: on for shell commands."
+        strict = " (strict)" if plan.settings.guard.level == "strict" else ""
+        return f"Guard: on for shell commands{strict}."
     if plan.kind == "claude":
         return f"Guard: off, since the agent has {_SETTINGS} of its own."
     return "Guard: off for this agent, unless a hook of your own asks it."

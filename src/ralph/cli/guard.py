@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph.cli.params import current_directory, in_directory
-from ralph.hooks.pre_tool import project_of, surroundings, verdict_on
+from ralph.core.danger_rule import LEVELS, STANDARD, STRICT
+from ralph.hooks.pre_tool import allowing, choices, project_of, surroundings, verdict_on
 from ralph.ui.clean import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from ralph.core.danger import Verdict
     from ralph.core.shell_nodes import Script
 
 _EPILOG = """\b
@@ -25,6 +27,7 @@ _CHECK_EPILOG = """\b
 Examples:
   ralph guard check -- 'rm -rf build/'           allowed, exit code 0
   ralph guard check -- 'git push --force'        refused, exit code 2
+  ralph guard check --level strict --explain -- 'git commit --amend'
   ralph guard check --json -C sub -- 'rm -rf ..'
   ralph guard check - < script.sh                a script from standard input
 \b
@@ -44,29 +47,73 @@ def guard(context: click.Context) -> None:
 
 @guard.command(epilog=_CHECK_EPILOG)
 @click.argument("command", nargs=-1, required=True)
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    help="Judge at this level instead of the settings' guard.level.",
+)
+@click.option("--explain", is_flag=True, help="Name the rule and its level, and how to allow it.")
 @click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
 @in_directory
 @click.pass_context
-def check(context: click.Context, command: tuple[str, ...], *, in_json: bool) -> None:
+def check(
+    context: click.Context,
+    command: tuple[str, ...],
+    *,
+    level: str | None,
+    explain: bool,
+    in_json: bool,
+) -> None:
     """Say whether the guard would let COMMAND run, and if not, why.
 
-    COMMAND is one text, quoted for the shell; - reads it from standard input.
+    COMMAND is one text, quoted for the shell; - reads it from standard input. It is judged as in
+    a run that has kept what was not committed.
     """
     text = _text(command)
     here = current_directory()
     project = project_of(here, os.environ)
-    verdict = verdict_on(text, surroundings(here, project, os.environ), project, _second_reader)
+    chosen = choices(project)
+    level = level or chosen.level
+
+    def judged(strict: bool) -> "Verdict":
+        where = surroundings(here, project, os.environ, strict=strict, command=text)
+        return verdict_on(text, where, chosen.allow, _second_reader)
+
+    verdict = judged(level == STRICT)
     if in_json:
-        told = {"allowed": verdict.allowed, "category": verdict.category or None}
-        told |= {"reason": verdict.reason or None, "part": verdict.command or None}
-        click.echo(json.dumps({"command": text, **told}))
-    elif verdict.allowed:
-        click.echo("allowed")
+        click.echo(json.dumps({"command": text, "level": level, **_fields(verdict)}))
     else:
-        click.echo(clean(f"refused ({verdict.category}): {verdict.reason}"))
-        if verdict.command and verdict.command != text:
-            click.echo(clean(f"  in: {verdict.command}"))
+        refused_by_strict = explain and verdict.allowed and level == STANDARD
+        stricter = judged(strict=True) if refused_by_strict else verdict
+        click.echo(clean("\n".join(_lines(text, verdict, stricter, explain=explain))))
     context.exit(0 if verdict.allowed else 2)
+
+
+def _fields(verdict: "Verdict") -> dict[str, object]:
+    return {
+        "allowed": verdict.allowed,
+        "category": verdict.category or None,
+        "reason": verdict.reason or None,
+        "part": verdict.command or None,
+        "rule": verdict.rule or None,
+        "refused_from": verdict.level or None,
+    }
+
+
+def _lines(text: str, verdict: "Verdict", stricter: "Verdict", *, explain: bool) -> "Iterator[str]":
+    if verdict.allowed:
+        yield "allowed"
+        if not stricter.allowed:
+            yield f"  strict refuses it ({stricter.category}): {stricter.reason}"
+            yield f"  rule: {stricter.rule or stricter.category}"
+        return
+    yield f"refused ({verdict.category}): {verdict.reason}"
+    if verdict.command and verdict.command != text:
+        yield f"  in: {verdict.command}"
+    if explain:
+        also = "strict only" if verdict.level == STRICT else "standard and strict"
+        yield f"  rule: {verdict.rule or verdict.category} (level: {also})"
+        yield from filter(None, [allowing(verdict).lstrip("\n")])
 
 
 def _text(words: tuple[str, ...]) -> str:

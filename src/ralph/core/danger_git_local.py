@@ -4,15 +4,15 @@ A run keeps what was not committed when it began, and git's reflog what was. So 
 refused by the level `strict` only, or where nothing was kept.
 """
 
-from ralph.core.danger_branches import checks_out, deletes_shared
+from ralph.core.danger_branches import checks_out, deletes_shared, is_shared
 from ralph.core.danger_git import may_be_a_flag, whole_tree
-from ralph.core.danger_paths import FREE_PLACE
+from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_rule import GIT, GUARD, STRICT, Call, Rule
 from ralph.core.shell_text import names
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
 _FETCHED = ("refs/remotes/", "refs/tags/", "refs/pull/")
 # What builds and tools make again, by the first directory below the project that it is in.
@@ -75,8 +75,26 @@ def _touches_kept(call: Call) -> bool:
     return any("refs/ralph" in word for word in [*call.words, call.state.stdin or ""])
 
 
-def _local(why: str, sub: str, **given: "Callable[[Call], bool] | str") -> Rule:
-    return Rule(GIT, why, "git", sub=sub, level=STRICT, **given)
+def is_elsewhere(call: Call) -> bool:
+    """Whether git works on a repository outside the project, of which nothing was kept."""
+    if call.name != "git":
+        return False
+    named = [call.state.value(name) or "" for name in ("GIT_DIR", "GIT_WORK_TREE")]
+    named += [*call.values("-C", "--git-dir", "--work-tree"), "."]
+    free = (FREE_PLACE, ROOT)
+    return any(call.places.kind(path, call.state.cwd) not in free for path in filter(None, named))
+
+
+def _moves_shared(call: Call) -> bool:
+    names = [word for word in call.subs[1:2] if word.startswith("refs/heads/")]
+    return any(map(is_shared, names))
+
+
+def _local(
+    why: str, sub: str, *, test: "Callable[[Call], bool] | None" = None, **given: str
+) -> Rule:
+    """A rule that only `strict` has."""
+    return Rule(GIT, why, "git", sub=sub, test=test, level=STRICT, **given)
 
 
 _LOSES = "it throws away changes that were not committed"
@@ -122,6 +140,7 @@ RULES = (
         letters="ix",
     ),
     _local(_BY_HAND, "update-ref"),
+    Rule(GIT, "others share this branch", "git", sub="update-ref", test=_moves_shared),
     _local(_BY_HAND, "symbolic-ref", test=_sets_ref),
     _local("it throws away stashed work", "stash drop|clear"),
     _local("it deletes or moves a branch, merged or not", "branch", test=_forced_delete),

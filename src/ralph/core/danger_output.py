@@ -3,6 +3,7 @@
 from ralph.core.danger_each import find_starts, is_narrow, patterns_of
 from ralph.core.danger_files import CURL_VALUED, download_targets
 from ralph.core.danger_paths import FREE_PLACE, ROOT
+from ralph.core.danger_processes import is_host, narrowed
 from ralph.core.danger_rule import Call
 from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import (
@@ -16,6 +17,7 @@ from ralph.core.shell_text import (
     MARKS,
     NAMED,
     NET,
+    PARENT,
     READ,
     VAULT,
     WHO,
@@ -85,8 +87,8 @@ def output_of(call: "Call") -> str:
     if name in _NETWORK:
         return NET
     if name in _FILTERS:
-        return _filtered(call)
-    return _from_input(call, CODED if name in _CODERS else ANY)
+        return narrowed(call, _filtered(call))
+    return narrowed(call, _from_input(call, CODED if name in _CODERS else ANY))
 
 
 def _from_input(call: "Call", otherwise: str) -> str:
@@ -302,12 +304,12 @@ def _docker(call: "Call") -> str:
     return f"{ANY}{BOXES if lists and not chosen else ''}"
 
 
-def _processes(_call: "Call") -> str:
-    return f"{NAMED}{FOUND}\n"
+def _processes(call: "Call") -> str:
+    return f"{NAMED}{FOUND}{PARENT if any(map(is_host, call.args)) else ''}\n"
 
 
 def _process_list(_call: "Call") -> str:
-    return f"{ANY}{FOUND}"
+    return f"{ANY}{FOUND}{PARENT}"
 
 
 def _endlessly(_call: "Call") -> str:

@@ -9,6 +9,7 @@ from ralph.core import (
     danger_git_settings,
     danger_network,
     danger_packages,
+    danger_processes,
     danger_readers,
     danger_secrets,
     danger_sending,
@@ -17,6 +18,7 @@ from ralph.core import (
     danger_targets,
 )
 from ralph.core.danger_files import judge_change
+from ralph.core.danger_git_local import is_elsewhere
 from ralph.core.danger_inner import only_runs
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, STANDARD, Refused, Rule
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 ALL = (
     *danger_system.RULES,
+    *danger_processes.RULES,
     *danger_git.RULES,
     *danger_git_local.RULES,
     *danger_git_settings.RULES,
@@ -98,7 +101,7 @@ def judge_call(call: "Call") -> None:
     if _only_asks(call.words):
         return
     everywhere = () if only_runs(call) else _TABLE["*"]
-    strict = call.places.where.strict
+    strict = call.places.where.strict or is_elsewhere(call)
     for rule in (*_TABLE.get(call.name, ()), *everywhere):
         if (strict or rule.level == STANDARD) and rule.holds(call):
             raise Refused(rule.category, rule.why, rule.titled(call.name), rule.level)
@@ -119,7 +122,7 @@ def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> No
     """Refuse variables that steer the history, the guard or what is run."""
     if name in _HISTORY:
         raise Refused(HISTORY, f"{name} turns the shell's history off")
-    if name in ("RALPH_GUARD", "RALPH_RUN"):
+    if name in ("RALPH_GUARD", "RALPH_RUN", "RALPH_START"):
         raise Refused(GUARD, f"{name} steers the guard")
     if name in _LOADERS and text:
         raise Refused(EVASION, f"{name} makes other programs run what it names")

@@ -7,15 +7,13 @@ from ralph.core.danger_rule import (
     EVASION,
     GUARD,
     HISTORY,
-    KILL,
     PERSISTENCE,
     POWER,
     PRIVILEGE,
-    STRICT,
     Call,
     Rule,
 )
-from ralph.core.shell_text import FOUND, PARENT, names, unknown
+from ralph.core.shell_text import names
 
 _PACKAGES = "apt apt-get aptitude dnf yum pacman apk zypper snap flatpak port dpkg rpm"
 _INSTALLS = (
@@ -33,37 +31,6 @@ def _packs(call: Call) -> bool:
 
 def _in_background(call: Call) -> bool:
     return call.state.background
-
-
-def _looked_up(call: Call) -> bool:
-    return any(FOUND in word for word in call.words)
-
-
-def _not_of_one(call: Call) -> bool:
-    """`pkill -P PID` ends the children of one process only."""
-    return call.value("-P", "--parent") is None
-
-
-_HOSTS = names(
-    "python python3 claude codex gemini opencode amp bash sh zsh fish tmux screen sshd ssh systemd"
-    " init dockerd containerd Xorg gnome-shell login"
-)
-
-
-def _ends_hosts(call: Call) -> bool:
-    """`pkill python`, and whatever is named by nothing at all or by another user."""
-    if not _not_of_one(call):
-        return False
-    named = [word.strip("^$").rpartition("/")[2] for word in call.args]
-    named = [
-        word for word in named if not word.removeprefix("SIG").isupper() and not word.isdecimal()
-    ]
-    others = call.value("-u", "-U", "--euid", "--uid", "--user") is not None
-    return others or not named or any(word in _HOSTS or unknown(word) for word in named)
-
-
-def _parent(call: Call) -> bool:
-    return any(PARENT in word for word in call.words)
 
 
 def _asks_nobody(call: Call) -> bool:
@@ -100,30 +67,8 @@ def _spawned(call: Call) -> bool:
     return any("spawn" in word or "exec" in word for word in [*call.words, call.state.stdin or ""])
 
 
-def _everybody(call: Call) -> bool:
-    """`kill -1` means every process, and 1 is the first of all."""
-    words = call.words[1:] if call.words[:1] and call.words[0][:1] == "-" else call.words
-    if call.words[:1] in (["-s"], ["-n"], ["--signal"]):
-        words = call.words[2:]
-    targets = [word for word in words if word != "--"]
-    return any(word in ("-1", "1", "0") for word in targets) or call.words == ["-1"]
-
-
-def _of_ralph(call: Call) -> bool:
-    return any("ralph" in word for word in call.words)
-
-
 def _crontab(call: Call) -> bool:
     return call.words != ["-l"]
-
-
-def _changes_service(call: Call) -> bool:
-    return any(word in _SERVICE for word in call.args)
-
-
-_SERVICE = names(
-    "stop disable mask restart kill enable start reload daemon-reload edit link set-default"
-)
 
 
 def _clears_history(call: Call) -> bool:
@@ -139,7 +84,7 @@ def _unsets(call: Call) -> bool:
 
 
 def _unsets_guard(call: Call) -> bool:
-    return any(word in ("RALPH_GUARD", "RALPH_RUN") for word in call.args)
+    return any(word in ("RALPH_GUARD", "RALPH_RUN", "RALPH_START") for word in call.args)
 
 
 def _debugs(call: Call) -> bool:
@@ -281,46 +226,6 @@ RULES = (
     ),
     Rule(POWER, "it stops or restarts the machine", "pmset", sub="sleepnow|schedule"),
     Rule(POWER, "it stops or restarts the machine", "osascript", test=_shuts_down),
-    Rule(GUARD, "it ends Ralph itself", "kill pkill killall", test=_of_ralph),
-    Rule(
-        KILL,
-        "it ends processes by name, also those of others; kill the process id",
-        "pkill killall skill slay xkill killall5",
-        test=_not_of_one,
-        level=STRICT,
-    ),
-    Rule(
-        KILL,
-        "it also ends the agent, Ralph or other people's work; name the program with its script, as"
-        " in pkill -f 'python server.py'",
-        "pkill killall skill slay xkill killall5",
-        test=_ends_hosts,
-    ),
-    Rule(
-        KILL,
-        "it ends processes that were looked up, also those of others; kill the process id that"
-        " you started",
-        "kill",
-        test=_looked_up,
-        level=STRICT,
-    ),
-    Rule(KILL, "it ends the agent itself", "kill", test=_parent),
-    Rule(KILL, "it ends every process", "kill", test=_everybody),
-    Rule(
-        KILL,
-        "it ends whatever uses a file or port; kill the process id",
-        "fuser",
-        flags="--kill",
-        letters="k",
-        level=STRICT,
-    ),
-    Rule(
-        KILL,
-        "it stops or starts services of the machine",
-        "service rc-service",
-        test=_changes_service,
-    ),
-    Rule(PERSISTENCE, "it changes services of the machine", "systemctl", test=_changes_service),
     Rule(
         PERSISTENCE,
         "it would go on when the session is over",

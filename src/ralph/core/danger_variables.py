@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_rule import Call
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _GREPS = names("grep egrep fgrep rg ag")
 _TELLS_LITTLE = ("-q", "--quiet", "--silent", "-c", "--count", "-l", "--files-with-matches")
 
@@ -23,7 +23,7 @@ def reads_few(call: "Call") -> bool:
     if call.name in ("awk", "gawk", "mawk"):
         return _names_few([text for text in call.args if "/" in text or "==" in text][:1])
     if call.name == "cut":  # `cut -d= -f1` tells the names
-        return call.values("-d", "--delimiter") == ["="] and call.values("-f", "--fields") == ["1"]
+        return call.clustered("d", "fbc") == ["="] and call.clustered("f", "dbc") == ["1"]
     return call.name == "wc"
 
 

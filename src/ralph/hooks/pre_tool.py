@@ -39,11 +39,15 @@ from ralph.hooks.host import (  # noqa: E402
     upwards,
 )
 
+KEPT = "RALPH_START"  # set by a run that keeps what was not committed when it began
+_STRICT = "strict"
 _SHELL_TOOLS = frozenset({"Bash", "run_shell_command"})
 _MOST_SECONDS = 0.5  # of the processor; a host that waits too long lets the call pass
 _LONGEST_TREE = 100_000  # the grammar's parser cannot be interrupted
 _SETTINGS = (".ralph/settings.json", ".ralph/settings.local.json")
 _REFUSED = 2
+_LONGEST_LINE = 4096
+_LONGEST_SHOWN = 200
 
 
 class TooSlow(BaseException):
@@ -80,7 +84,10 @@ def refusal(
     command = _command(event)
     if command is None:
         return "guard: refused, because the call has no command"
-    return _told(verdict_on(command, surroundings(cwd, project, environ), project, second))
+    chosen = choices(project)
+    strict = chosen.level == _STRICT or not environ.get(KEPT)
+    where = surroundings(cwd, project, environ, strict=strict, command=command)
+    return _told(verdict_on(command, where, chosen.allow, second))
 
 
 def _event(raw: bytes) -> "dict[str, Any]":
@@ -174,7 +181,9 @@ def _json(path: str) -> object:
         os.close(descriptor)
 
 
-def surroundings(cwd: str, project: str, environ: "Mapping[str, str]") -> "Where":
+def surroundings(
+    cwd: str, project: str, environ: "Mapping[str, str]", *, strict: bool, command: str
+) -> "Where":
     """The world a command is judged in; links are resolved, so that `..` means what it says."""
     from ralph.core.danger import Where
 
@@ -187,24 +196,59 @@ def surroundings(cwd: str, project: str, environ: "Mapping[str, str]") -> "Where
         project=os.path.realpath(project),
         temps=tuple(dict.fromkeys([*absolute, *map(os.path.realpath, absolute)])),
         aliases=((project, os.path.realpath(project)), (home, os.path.realpath(home))),
+        strict=strict,
+        branch=_branch(cwd) if "push" in command else "",
     )
 
 
-def allowed_by_settings(project: str) -> tuple[str, ...]:
-    """`guard.allow` of the settings; nothing where they cannot be read."""
+def _branch(cwd: str) -> str:
+    """The branch that is checked out; "" where nobody can tell."""
+    git = os.path.join(upwards(cwd, (".git",)), ".git")
+    head = _first_line(os.path.join(git, "HEAD"))
+    if not head:  # a work tree, whose .git is a file
+        linked = _first_line(git).removeprefix("gitdir: ")
+        head = _first_line(os.path.join(os.path.dirname(git), linked, "HEAD")) if linked else ""
+    name = head.removeprefix("ref: refs/heads/")
+    return name if name != head else ""
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline(_LONGEST_LINE).rstrip("\n")
+    except (OSError, ValueError):
+        return ""
+
+
+class Choices:
+    """What the settings say about the guard."""
+
+    __slots__ = ("allow", "level")
+
+    def __init__(self, allow: tuple[str, ...], level: str) -> None:
+        self.allow, self.level = allow, level
+
+
+def choices(project: str) -> Choices:
+    """`guard.allow` and `guard.level`; what cannot be read allows nothing more."""
     allow: object = None
+    level: object = None
     for name in _SETTINGS:
         settings = _json(os.path.join(project, name))
         guard = settings.get("guard") if isinstance(settings, dict) else None
-        if isinstance(guard, dict) and guard.get("allow") is not None:
-            allow = guard["allow"]
-    if not isinstance(allow, list):
-        return ()
-    return tuple(pattern for pattern in allow if isinstance(pattern, str))
+        if isinstance(guard, dict):
+            allow = guard.get("allow") if guard.get("allow") is not None else allow
+            level = guard.get("level") if guard.get("level") is not None else level
+    patterns = allow if isinstance(allow, list) else []
+    known = tuple(pattern for pattern in patterns if isinstance(pattern, str))
+    return Choices(known, "standard" if level in (None, "standard") else _STRICT)
 
 
 def verdict_on(
-    command: str, where: "Where", project: str, second: "SecondReader | None" = None
+    command: str,
+    where: "Where",
+    allow: tuple[str, ...] = (),
+    second: "SecondReader | None" = None,
 ) -> "Verdict":
     """The verdict on a command. Where there is a second parser, either may refuse, and what only
     one of them can follow is judged by that one. One that takes too long is refused."""
@@ -219,7 +263,7 @@ def verdict_on(
     signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS, _MOST_SECONDS)
     try:
         try:
-            return _by_parsers(command, where, allowed_by_settings(project), second)
+            return _by_parsers(command, where, allow, second)
         finally:
             _forget_time(before)
     except TooSlow:  # it may come while the time is being forgotten
@@ -260,6 +304,18 @@ def _told(verdict: "Verdict") -> str | None:
     return (
         f"guard: refused ({verdict.category}): {verdict.reason}{part}\n"
         "  Do it in another way, or leave it to a person; do not try to get around this."
+        f"{allowing(verdict)}"
+    )
+
+
+def allowing(verdict: "Verdict") -> str:
+    """How a person allows what was refused; nothing where no pattern could."""
+    if not verdict.command or "?" in verdict.command or len(verdict.command) > _LONGEST_SHOWN:
+        return ""
+    from json import dumps
+
+    return (
+        f"\n  A person can allow it: add {dumps(verdict.command)} to guard.allow in {_SETTINGS[0]}."
     )
 
 

@@ -38,6 +38,9 @@ PromptVia = Annotated[
 OnFailure = Annotated[
     Literal["continue", "stop", "retry"], Meta(extra={"allowed": '"continue", "stop" or "retry"'})
 ]
+GuardLevel = Annotated[
+    Literal["standard", "strict"], Meta(extra={"allowed": '"standard" or "strict"'})
+]
 SandboxName = Annotated[
     Literal["auto", "overlay", "srt", "sbx", "docker", "worktree", "direct"],
     Meta(extra={"allowed": "auto, overlay, srt, sbx, docker, worktree or direct"}),
@@ -179,6 +182,13 @@ class GuardSettings(Group, frozen=True):
     enabled: Annotated[
         Switch, Meta(description="Whether it judges where no sandbox contains the agent.")
     ] = True
+    level: Annotated[
+        GuardLevel,
+        Meta(
+            description="`standard` refuses what hurts beyond the project; `strict` also what "
+            "rewrites local history or ends processes."
+        ),
+    ] = "standard"
     allow: Annotated[
         tuple[Word, ...],
         Meta(description="Patterns of commands that are allowed although the guard refuses them."),
