@@ -17,7 +17,6 @@ STANDARD = Where(
     home=WHERE.home,
     project=WHERE.project,
     temps=WHERE.temps,
-    branch="feature/login",
 )
 
 

@@ -193,9 +193,15 @@ class Caller:
             state.cwd = self.judge.places.absolute(target, state.cwd)
         return ""
 
-    def lost(self, _call: Call, state: "State") -> str:
-        """`popd`: back to somewhere."""
-        state.cwd = ANY
+    def pushed(self, call: Call, state: "State") -> str:
+        """`pushd`"""
+        state.left.append(state.cwd)
+        return self.cd(call, state)
+
+    def back(self, call: Call, state: "State") -> str:
+        """`popd`: back to where `pushd` was, or to somewhere."""
+        known = state.left and not call.words
+        state.cwd = state.left.pop() if known else ANY
         return ""
 
     def evaluate(self, call: Call, state: "State") -> str:
@@ -313,8 +319,8 @@ class Caller:
 
 _BUILTINS = {
     "cd": Caller.cd,
-    "pushd": Caller.cd,
-    "popd": Caller.lost,
+    "pushd": Caller.pushed,
+    "popd": Caller.back,
     "eval": Caller.evaluate,
     "source": Caller.source,
     ".": Caller.source,

@@ -18,6 +18,7 @@ from ralph.core.danger_rule import (
     KILL,
     REMOTE,
     REVERSE,
+    STRICT,
     Refused,
     positional,
 )
@@ -110,7 +111,7 @@ _NAMED = (
     r"|ENV(?:\.fetch)?[\[\({]['\"]?|getenv\s*\(\s*['\"])(\w+)"
 )
 _HIDDEN_PATH = (
-    r"expanduser|Path\.home|homedir\(|\benviron\b|process\.env|\bENV\b|chr\("
+    r"expanduser|Path\.home|Dir\.home|pardir|dirname\(\s*os\.getcwd|homedir\(|\benviron\b|process\.env|\bENV\b|chr\("
     r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b|\bargv\b|\bARGV\b"
 )
 _TOP: tuple[str, ...] = (
@@ -148,10 +149,15 @@ def judge_code(code: str, call: "Call", caller: "Caller") -> None:
         raise Refused(KILL, "it ends every process")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
+    if call.places.where.strict and _serves(code, texts):
+        raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1", level=STRICT)
+
+
+def _serves(code: str, texts: list[str]) -> bool:
     if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")|http\.server\.test\(", code):
-        raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
-    if "0.0.0.0" in texts and re.search(r"bind|listen|run|serve|Server|host", code):  # noqa: S104
-        raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1")
+        return True
+    named = "0.0.0.0" in texts  # noqa: S104
+    return named and bool(re.search(r"bind|listen|run|serve|Server|host", code))
 
 
 def _unaliased(code: str) -> str:
@@ -197,6 +203,8 @@ def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
         if " " in text or "\n" in text:
             continue  # no such file has a name with blanks
         path = f"{home}{text[1:]}" if text.startswith("~/") else text
+        if text.startswith("/.") and re.search(r"HOME|homedir|expanduser|Dir\.home", code):
+            path = f"{home}{text}"
         if is_credential(path, call.places, call.state.cwd) or is_environment_file(path):
             raise Refused(CREDENTIALS, f"{text} holds credentials")
     if "env" not in code.lower() and "phpinfo" not in code:

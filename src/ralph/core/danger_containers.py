@@ -1,7 +1,8 @@
 """Rules about containers: none leaves itself, and what others keep in one is not deleted."""
 
+from ralph.core.danger_databases import is_for_tests
 from ralph.core.danger_paths import OUTSIDE
-from ralph.core.danger_rule import CONTAINER, STRICT, Call, Rule
+from ralph.core.danger_rule import CONTAINER, CREDENTIALS, STRICT, Call, Rule
 from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import BOXES, unknown
 
@@ -49,8 +50,12 @@ def _outer_mount(call: Call) -> bool:
 
 def _capable(call: Call) -> bool:
     caps = {cap.upper().removeprefix("CAP_") for cap in call.values("--cap-add")}
-    host = call.values("--pid", "--ipc", "--userns", "--uts", "--net", "--network")
-    return not caps.isdisjoint(_CAPABILITIES) or "host" in host
+    shared = call.values("--pid", "--ipc", "--userns", "--uts")
+    return not caps.isdisjoint(_CAPABILITIES) or "host" in shared
+
+
+def _on_our_network(call: Call) -> bool:
+    return "host" in call.values("--net", "--network")
 
 
 def _removes_volumes(call: Call) -> bool:
@@ -92,6 +97,19 @@ RULES = (
     Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", test=_capable),
     Rule(
         CONTAINER,
+        "the container would have this machine's network",
+        "docker podman nerdctl",
+        test=_on_our_network,
+        level=STRICT,
+    ),
+    Rule(
+        CREDENTIALS,
+        "it shows the environment of a container, with its secrets",
+        "docker podman nerdctl",
+        test=lambda c: any("Config.Env" in word for word in c.words),
+    ),
+    Rule(
+        CONTAINER,
         "it enters or leaves namespaces",
         "nsenter unshare chroot pivot_root runc ctr crictl bwrap",
     ),
@@ -101,7 +119,13 @@ RULES = (
         "docker podman nerdctl",
         sub="system|volume|image|container|network|builder prune",
     ),
-    Rule(CONTAINER, "it deletes data volumes", "docker podman nerdctl", sub="volume rm|remove"),
+    Rule(
+        CONTAINER,
+        "it deletes data volumes",
+        "docker podman nerdctl",
+        sub="volume rm|remove",
+        test=lambda c: c.places.where.strict or not all(map(is_for_tests, c.subs[2:])),
+    ),
     Rule(
         CONTAINER,
         "it deletes data volumes; leave out -v",

@@ -3,7 +3,7 @@
 import re
 
 from ralph.core.danger_paths import FREE_PLACE
-from ralph.core.danger_rule import DATABASE, Call, Rule
+from ralph.core.danger_rule import DATABASE, STRICT, Call, Rule
 from ralph.core.shell_text import names, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -17,29 +17,49 @@ _FOR_TESTS = names(
 )
 _ENVIRONMENTS = names("RAILS_ENV RACK_ENV NODE_ENV APP_ENV MIX_ENV DJANGO_ENV FLASK_ENV PGDATABASE")
 _HERE = names("localhost 127.0.0.1 ::1 [::1] /tmp /var/run/postgresql")
+_NAMING = ("-d", "--dbname", "-D", "--database", "--env", "-e", "--environment", "--settings")
+# Frameworks that empty the development's database unless told otherwise, and ask before others.
+_CAREFUL = names("rails rake mix artisan php")
 _ADDRESS = re.compile(r"^\w+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)")
 
 
 def is_scratch(call: Call) -> bool:
     """Whether the database is known to be of this machine, and for tests or development."""
     if call.name in _FILES:
-        file = "".join(call.args[:1])
-        kept = call.places.kind(file, call.state.cwd) == FREE_PLACE and "prod" not in file
-        return file == ":memory:" or (kept and not unknown(file))
-    found = [match for word in call.words if (match := _ADDRESS.match(word))]
-    hosts = [match[1] for match in found] + [
-        host for host in call.values("-h", "--host", "--hostname") if host
-    ]
-    if any(host not in _HERE for host in hosts):
+        return _is_own_file(call)
+    url = call.state.value("DATABASE_URL") or ""
+    if url.startswith(("file:", "sqlite:")):
+        return is_for_tests(url)
+    if call.name in _CAREFUL and not url and "--force" not in call.words:
+        return _is_asked(call)
+    if call.name.endswith("-cli") and "flushdb" in call.words:  # the first one is what all use
+        number = call.value("-n") or "0"
+        return number.isdecimal() and number != "0" and call.value("-h", "-u") is None
+    found = [match for word in [*call.words, url] if (match := _ADDRESS.match(word))]
+    hosts = [match[1] for match in found] + call.values("-h", "--host", "--hostname")
+    if any(host not in _HERE for host in filter(None, hosts)):
         return False
     named = [match[2] for match in found] + [word for word in call.words if word[:1] != "-"]
-    named += call.values("-d", "--dbname", "-D", "--database", "--env", "-e", "--environment")
+    named += call.values(*_NAMING)
     named += [call.state.value(name) or "" for name in _ENVIRONMENTS]
     named += [name for text in call.words for name in _dropped(text)]
-    return any(map(_is_for_tests, named))
+    return any(map(is_for_tests, named))
 
 
-def _is_for_tests(name: str) -> bool:
+def _is_own_file(call: Call) -> bool:
+    file = "".join(call.args[:1])
+    kept = call.places.kind(file, call.state.cwd) == FREE_PLACE and "prod" not in file
+    return file == ":memory:" or (kept and not unknown(file))
+
+
+def _is_asked(call: Call) -> bool:
+    """Whether the framework would ask first, should it be another than the development's."""
+    told = [call.state.value(name) or "" for name in _ENVIRONMENTS]
+    asks = not call.state.value("DISABLE_DATABASE_ENVIRONMENT_CHECK")
+    return asks and not any("prod" in text or unknown(text) for text in [*told, *call.words])
+
+
+def is_for_tests(name: str) -> bool:
     """`app_test`, `test`, `myapp-dev`; a statement is no name."""
     if unknown(name) or len(name.split()) != 1 or "prod" in name.lower():
         return False
@@ -135,7 +155,7 @@ def _migrates_back(call: Call) -> bool:
 _RESETS = names(
     "db:drop db:reset db:wipe db:drop:all db:schema:load migrate:fresh migrate:reset"
     " migrate:refresh db:purge db:truncate_all"
-    " schema:drop db:migrate:undo:all db:setup flush reset_db sqlflush"
+    " schema:drop db:migrate:undo:all db:migrate:reset db:setup flush reset_db sqlflush"
 )
 
 
@@ -170,7 +190,20 @@ RULES = (
         sub="db push",
         flags="--force-reset --accept-data-loss",
     ),
-    _rule("it deletes what the database holds", "supabase", sub="db|projects reset|delete"),
+    Rule(
+        DATABASE,
+        "it deletes what the database holds",
+        "supabase",
+        sub="db|projects reset|delete",
+        level=STRICT,
+    ),
+    _rule("it deletes what the database holds", "supabase", sub="projects delete"),
+    _rule(
+        "it deletes what the database of others holds; leave out --linked",
+        "supabase",
+        sub="db reset",
+        flags="--linked --db-url",
+    ),
     _rule("it deletes what the database holds", "alembic", sub="downgrade base"),
     _rule(
         "it deletes what the database holds",

@@ -142,7 +142,7 @@ def _output_option(call: Call) -> bool:
 
 def _edits(call: Call) -> bool:
     """`sed -i` and `perl -i`: every word that is a path."""
-    lettered = call.has_letter("i", "efl" if call.name != "perl" else "eEIMm0")
+    lettered = call.has_letter("i", "eEIMmrC0" if call.name in ("perl", "ruby") else "efl")
     if not lettered and not call.has("--in-place"):
         return False
     script = call.value("-e", "--expression", "-f", "--file", "-E")

@@ -12,7 +12,7 @@ from ralph.core.danger_rule import (
     Call,
     Rule,
 )
-from ralph.core.shell_text import unknown
+from ralph.core.shell_text import names, unknown
 
 _FORCES = "--force --force-with-lease --force-if-includes"
 
@@ -70,7 +70,34 @@ def _writes_output(call: Call) -> bool:
     return False
 
 
+def _skips(call: Call) -> bool:
+    return bool(call.state.value("SKIP"))
+
+
+def _takes_checks(call: Call) -> bool:
+    """`mv .husky off`, `chmod -x .git/hooks/pre-commit`"""
+    if call.name == "chmod" and not any("-x" in word or word[:1] == "0" for word in call.words):
+        return False
+    paths = (call.places.inner(path, call.state.cwd).split("/") for path in call.args)
+    return any(path[0] in _CHECKS or path[:2] == [".git", "hooks"] for path in paths)
+
+
+_CHECKS = names(".husky .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml")
 RULES = (
+    Rule(
+        GIT,
+        "it skips the checks of the repository's hooks",
+        "git",
+        sub="commit|push|merge|rebase",
+        test=_skips,
+    ),
+    Rule(GIT, "it removes the checks of the repository's hooks", "rm mv chmod", test=_takes_checks),
+    Rule(
+        GIT,
+        "it removes the checks of the repository's hooks",
+        "pre-commit lefthook husky overcommit",
+        sub="uninstall",
+    ),
     Rule(FILES, "", "git", test=_writes_output),
     Rule(
         GIT,

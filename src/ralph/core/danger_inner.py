@@ -95,6 +95,11 @@ _RUNNERS = {
     "rustup": "run",
     "bun": "x",
 }
+# Programs of a project that its package manager runs by their name alone.
+_BY_MANAGER = names(
+    "eas prisma knex sequelize typeorm drizzle-kit vercel netlify supabase firebase wrangler"
+    " serverless sls cdk pulumi lerna changeset nx turbo"
+)
 _RUNNER_VALUED = "-p --package --with --python -n --name --directory --group --extra --env-file"
 _AS_TEXT = {"watch": "-n --interval", "ssh": "", "tmux": "", "script": "", "screen": "-S -t"}
 # Commands that give the text after one of these flags to a shell.
@@ -162,6 +167,8 @@ def inner_commands(call: Call) -> list[list[str]]:
         if call.name in ("rustup", "direnv"):
             rest = rest[1:]
         return [after_flags(rest, _RUNNER_VALUED.split(), 0)]
+    if call.name in ("yarn", "pnpm", "bun") and _BY_MANAGER.intersection(call.args[:1]):
+        return [call.words[call.words.index(call.args[0]) :]]
     return []
 
 

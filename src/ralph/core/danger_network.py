@@ -1,6 +1,7 @@
 """Rules about connections: shells for others, and servers for everybody."""
 
-from ralph.core.danger_rule import EXPOSURE, REMOTE, REVERSE, Call, Rule
+from ralph.core.danger_paths import FREE_PLACE, ROOT
+from ralph.core.danger_rule import EXPOSURE, REMOTE, REVERSE, STRICT, Call, Rule
 from ralph.core.shell_text import names
 
 _CLIENTS = names(
@@ -43,6 +44,12 @@ def _python_server(call: Call) -> bool:
     return not (call.value("--bind", "-b") or "").startswith(("127.", "localhost", "::1"))
 
 
+def _serves_outside(call: Call) -> bool:
+    place = call.value("--directory", "-d") or "."
+    free = (FREE_PLACE, ROOT)
+    return _python_server(call) and call.places.kind(place, call.state.cwd) not in free
+
+
 def _bare_host(call: Call) -> bool:
     """`vite --host` without an address means every interface."""
     for place, word in enumerate(call.words):
@@ -75,24 +82,37 @@ RULES = (
     Rule(REVERSE, "it waits for somebody to connect", "nc ncat netcat", test=_listens),
     Rule(REVERSE, "it joins a program to a connection", "socat", test=_tunnels),
     Rule(REVERSE, "it opens a connection to another machine", "*", test=_socket),
-    Rule(EXPOSURE, "it serves every network; use 127.0.0.1", "*", test=_serves_all),
+    Rule(EXPOSURE, "it serves every network; use 127.0.0.1", "*", test=_serves_all, level=STRICT),
+    Rule(
+        EXPOSURE,
+        "it serves data or a shell to every network; use 127.0.0.1",
+        "redis-server valkey-server mongod memcached jupyter jupyter-lab jupyter-notebook"
+        " code-server",
+        test=_serves_all,
+    ),
+    Rule(
+        EXPOSURE, "it serves files outside the project", "python python3 uv", test=_serves_outside
+    ),
     Rule(
         EXPOSURE,
         "it serves every network; add --bind 127.0.0.1",
         "python python2 python3 python3.11 python3.12 python3.13 python3.14 uv",
         test=_python_server,
+        level=STRICT,
     ),
     Rule(
         EXPOSURE,
         "--host without an address serves every network",
         "vite npm npx pnpm yarn bun ng nuxt astro next webpack",
         test=_bare_host,
+        level=STRICT,
     ),
     Rule(
         EXPOSURE,
         "it serves every network; name the host 127.0.0.1",
         "fastapi ruby busybox",
         test=_open_by_default,
+        level=STRICT,
     ),
     Rule(
         REMOTE, "it runs a program from the network", "deno bun", sub="run|eval", test=_runs_address

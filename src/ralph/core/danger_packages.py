@@ -74,6 +74,15 @@ RULES = (
     Rule(PUBLISH, "it publishes a package", "python python3", test=_by_python),
     Rule(PUBLISH, "it publishes a package", "cargo", sub="publish|yank|owner", test=for_real),
     Rule(PUBLISH, "it publishes a package", "gem", sub="push|yank|owner"),
+    Rule(PUBLISH, "it publishes a package", "mix", sub="hex.publish|hex.retire|hex.owner"),
+    Rule(PUBLISH, "it publishes a package", "vsce ovsx", sub="publish|unpublish"),
+    Rule(
+        PUBLISH,
+        "it publishes an app",
+        "fastlane",
+        sub="deliver|release|supply|pilot|upload_to_app_store|upload_to_play_store|beta",
+    ),
+    Rule(PUBLISH, "it publishes an app", "eas eas-cli", sub="submit|update"),
     Rule(
         PUBLISH,
         "it publishes a package",

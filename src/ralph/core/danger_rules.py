@@ -130,7 +130,7 @@ def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> No
         raise Refused(EVASION, f"{name} runs a command whenever it is shown")
     if name in _HOOK_SWITCHES:
         raise Refused(GIT, f"{name} skips the checks of the repository's hooks")
-    if name in _ADDRESSES and text.startswith(("0.0.0.0", "::")):  # noqa: S104
+    if judge.where.strict and name in _ADDRESSES and text.startswith(("0.0.0.0", "::")):  # noqa: S104
         raise Refused(EXPOSURE, f"{name}={text} serves every network; use 127.0.0.1")
     if name in _COMMANDS and text:
         if not plain(text):

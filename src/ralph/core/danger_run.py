@@ -10,6 +10,7 @@ from itertools import product
 from ralph.core.danger_again import judge_arithmetic, judge_items, judge_number, judge_test
 from ralph.core.danger_calls import Caller
 from ralph.core.danger_expand import Expander
+from ralph.core.danger_loops import spawns, spawns_endlessly
 from ralph.core.danger_paths import Places
 from ralph.core.danger_rule import BOMB, Refusal, Refused
 from ralph.core.danger_rules import judge_assignment, judge_redirect
@@ -161,7 +162,7 @@ class Judge:
             else list(state.params)
         )
         if len(words) > _MANY:
-            if _spawns(node.body):
+            if spawns(node.body):
                 raise Refused(BOMB, "it starts very many processes at once")
             words = list(dict.fromkeys(NAMED if w.isdecimal() else w for w in words))
         before = state.weak
@@ -176,7 +177,7 @@ class Judge:
 
     def loop(self, node: Loop, state: State) -> str:
         """`while`: twice, so that the end of the body comes before its beginning too."""
-        if _spawns_endlessly(node):
+        if spawns_endlessly(node):
             raise Refused(BOMB, "it starts processes without end")
         self.run(node.head, state)
         self._either((node.body,), state)
@@ -329,36 +330,10 @@ class Judge:
         return printed
 
 
-def _spawns_endlessly(node: Loop) -> bool:
-    """`while true; do ... & done`, and nothing in it that waits or ends it."""
-    head = node.head.items[0] if isinstance(node.head, Script) and node.head.items else node.head
-    if isinstance(head, Test):  # for ((;;))
-        endless = not "".join(word.literal() or "?" for word in head.words).strip("; ")
-    else:
-        endless = isinstance(head, Simple) and head.words[:1] != () and _always(head)
-    return endless and _spawns(node.body)
-
-
 def _literal(node: "Node | None") -> list[str]:
     """The words of a command that says all of itself; none of any other."""
     words = [word.literal() for word in node.words] if isinstance(node, Simple) else []
     return [word for word in words if word is not None] if None not in words else []
-
-
-def _always(head: Simple) -> bool:
-    return head.words[0].literal() in ("true", ":", "false")
-
-
-def _spawns(body: Script) -> bool:
-    """Whether something is sent to the background, and nothing waits or ends it."""
-    items = [
-        inner
-        for item in body.items
-        for inner in (item.body.items if isinstance(item, Block) else (item,))
-    ]
-    plain = [item.words[0].literal() for item in items if isinstance(item, Simple) and item.words]
-    waits = any(word in ("sleep", "wait", "break", "exit", "read") for word in plain)
-    return any(isinstance(item, Background) for item in items) and not waits
 
 
 def _names(node: Simple, state: State) -> set[str]:

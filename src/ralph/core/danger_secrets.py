@@ -295,6 +295,15 @@ RULES = (
         "jq yq",
         test=_jq_environment,
     ),
+    Rule(
+        CREDENTIALS,
+        "it would commit secrets that git ignores",
+        "git",
+        sub="add|stage",
+        flags="--force",
+        letters="f",
+        test=lambda c: any(is_environment_file(p) or is_key_file(p) for p in c.subs[1:]),
+    ),
     Rule(CREDENTIALS, "it prints a credential", "gh", sub="auth token"),
     Rule(
         CREDENTIALS,

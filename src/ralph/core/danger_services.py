@@ -1,5 +1,7 @@
 """Rules about what others use: clouds and clusters."""
 
+import re
+
 from ralph.core.danger_rule import CLOUD, Call, Rule, for_real
 from ralph.core.shell_text import names
 
@@ -28,6 +30,7 @@ _READS += (
     "scan",
     "query",
 )
+_PRODUCTION = names("prod production live prd")
 _CHANGES = names(
     "delete remove create deploy update set-iam-policy add-iam-policy-binding destroy"
     " start stop reset purge"
@@ -43,8 +46,38 @@ def _aws(call: Call) -> bool:
         and not verb.startswith(_READS)
         and call.subs[0] not in ("configure", "help")
         and not _fetches(call)
+        and not _is_local(call)
         and for_real(call)
     )
+
+
+def _is_local(call: Call) -> bool:
+    """A stand-in for the cloud on this machine."""
+    address = call.value("--endpoint-url") or ""
+    return address.partition("://")[2].startswith(("localhost", "127.", "[::1]"))
+
+
+def _of_production(call: Call) -> bool:
+    """Whether it goes to what is in production, by the cluster or the place that it names."""
+    named = call.values("--context", "--kube-context", "-n", "--namespace", "--kubeconfig")
+    return _says_production(named)
+
+
+def _composes_production(call: Call) -> bool:
+    """`docker compose -f docker-compose.prod.yml down -v`"""
+    takes = "down" in call.subs and (call.has("--volumes") or call.has_letter("v", "fp"))
+    return takes and _says_production(call.values("-f", "--file", "-p", "--project-name"))
+
+
+def _there(call: Call) -> bool:
+    """`docker --context production`, `docker -H ssh://host`"""
+    named = call.values("-c", "--context", "-H", "--host")
+    return _says_production(named) or any(n.startswith(("ssh://", "tcp://")) for n in named)
+
+
+def _says_production(named: list[str]) -> bool:
+    parts = {part for name in named for part in re.split(r"[^a-z0-9]+", name.lower())}
+    return not _PRODUCTION.isdisjoint(parts)
 
 
 def _fetches(call: Call) -> bool:
@@ -72,6 +105,32 @@ def _changes_cloud(call: Call) -> bool:
 
 
 RULES = (
+    Rule(
+        CLOUD,
+        "it changes what runs in production; leave that to a person",
+        "kubectl oc helm",
+        sub="apply|create|replace|patch|set|scale|exec|upgrade|install|annotate|label|rollout|edit",
+        test=_of_production,
+    ),
+    Rule(
+        CLOUD,
+        "it changes what runs in production; leave that to a person",
+        "docker docker-compose",
+        test=_composes_production,
+    ),
+    Rule(CLOUD, "it works on another machine", "docker podman", test=_there),
+    Rule(
+        CLOUD,
+        "it changes what runs in the cluster",
+        "argocd",
+        sub="app|appset|cluster|proj|repo delete|rm|sync|rollback|terminate-op",
+    ),
+    Rule(
+        CLOUD,
+        "it starts jobs that others see",
+        "gitlab-runner glab",
+        sub="ci|pipeline run|trigger|delete",
+    ),
     Rule(CLOUD, "it changes what runs in the cloud", "aws", test=_aws),
     Rule(
         CLOUD,

@@ -20,7 +20,7 @@ class State:
 
     __slots__ = (
         *("added_remote", "arrays", "background", "branch", "calling", "choice", "cwd", "fed"),
-        "files",
+        *("files", "left"),
         *("functions", "numbers"),
         *("params", "piped", "reader", "stdin", "used", "variables", "weak", "zero"),
     )
@@ -41,6 +41,7 @@ class State:
         self.weak = False  # whether what is done now may also not be done
         self.background = False
         self.piped = False
+        self.left: list[str] = []  # directories that `pushd` has left
         self.reader: list[str] = []  # the command that reads what is printed now, if it is known
         self.added_remote = False
         self.branch = ""  # what this script has checked out
@@ -57,12 +58,13 @@ class State:
         other.numbers = self.numbers
         other.zero, other.fed = self.zero, self.fed
         other.piped, other.added_remote = self.piped, self.added_remote
-        other.branch = self.branch
+        other.branch, other.left = self.branch, list(self.left)
         return other
 
     def take(self, other: "State", passing: set[str]) -> None:
         """Go on from a state in which these variables held for one command only."""
         self.cwd, self.params, self.branch = other.cwd, other.params, other.branch
+        self.left = other.left
         self.variables |= {n: v for n, v in other.variables.items() if n not in passing}
         self.arrays |= {n: v for n, v in other.arrays.items() if n not in passing}
 

@@ -5,6 +5,7 @@ import re
 from ralph.core.danger_rule import (
     BOMB,
     EVASION,
+    FILES,
     GUARD,
     HISTORY,
     PERSISTENCE,
@@ -61,6 +62,10 @@ def _starts_with_machine(call: Call) -> bool:
 def _shuts_down(call: Call) -> bool:
     text = " ".join(call.words).lower()
     return "system events" in text and any(w in text for w in ("shut down", "restart", "sleep"))
+
+
+def _empties(call: Call) -> bool:
+    return any("empty trash" in word.lower() for word in call.words)
 
 
 def _spawned(call: Call) -> bool:
@@ -226,6 +231,23 @@ RULES = (
     ),
     Rule(POWER, "it stops or restarts the machine", "pmset", sub="sleepnow|schedule"),
     Rule(POWER, "it stops or restarts the machine", "osascript", test=_shuts_down),
+    Rule(
+        PRIVILEGE,
+        "it changes the machine's clock, name or language",
+        "timedatectl hostnamectl localectl",
+        test=lambda c: any(word.startswith("set") for word in c.args),
+    ),
+    Rule(PRIVILEGE, "it removes a tool of every project", "rustup", sub="self uninstall"),
+    Rule(PRIVILEGE, "it changes the system's programs", "update-alternatives alternatives"),
+    Rule(
+        PRIVILEGE,
+        "it removes the environment that others stand on",
+        "conda mamba micromamba",
+        sub="remove|env|uninstall",
+        test=lambda c: c.value("-n", "--name") == "base",
+    ),
+    Rule(FILES, "it empties the trash", "osascript", test=_empties),
+    Rule(PERSISTENCE, "it is started with the machine from now on", "pm2", sub="startup"),
     Rule(
         PERSISTENCE,
         "it would go on when the session is over",
