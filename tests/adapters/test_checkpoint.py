@@ -180,9 +180,8 @@ def test_the_start_of_a_run_is_kept_once(top: Path) -> None:
     Path(work.run_dir, "git-left").mkdir()
     work.end()
     assert sorted(os.listdir(work.run_dir)) == ["git.json", "trees.json"]
-    assert (
-        git(top, "for-each-ref", "--format=%(refname)") == "refs/heads/main\nrefs/ralph/run-1/cut-1"
-    )
+    left = git(top, "for-each-ref", "--format=%(refname)").splitlines()
+    assert left == ["refs/heads/main", "refs/ralph/run-1/cut-1", "refs/ralph/run-1/start"]
 
 
 def test_a_clean_start_is_remembered_as_clean(top: Path) -> None:

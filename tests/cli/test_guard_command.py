@@ -38,7 +38,8 @@ def test_json_is_one_object(here: Here, command: str, allowed: bool, category: s
     said = here("guard", "check", "--json", "--", command)
     told = json.loads(said.out)
     assert said.code == (0 if allowed else 2)
-    assert set(told) == {"command", "allowed", "category", "reason", "part"}
+    parts = {"command", "level", "allowed", "category", "reason", "part", "rule", "refused_from"}
+    assert set(told) == parts
     assert (told["command"], told["allowed"], told["category"]) == (command, allowed, category)
 
 
@@ -68,3 +69,32 @@ def test_a_command_is_one_text(here: Here, words: tuple[str, ...]) -> None:
 def test_a_script_comes_from_standard_input(workspace: Path, script: bytes, code: int) -> None:
     argv = [sys.executable, "-m", "ralph", "guard", "check", "-"]
     assert subprocess.run(argv, input=script, capture_output=True, check=False).returncode == code
+
+
+AMEND = "git commit --amend"
+
+
+def test_the_level_of_the_settings_holds_and_a_flag_goes_before(
+    here: Here, workspace: Path
+) -> None:
+    assert here("guard", "check", "--", AMEND).code == 0
+    assert here("guard", "check", "--level", "strict", "--", AMEND).code == 2
+    (workspace / ".ralph").mkdir()
+    (workspace / ".ralph" / "settings.json").write_text('{"guard": {"level": "strict"}}')
+    assert here("guard", "check", "--", AMEND).code == 2
+    assert here("guard", "check", "--level", "standard", "--", AMEND).code == 0
+    assert here("guard", "check", "--level", "lax", "--", AMEND).code == 2
+
+
+def test_explain_names_the_rule_the_level_and_how_to_allow_it(here: Here) -> None:
+    """ "`ralph guard check --explain` names the rule and the level"."""
+    told = here("guard", "check", "--explain", "--", AMEND).out.splitlines()
+    assert told[0] == "allowed"
+    assert told[1].startswith("  strict refuses it (git-history): it rewrites the last commit")
+    assert told[2] == "  rule: git commit --amend"
+    told = here("guard", "check", "--explain", "--", "npm publish --tag x").out.splitlines()
+    assert told[0].startswith("refused (publish)")
+    assert told[1] == "  rule: npm publish (for real) (level: standard and strict)"
+    assert 'add "npm publish --tag x" to guard.allow in .ralph/settings.json' in told[2]
+    assert here("guard", "check", "--explain", "--", "ls").out == "allowed\n"
+    assert "guard.allow" not in here("guard", "check", "--explain", "--", "rm -rf $X/").out

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from backlog_support import Project
-from prd_support import story
+from prd_support import git, story
 from run_support import Done, Here, assert_clear, prepare
 from story_support import StoryProject
 
@@ -101,3 +101,67 @@ def test_a_run_over_stories_goes_without_it_too(
     assert not asks(agent)
     assert "--settings" in calls(agent)[0]["argv"]
     assert guarded(agent) == "0"
+
+
+def test_what_was_not_committed_is_kept_before_the_first_turn(here: Here, workspace: Path) -> None:
+    """ "only after the run has saved uncommitted files and stashes in `refs/ralph/<run>/start`,
+    which it then always does"."""
+    agent = prepare(workspace, {"tools": [{"name": "Bash", "run": LOSES}], **SAYS_SO})
+    (workspace / ".gitignore").write_text(".ralph\n")
+    repository(workspace)
+    (workspace / "stashed").write_text("stashed\n")
+    git(workspace, "stash", "--include-untracked")
+    (workspace / "mine").write_text("mine\n")
+    (workspace / "kept").write_text("changed\n")
+    settled(here("-p", "x"))
+    ref = calls(agent)[0]["env"]["RALPH_START"]
+    assert git(workspace, "stash", "list") == ""
+    assert (workspace / "kept").read_text() == "kept\n"
+    assert git(workspace, "show", f"{ref}:mine") == "mine\n"
+    assert git(workspace, "show", f"{ref}:kept") == "changed\n"
+    assert git(workspace, "show", f"{ref}^3^3:stashed") == "stashed\n"
+    settled(here("-p", "x"))
+    assert git(workspace, "rev-parse", ref), "what is gone stays kept"
+
+
+LOSES = "git checkout kept; rm mine; git stash drop"
+
+
+def test_what_is_still_there_need_not_be_kept(here: Here, workspace: Path) -> None:
+    agent = prepare(workspace, SAYS_SO, SAYS_SO)
+    (workspace / ".gitignore").write_text(".ralph\n")
+    repository(workspace)
+    (workspace / "mine").write_text("mine\n")
+    settled(here("-p", "x"))
+    first = calls(agent)[0]["env"]["RALPH_START"]
+    assert git(workspace, "rev-parse", first)
+    settled(here("-p", "x"))
+    left = git(workspace, "for-each-ref", "--format=%(refname)", "refs/ralph").splitlines()
+    assert left == [calls(agent)[1]["env"]["RALPH_START"]]
+
+
+@pytest.mark.parametrize(
+    ("guard", "says"),
+    [
+        ({"level": "strict"}, "Guard: on for shell commands (strict)."),
+        ({"enabled": False}, "Guard: off (guard.enabled)."),
+    ],
+)
+def test_nothing_is_kept_where_nothing_may_be_thrown_away(
+    here: Here, workspace: Path, guard: dict[str, object], says: str
+) -> None:
+    agent = prepare(workspace, SAYS_SO, guard=guard)
+    repository(workspace)
+    (workspace / "mine").write_text("mine\n")
+    assert says in settled(here("-p", "x")).err
+    assert "RALPH_START" not in calls(agent)[0]["env"]
+    assert git(workspace, "for-each-ref", "refs/ralph") == ""
+
+
+def repository(workspace: Path) -> None:
+    (workspace / "kept").write_text("kept\n")
+    git(workspace, "init", "-q")
+    git(workspace, "config", "user.name", "x")
+    git(workspace, "config", "user.email", "x@example.com")
+    git(workspace, "add", "kept", *([".gitignore"] if (workspace / ".gitignore").exists() else []))
+    git(workspace, "commit", "-q", "-m", "Begin")

@@ -275,3 +275,44 @@ def test_the_second_parser_is_used_where_it_is_installed(tmp_path: Path) -> None
     assert run(event(LOOP), environ, tmp_path, *ralph, "hook", "pre-tool").returncode == 0
     assert run(b"", environ, tmp_path, *ralph, "guard", "check", "--", LOOP).returncode == 0
     assert run(event(LOOP), environ, tmp_path).returncode == 2  # by itself it has only ours
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept", "allowed"),
+    [
+        ("{}", True, True),
+        ("{}", False, False),
+        ('{"guard": {"level": "strict"}}', True, False),
+        ('{"guard": {"level": "standard"}}', True, True),
+        ('{"guard": {"level": 5}}', True, False),
+    ],
+)
+def test_local_history_is_free_where_the_run_has_kept_what_there_was(
+    tmp_path: Path, settings: str, *, kept: bool, allowed: bool
+) -> None:
+    """ "in place only after the run has saved uncommitted files and stashes … otherwise strict"."""
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph" / "settings.json").write_text(settings)
+    environ = {**ON, **({"RALPH_START": "refs/ralph/x/start"} if kept else {})}
+    told = refusal(event("git commit --amend", cwd=str(tmp_path)), environ, "/")
+    assert (told is None) is allowed
+    if told is not None:
+        assert 'add "git commit --amend" to guard.allow in .ralph/settings.json' in told
+
+
+@pytest.mark.parametrize(
+    ("head", "allowed"),
+    [("ref: refs/heads/mine\n", True), ("ref: refs/heads/main\n", False), ("1234\n", False)],
+)
+def test_the_branch_that_is_checked_out_is_known(tmp_path: Path, head: str, allowed: bool) -> None:
+    environ = {**ON, "RALPH_START": "refs/ralph/x/start"}
+    pushes = event("git push --force-with-lease", cwd=str(tmp_path / "sub"))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text(head)
+    assert (refusal(pushes, environ, "/") is None) is allowed
+    (tmp_path / ".git").rename(tmp_path / "elsewhere")
+    (tmp_path / ".git").write_text("gitdir: elsewhere\n")  # a work tree
+    assert (refusal(pushes, environ, "/") is None) is allowed
+    (tmp_path / ".git").unlink()
+    assert refusal(pushes, environ, "/") is not None

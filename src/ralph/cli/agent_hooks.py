@@ -8,6 +8,7 @@ from ralph.cli.hook_commands import SOURCE, quickly, with_packages
 from ralph.hooks.pre_tool import KEPT
 
 if TYPE_CHECKING:
+    from ralph.adapters.git_trees import GitTrees
     from ralph.adapters.turn_files import Filing
     from ralph.cli.planning import Plan
 
@@ -54,6 +55,21 @@ def keeps_start(plan: "Plan") -> bool:
     standard = plan.settings.guard.level == "standard"
     guarded = _is_guarded(plan) and can_hook(plan)
     return standard and guarded and is_repository(plan.workspace)
+
+
+def keep_what_there_is(plan: "Plan", run_dir: str, trees: "GitTrees | None") -> None:
+    """Where the guard lets history be rewritten, what is not committed is kept first."""
+    if not keeps_start(plan):
+        return
+    from ralph.adapters.checkpoint_end import sweep
+    from ralph.adapters.run_trees import trees_of_run
+    from ralph.adapters.start_ref import keep_start
+
+    trees = trees or trees_of_run(plan.workspace, plan.environ, run_dir)
+    if trees is not None and not trees.has_begun:
+        sweep(trees.repository, run_dir)
+        trees.begin()
+        keep_start(trees)
 
 
 def guard_words(plan: "Plan") -> str:

@@ -20,7 +20,7 @@ from ralph.cli.agent_hooks import (
     guard_words,
     hook_environment,
     hook_flags,
-    keeps_start,
+    keep_what_there_is,
     told_window,
 )
 from ralph.cli.checks import Checks
@@ -149,27 +149,12 @@ class HarnessWiring:
     def prepare(self) -> list[str]:
         """Finish what a killed run had left half in the project, and know what there is."""
         notes = self._finished()
-        self._keep_start()
+        keep_what_there_is(self._plan, self._run_dir, self._trees)
         if self._trees is not None:
             self._trees.begin()
             self._trees.pin()
             notes += self._left_out_words(self._trees.yours())
         return notes
-
-    def _keep_start(self) -> None:
-        """Where the guard lets history be rewritten, what is not committed is kept first."""
-        if not keeps_start(self._plan):
-            return
-        from ralph.adapters.checkpoint_end import sweep
-        from ralph.adapters.run_trees import trees_of_run
-        from ralph.adapters.start_ref import keep_start
-
-        plan = self._plan
-        trees = self._trees or trees_of_run(plan.workspace, plan.environ, self._run_dir)
-        if trees is not None and not trees.has_begun:
-            sweep(trees.repository, self._run_dir)
-            trees.begin()
-            keep_start(trees)
 
     def _finished(self) -> list[str]:
         notes = []
