@@ -33,9 +33,7 @@ def can_hook(plan: "Plan") -> bool:
     return plan.kind == "claude" and not value_in(flags, (_SETTINGS,))
 
 
-def guard_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
-    """What tells every hook of an agent that nothing contains whether the guard is wanted, also
-    hooks that a person has installed."""
+def _guard_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
     if not _is_open(plan):
         return {}
     if not plan.settings.guard.enabled:
@@ -103,10 +101,12 @@ def hook_notes(plan: "Plan") -> list[str]:
     return [f"No hooks in {where}, a machine without this Ralph: turns are judged when they end"]
 
 
-def hook_environment(plan: "Plan") -> dict[str, str]:
-    """What tells the plugin's hooks that the run has brought these itself: each shall run once."""
+def hook_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
+    """What tells hooks, also those that a person has installed, whether the guard is wanted, and
+    which of them the run has brought itself: each shall run once."""
     hooks = _hooks(plan)
-    return {"RALPH_HOOKS": ",".join(hooks), **_window(plan)} if hooks else {}
+    brought = {"RALPH_HOOKS": ",".join(hooks), **_window(plan)} if hooks else {}
+    return {**_guard_environment(plan, run_dir), **brought}
 
 
 def _window(plan: "Plan") -> dict[str, str]:

@@ -16,7 +16,6 @@ from ralph.adapters.turn_files import Filing, NumberedFiles
 from ralph.adapters.world import Workspace
 from ralph.cli.agent_hooks import (
     IN_PLACE,
-    guard_environment,
     guard_words,
     hook_environment,
     hook_flags,
@@ -242,8 +241,7 @@ class HarnessWiring:
 
     def _agent_of(self, plan: Plan, readers: AgentReaders, start: Starter) -> Agent:
         sandbox = plan.sandbox.environment() if plan.sandbox else {}
-        hooks = {**guard_environment(plan, self._run_dir), **hook_environment(plan)}
-        env = {**sandbox, **hooks, **self._own_environment()}
+        env = {**sandbox, **hook_environment(plan, self._run_dir), **self._own_environment()}
         if self._layers is None:
             return build_agent(plan, self._run_dir, readers, env=env, start=start)
         from ralph.adapters.sandbox.layers import InnerFiling, SandboxedAgent
