@@ -3,10 +3,13 @@
 from ralph.core.danger_again import judge_again, judge_number
 from ralph.core.danger_code import judge_awk, judge_code, judge_sed
 from ralph.core.danger_each import find_actions, xargs_commands
+from ralph.core.danger_found import judge_imports
 from ralph.core.danger_inner import inner_commands
+from ralph.core.danger_kept import edit
 from ralph.core.danger_output import output_of
 from ralph.core.danger_rule import EVASION, REMOTE, Call, Refused
 from ralph.core.danger_rules import judge_assignment, judge_call
+from ralph.core.danger_written import judge_written
 from ralph.core.shell_text import ANY, NAMED, NET, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -63,6 +66,7 @@ class Caller:
         call = Call(argv, state, self.judge.places)
         judge_call(call)
         judge_again(call)
+        judge_written(call, self)
         builtin = _BUILTINS.get(call.name)
         if builtin is not None:
             return builtin(self, call, state)
@@ -89,6 +93,8 @@ class Caller:
             judge_awk(call, self)
         if call.name in ("sed", "gsed"):
             judge_sed(call, self)
+            if call.has("--in-place") or call.has_letter("i", "efl"):
+                edit(call)
         printed = [self.again(argv, state) for argv in inner_commands(call)]
         if call.name in ("xargs", "parallel"):
             printed += [self.again(argv, state) for argv in xargs_commands(call, state.stdin)]
@@ -177,6 +183,7 @@ class Caller:
         if code.strip() == ANY:
             raise Refused(EVASION, "nobody can tell what this code does")
         judge_code(code.replace(ANY, NAMED), call, self)
+        judge_imports(code, call, self)
         return ANY
 
     def _code_file(self, path: str, call: Call, state: "State") -> None:

@@ -8,6 +8,7 @@ import re
 
 from ralph.core.danger_expand import is_secret
 from ralph.core.danger_files import judge_change
+from ralph.core.danger_names import LITERAL, own_names
 from ralph.core.danger_rule import (
     BOMB,
     CREDENTIALS,
@@ -23,29 +24,29 @@ from ralph.core.danger_rule import (
     positional,
 )
 from ralph.core.danger_secrets import is_credential, is_environment_file
-from ralph.core.shell_text import ANY
+from ralph.core.shell_text import ANY, FREE
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_calls import Caller
     from ralph.core.danger_rule import Call
 
-_LITERAL = r"""[fFrRbBuU]{0,2}(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`([^`]*)`)"""
-_RUNS = (
+RUNS = (
     r"\b(?:os\.system|os\.popen\w*|subprocess\.(?:run|call|check_call|check_output"
     r"|Popen|getoutput|getstatusoutput)"
-    r"|os\.spawn\w*|os\.exec\w+|pty\.spawn|execSync|execFileSync|execFile|spawnSync"
+    r"|os\.spawn\w*|os\.exec\w+|os\.posix_spawnp?|create_subprocess_(?:shell|exec)|pty\.spawn|execSync|execFileSync|execFile|spawnSync"
     r"|spawn|Open3\.\w+"
-    r"|shell_exec|passthru|proc_open|popen|IO\.popen|os\.execute|Kernel\.system|system"
+    r"|shell_exec|passthru|proc_open|popen|IO\.popen|os\.execute|Kernel\.(?:system|exec|spawn)|system"
     r"|do shell script|Deno\.run"
-    r"|Bun\.spawn\w*|Deno\.Command|qx)\b"
+    r"|Bun\.spawn\w*|Deno\.Command|exec\.Command|qx)\b"
 )
-_RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
-_DELETES = (
+RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
+_RUNS_UNKNOWN = r"\brunpy\.run_\w+\s*\(\s*[^'\"\s]|\b(?:exec|system)\s+[$@]\w"
+DELETES = (
     r"\.rm(?=\s*\()|(?<![\w.$])rm(?=\s*\(\s*['\"])|\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
     r"|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
-    r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*)"
-    r"|File\.(?:delete|unlink)|Dir\.(?:rmdir|delete)"
+    r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*|mv|move)"
+    r"|File\.(?:delete|unlink|rename)|renameSync|fs\.rename|RemoveAll|remove_dir_all|Dir\.(?:rmdir|delete)"
     r"|remove_tree|Deno\.remove\w*|unlink|rmdir|os\.truncate|os\.rename|os\.replace|shutil\.move)\b"
 )
 _WRITES = (
@@ -55,13 +56,13 @@ _WRITES = (
     r"|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
 )
 _COPIES = (
-    r"\b(?:shutil\.copy\w*|copyFile(?:Sync)?|FileUtils\.cp\w*)\s*\(?\s*[^,\n]*,\s*"
-    rf"{_LITERAL}"
+    r"\b(?:shutil\.copy\w*|copyFile(?:Sync)?|cpSync|FileUtils\.cp\w*)\s*\(?\s*[^,\n]*,\s*"
+    rf"{LITERAL}"
 )
 _SHELL_OPEN = r"\bopen\s*\(?\s*[\w$ ]+,\s*['\"]\s*>>?\s*()()([^'\"]+)"  # as perl writes it
 _OPENED = (
     rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write"
-    rf"|createWriteStream|Path)\s*\(?\s*{_LITERAL}"
+    rf"|createWriteStream|Path)\s*\(?\s*{LITERAL}"
 )
 _EVALUATES = r"(?<![\w.])(?:exec|eval|compile|execfile|__import__\(['\"]builtins['\"]\)\.\w+)\s*\("
 _EVALUATES_ELSEWHERE = (
@@ -99,12 +100,6 @@ _SENDS = (
 )
 _READS_FILE = r"\bopen\s*\(|read_text|read_bytes|readFile|File\.read|file_get_contents"
 _ELSEWHERE = r"https?://(?!localhost\b(?!\.)|127\.|\[::1\])"
-_MODULES = "os|subprocess|shutil|pathlib|sys|socket"
-_STARRED = {
-    "subprocess": "run call Popen check_call check_output getoutput",
-    "os": "system popen remove unlink rmdir kill execv execvp",
-    "shutil": "rmtree move",
-}
 _NAMED = (
     r"(?:environ(?:\.get)?\s*[\[\(]\s*['\"]|process\.env\.|process\.env\[['\"]"
     r"|(?:Deno|Bun)\.env\.(?:get\(\s*['\"])?"
@@ -135,8 +130,8 @@ _MOST_ARGUMENTS = 4000
 def judge_code(code: str, call: "Call", caller: "Caller") -> None:
     """Refuse code that runs, deletes or writes what a command may not."""
     python = call.name.startswith(("python", "pypy"))
-    code = _unaliased(code) if python else _renamed(code)
-    texts = [a or b or c for a, b, c in re.findall(_LITERAL, code)]
+    code = own_names(code, python=python)
+    texts = [a or b or c for a, b, c in re.findall(LITERAL, code)]
     _judge_hiding(code, python=python)
     if re.search(_SOCKETS, code) and re.search(_SHELLS, code):
         raise Refused(REVERSE, "it joins a shell to a connection")
@@ -158,27 +153,6 @@ def _serves(code: str, texts: list[str]) -> bool:
         return True
     named = "0.0.0.0" in texts  # noqa: S104
     return named and bool(re.search(r"bind|listen|run|serve|Server|host", code))
-
-
-def _unaliased(code: str) -> str:
-    """Python with the modules' own names instead of those that it gives them."""
-    for module, alias in re.findall(r"\bimport\s+((?:\w+\.)*\w+)\s+as\s+(\w+)", code):
-        code = re.sub(rf"(?<![\w.]){alias}\.", f"{module}.", code)
-    for module, what in re.findall(rf"\bfrom\s+({_MODULES})\s+import\s+\(?([\w\s,*]+)", code):
-        starred = _STARRED.get(module, "").split() if "*" in what else []
-        for item in [*what.split(","), *starred]:
-            words = item.split() or [""]
-            name, alias = words[0], words[-1]
-            if name.isidentifier():
-                code = re.sub(rf"(?<![\w.]){alias}(?=\s*[\[(.)])", f"{module}.{name}", code)
-    return re.sub(r"\((\w+(?:\.\w+)+)\)\s*\(", r"\1(", code)
-
-
-def _renamed(code: str) -> str:
-    """JavaScript with the functions' own names: `const {execSync: run} = require(...)`."""
-    for name, alias in re.findall(r"\b((?:exec|spawn|execFile)(?:Sync)?)\s*:\s*(\w+)", code):
-        code = re.sub(rf"(?<![\w.]){alias}(?=\s*\()", name, code)
-    return code
 
 
 def _without_texts(code: str) -> str:
@@ -218,29 +192,33 @@ def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
 
 
 def _judge_runs(code: str, call: "Call", caller: "Caller", *, python: bool) -> None:
-    found = list(re.finditer(_RUNS, code))
+    found = list(re.finditer(RUNS, code))
     if not python:
-        found += re.finditer(_RUNS_ELSEWHERE, code)
+        found += re.finditer(RUNS_ELSEWHERE, code)
     for match in found:
-        argv = _arguments(code[match.end() : match.end() + _MOST_ARGUMENTS])
+        argv = arguments(code[match.end() : match.end() + _MOST_ARGUMENTS])
         if argv is None:
             continue
         caller.again(argv, call.state)
+    for kind, *texts in re.findall(rf"\brun_(path|module)\s*\(\s*{LITERAL}", code):
+        caller.again(["python", *(["-m"] if kind == "module" else []), "".join(texts)], call.state)
+    if re.search(_RUNS_UNKNOWN, code) and (python or call.name == "perl"):
+        raise Refused(EVASION, "it runs code or a command that nobody can tell")
     if call.name.startswith(("perl", "ruby", "php", "julia")):
         for text in re.findall(r"`([^`]*)`|%x[({]([^)}]*)[)}]", code):
             caller.again(["sh", "-c", text[0] or text[1]], call.state)
 
 
-def _arguments(after: str) -> list[str] | None:
+def arguments(after: str) -> list[str] | None:
     """What a call is given, as a command; None if nothing is called here."""
     opened = re.match(r"\s*([({]?)\s*", after)
     assert opened is not None
     rest = after[opened.end() :]
-    if not opened[1] and not re.match(_LITERAL, rest):
+    if not opened[1] and not re.match(LITERAL, rest):
         return None
     if rest[:1] == "[":
         return _items(rest[1:].partition("]")[0])
-    literal = re.match(_LITERAL, rest)
+    literal = re.match(LITERAL, rest)
     if literal is None:
         raise Refused(EVASION, "it runs a command that nobody can tell")
     text, tail = _text(literal), rest[literal.end() :].lstrip()
@@ -259,8 +237,8 @@ def _arguments(after: str) -> list[str] | None:
 def _items(text: str) -> list[str]:
     """Literals between commas; what is none could be anything."""
     items = []
-    for item in re.findall(rf"\s*({_LITERAL}|[^,]+)\s*", text):
-        literal = re.fullmatch(_LITERAL, item[0].strip())
+    for item in re.findall(rf"\s*({LITERAL}|[^,]+)\s*", text):
+        literal = re.fullmatch(LITERAL, item[0].strip())
         items.append(_text(literal) if literal else ANY)
     return [item for item in items if item]
 
@@ -282,7 +260,7 @@ def _judge_copies(code: str, call: "Call") -> None:
 
 def _judge_files(code: str, texts: list[str], call: "Call") -> None:
     _judge_copies(code, call)
-    deletes, writes = re.search(_DELETES, code), re.search(_WRITES, code)
+    deletes, writes = re.search(DELETES, code), re.search(_WRITES, code)
     if not deletes and not writes:
         return
     verb = "deletes" if deletes else "overwrites"
@@ -297,7 +275,7 @@ def _judge_files(code: str, texts: list[str], call: "Call") -> None:
         known = text.startswith(_TOP) and (deletes or "/" in text[2:])
         if known or (text in ("/", "..", "../") and deletes):
             judge_change(path, call.places, cwd, verb)
-    for pattern in (rf"{_DELETES}\s*\(?\s*{_LITERAL}", _OPENED if writes else ""):
+    for pattern in (rf"{DELETES}\s*\(?\s*{LITERAL}", _OPENED if writes else ""):
         for match in re.finditer(pattern, code) if pattern else ():
             path = next((group for group in match.groups() if group), "")
             if path and "{" not in path:
@@ -306,20 +284,38 @@ def _judge_files(code: str, texts: list[str], call: "Call") -> None:
 
 def judge_awk(call: "Call", caller: "Caller") -> None:
     """`awk`: what its program runs and where it writes."""
-    program = "".join(positional(call.words, ["-v", "-F", "--assign", "--field-separator"])[:1])
+    program = "".join(
+        positional(call.words, ["-i", "--include", "-v", "-F", "--assign", "--field-separator"])[:1]
+    )
     if call.value("-f", "--file") is not None:
         return
+    program = own_names(program, python=False)
     for text in re.findall(r"system\s*\(\s*([^)]*)\)", program):
-        literal = re.fullmatch(_LITERAL, text.strip())
+        literal = re.fullmatch(LITERAL, text.strip())
         caller.again(["sh", "-c", _text(literal) if literal else ANY], call.state)
-    for text in re.findall(r'"([^"]*)"\s*\|&?\s*getline|\|&?\s*"([^"]*)"', program):
-        caller.again(["sh", "-c", text[0] or text[1]], call.state)
+    for text in _piped_by_awk(program):
+        inner = call.state.copy()
+        inner.stdin = ANY
+        caller.again(["sh", "-c", text], inner)
     if re.search(r"\bin\s+ENVIRON", program):
         raise Refused(CREDENTIALS, "it prints every variable of the environment")
     if "/inet/" in program:
         raise Refused(REVERSE, "it opens a connection to another machine")
     for path in re.findall(r'>>?\s*"([^"]*)"', program):
         judge_change(path, call.places, call.state.cwd, "overwrites")
+
+
+def _piped_by_awk(program: str) -> list[str]:
+    """The commands that it reads from or prints to, also by a variable that holds their text."""
+    ends = re.findall(r'("[^"]*"|\w+)\s*\|&?\s*getline|\|&?\s*("[^"]*"|\w+)', program)
+    found = []
+    for end in (a or b for a, b in ends):
+        given = re.search(rf'(?<!\w){end}\s*=\s*"([^"]*)"\s*([;}}\n])?', program)
+        if end[0] == '"':
+            found.append(end[1:-1])
+        elif given:
+            found.append(given[1] if given[2] else f"{given[1]}{FREE}")
+    return found
 
 
 def judge_sed(call: "Call", caller: "Caller") -> None:

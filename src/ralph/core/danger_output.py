@@ -1,7 +1,7 @@
 """What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
 
 from ralph.core.danger_each import find_starts, is_narrow, patterns_of
-from ralph.core.danger_files import CURL_VALUED, download_targets
+from ralph.core.danger_kept import KEEPERS
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_processes import is_host, narrowed
 from ralph.core.danger_rule import Call
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 ENDLESS_FILES = frozenset({"/dev/zero", "/dev/urandom", "/dev/random"})
 # Commands that print nothing, a harmless word, what they read, or what the network sends.
 _SILENT = names(
-    "true false : mkdir touch rm ln chmod test [ cd export local declare"
+    "true false : mkdir touch rm chmod test [ cd export local declare"
     " typeset readonly wait sleep"
-    " exit return break continue shopt umask ulimit kill mkfifo rmdir install let hash set"
+    " exit return break continue shopt umask ulimit kill mkfifo rmdir let hash set"
 )
 _TAME = names(
     "date nproc uname wc uuidgen sha256sum md5sum shasum getconf arch cksum stat expr seq tput"
@@ -96,18 +96,6 @@ def _from_input(call: "Call", otherwise: str) -> str:
     read = call.state.stdin or ""
     kept = traces(read) if call.name in _PASSES_ON else without(traces(read), ENDLESS)
     return next((mark for mark in (NET, CODED) if mark in read), otherwise) + kept
-
-
-def _download(call: "Call") -> str:
-    """What comes from the network, printed or written to a file."""
-    targets = download_targets(call)
-    urls = [word for word in call.args if "/" in word]
-    named = call.name == "wget" or call.has("--remote-name") or call.has_letter("O", CURL_VALUED)
-    if not targets and named:
-        targets = [url.rpartition("/")[2].partition("?")[0] for url in urls]
-    for target in targets:
-        call.state.files[call.places.absolute(target, call.state.cwd)] = NET
-    return "" if targets and not {"-", "/dev/stdout"}.intersection(targets) else NET
 
 
 def _echo(call: "Call") -> str:
@@ -316,19 +304,6 @@ def _endlessly(_call: "Call") -> str:
     return f"{ANY}{ENDLESS}"
 
 
-def _copied(call: "Call") -> str:
-    """`cp` and `mv`: what this script wrote is known under its new name too."""
-    *sources, target = call.args or [""]
-    files, cwd = call.state.files, call.state.cwd
-    for source in sources:
-        text = files.get(call.places.absolute(source, cwd))
-        if text is not None:
-            files[call.places.absolute(target, cwd)] = text
-            name = source.rstrip("/").rpartition("/")[2]
-            files[call.places.absolute(f"{target}/{name}", cwd)] = text
-    return ""
-
-
 def _base64(call: "Call") -> str:
     """What is decoded can be told, if it is known what is read."""
     text = call.state.stdin
@@ -343,21 +318,13 @@ def _base64(call: "Call") -> str:
     return ANY if any(mark in decoded for mark in MARKS) else decoded
 
 
-def _tee(call: "Call") -> str:
-    text = ANY if call.state.stdin is None else call.state.stdin
-    for path in call.args:
-        whole = call.places.absolute(path, call.state.cwd)
-        before = call.state.files.get(whole, "") if call.has_letter("a") else ""
-        call.state.files[whole] = before + text
-    return text
-
-
 def _realpath(call: "Call") -> str:
     path = call.args[-1] if call.args else ANY
     return f"{path if unknown(path) else call.places.absolute(path, call.state.cwd)}\n"
 
 
 _READERS: "dict[str, Callable[[Call], str]]" = {
+    **KEEPERS,
     "echo": _echo,
     "printf": _printf,
     "find": _find,
@@ -371,8 +338,6 @@ _READERS: "dict[str, Callable[[Call], str]]" = {
     "pidof": _processes,
     "ps": _process_list,
     "yes": _endlessly,
-    "cp": _copied,
-    "mv": _copied,
     "mktemp": _mktemp,
     "pwd": _pwd,
     "which": _which,
@@ -383,9 +348,6 @@ _READERS: "dict[str, Callable[[Call], str]]" = {
     "git": _git,
     "base64": _base64,
     "gbase64": _base64,
-    "tee": _tee,
-    "curl": _download,
-    "wget": _download,
     "realpath": _realpath,
     "readlink": _realpath,
     "gmktemp": _mktemp,

@@ -46,9 +46,10 @@ def _replaces(call: Call) -> bool:
 def _in_place(call: Call) -> bool:
     """`awk -i inplace`, `yq -i`, `ruby -i`"""
     if call.name in ("awk", "gawk"):
-        if call.value("-i") != "inplace":
+        if "inplace" not in call.values("-i", "--include"):
             return False
-        return _judge(call, positional(call.words, ["-i", "-v", "-F"])[1:], "overwrites")
+        given = positional(call.words, ["-i", "--include", "-v", "-F", "-f"])
+        return _judge(call, given[call.value("-f") is None :], "overwrites")
     if not (call.has_letter("i", "eE") or call.has("--inplace")):
         return False
     return _judge(call, call.args[1:], "overwrites")

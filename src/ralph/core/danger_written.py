@@ -1,0 +1,218 @@
+"""Recipes and scripts that this script wrote for `make`, `just`, `npm` and their like: what they
+would run is judged as if it stood in the command.
+
+Only the targets that are asked for count, with what they need. What nobody can tell in a makefile,
+such as a function's value, is taken for a path in the project.
+"""
+
+import re
+
+from ralph.core.danger_found import judge_finding, naming
+from ralph.core.danger_kept import path_of, script_entry
+from ralph.core.danger_rule import Call, positional
+from ralph.core.shell_text import ANY, FREE, names
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ralph.core.danger_calls import Caller
+    from ralph.core.danger_state import State
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_JUSTFILES = ("justfile", "Justfile", ".justfile")
+_MAKE_VALUED = names("-C --directory -f --file --makefile -I -o -W -j -l")
+_JUST_VALUED = names("-f --justfile -d --working-directory --set --shell")
+_SET = r"(?:(?:export|override)\s+)*([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)"
+_HEAD = r"@?([^\s#:=][^:=#]*?)\s*::?(?![=:])\s*([^;]*)(?:;(.*))?"
+_REFERENCE = r"\$(?:\$|\(((?:[^()]|\([^()]*\))*)\)|\{([^{}]*)\}|(.))|\{\{\s*([^{}]*?)\s*\}\}"
+_DEEPEST = 8
+_PAIR = r"""\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*")"""
+# What npm and its like run by themselves when they install.
+_BY_INSTALL = "preinstall install postinstall prepublish preprepare prepare postprepare"
+_INSTALLS = names("install i ci add clean-install install-test it rebuild")
+_RUN = names("run run-script rum urn")
+_ALONE = {"t": "test", "tst": "test", **{name: name for name in ("test", "start", "stop")}}
+
+
+def judge_written(call: Call, caller: "Caller") -> None:
+    """Refuse a command that would run what this script wrote, if that is refused."""
+    if call.name == "npm":
+        _remember_scripts(call)
+    if not call.state.files:
+        return
+    judge = _READERS.get(call.name)
+    if judge is not None:
+        judge(call, caller)
+    judge_finding(call, caller)
+
+
+def _there(call: Call, *flags: str) -> "State":
+    """The state in which a recipe runs: in the directory that a flag names."""
+    inner = call.state.copy()
+    inner.stdin, inner.params = None, []
+    for place in call.values(*flags):
+        inner.cwd = call.places.absolute(place, inner.cwd)
+    return inner
+
+
+def _by_make(call: Call, caller: "Caller") -> None:
+    given = call.values("-f", "--file", "--makefile")
+    targets = positional(call.words, _MAKE_VALUED)
+    _judge_recipes(call, caller, _there(call, "-C", "--directory"), given or _MAKEFILES, targets)
+
+
+def _by_just(call: Call, caller: "Caller") -> None:
+    given = call.values("-f", "--justfile")
+    targets = positional(call.words, _JUST_VALUED)[:1]
+    inner = _there(call, "-d", "--working-directory")
+    _judge_recipes(call, caller, inner, given or _JUSTFILES, targets)
+
+
+def _judge_recipes(
+    call: Call,
+    caller: "Caller",
+    state: "State",
+    given: "tuple[str, ...] | list[str]",
+    targets: list[str],
+) -> None:
+    for name in given:
+        path = call.places.absolute(name, state.cwd)
+        text = state.files.get(path)
+        if text is not None:
+            with naming(path, text):
+                makefile = Makefile(text.replace(ANY, FREE), state, call)
+                wanted = [target for target in targets if "=" not in target]
+                _run(caller, state, makefile.commands(wanted), f"{path} {wanted}")
+
+
+def _run(caller: "Caller", state: "State", lines: list[str], what: str) -> None:
+    """Judge shell commands, once: a recipe may call make again."""
+    if what not in state.calling:
+        state.calling = (*state.calling, what)
+        for line in lines:
+            caller.again(["sh", "-c", line], state)
+
+
+class Makefile:
+    """Targets with what they need and run; also those of `just`, whose syntax is much the same."""
+
+    def __init__(self, text: str, state: "State", call: Call) -> None:
+        where = call.places.where
+        self.values = {"HOME": where.home, "CURDIR": state.cwd, "MAKE": "make"}
+        self.rules: dict[str, tuple[list[str], list[str]]] = {}  # by target: needs, recipe
+        self.shells: list[str] = []  # what is run to know a value
+        self._read(_with_included(text, state, call))
+        pairs = [word.partition("=") for word in call.words if word[:1] != "-" and "=" in word]
+        self.values |= {name: value for name, _, value in pairs}
+
+    def _read(self, text: str) -> None:
+        recipes: list[list[str]] = []
+        for line in text.replace("\\\n", " ").splitlines():
+            if line[:1] in ("\t", " ") and line.strip():
+                for recipe in recipes:
+                    recipe.append(line.strip())
+            elif found := re.fullmatch(_SET, line):
+                value = found[2].partition(" #")[0].strip().strip("'\"")
+                self.values[found[1]] = value
+            elif found := re.fullmatch(_HEAD, line):
+                recipes = [self._rule(name, found) for name in self.known(found[1]).split()]
+            elif "$(shell" in line:
+                self.known(line)
+
+    def _rule(self, target: str, found: "re.Match[str]") -> list[str]:
+        needs, recipe = self.rules.setdefault(target, ([], []))
+        needs += self.known(found[2]).split()
+        recipe += [found[3]] if found[3] else []
+        return recipe
+
+    def known(self, text: str, depth: int = 0) -> str:
+        """The text with its variables' values; what nobody can tell is a path in the project."""
+        if depth > _DEEPEST:
+            return FREE
+
+        def value(match: "re.Match[str]") -> str:
+            if match[0] == "$$":
+                return "$"
+            name = next(group for group in match.groups() if group is not None).strip()
+            if name.startswith("shell "):
+                self.shells.append(self.known(name[6:], depth + 1))
+            return self.known(self.values[name], depth + 1) if name in self.values else FREE
+
+        return re.sub(_REFERENCE, value, text)
+
+    def commands(self, targets: list[str]) -> list[str]:
+        """What is run for these targets, or for the first one."""
+        first = [name for name in self.rules if name[:1] != "." and "%" not in name][:1]
+        wanted = [*(targets or first), *(name for name in self.rules if set(name) & {"%", FREE})]
+        lines: list[str] = []
+        for name in wanted:  # it grows on the way
+            needs, recipe = self.rules.get(name, ([], []))
+            lines += [self.known(line).lstrip("@-+ ") for line in recipe]
+            wanted += [need for need in needs if need not in wanted]
+        for value in self.values.values():
+            self.known(value)
+        return [line for line in (*lines, *dict.fromkeys(self.shells)) if line]
+
+
+def _with_included(text: str, state: "State", call: Call) -> str:
+    """The text, and that of the files that it includes, where this script wrote them too."""
+    for name in re.findall(r"(?m)^[-s]?(?:include|import)\s+['\"]?([^\s'\"]+)", text):
+        text += state.files.get(call.places.absolute(name, state.cwd), "").replace(ANY, FREE)
+    return text
+
+
+def _remember_scripts(call: Call) -> None:
+    """`npm pkg set scripts.x=...`, `npm set-script x ...`"""
+    pairs = []
+    if call.subs[:2] == ["pkg", "set"]:
+        pairs = [word.removeprefix("scripts.").partition("=")[::2] for word in call.subs[2:]]
+    elif call.subs[:1] == ["set-script"]:
+        pairs = [("".join(call.subs[1:2]), "".join(call.subs[2:3]))]
+    path = path_of(call, "package.json")
+    for name, text in pairs:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        before = call.state.files.get(path, "")
+        call.state.files[path] = before + script_entry(name, f'"{quoted}"')
+
+
+def _by_npm(call: Call, caller: "Caller") -> None:
+    state = _there(call, "--prefix", "--dir", "--cwd", "-C")
+    path = call.places.absolute("package.json", state.cwd)
+    text = state.files.get(path)
+    wanted = _scripts_run(call)
+    if text is not None and wanted:
+        with naming(path, text):
+            scripts = _scripts(text.replace(ANY, FREE))
+            run = [script for name, script in scripts if name in wanted]
+            _run(caller, state, run, f"{path} {wanted}")
+
+
+def _scripts_run(call: Call) -> list[str]:
+    """The names of the scripts that are run."""
+    first = "".join(call.subs[:1])
+    if first in _INSTALLS or (not first and call.name in ("yarn", "pnpm")):
+        return _BY_INSTALL.split()
+    if first in _RUN:
+        name = "".join(call.subs[1:2])
+    else:
+        name = _ALONE.get(first, "" if call.name == "npm" else first)
+    return [f"pre{name}", name, f"post{name}"] if name else []
+
+
+def _scripts(text: str) -> list[tuple[str, str]]:
+    found = []
+    for start in re.finditer(r'"scripts"\s*:\s*\{', text):
+        place = start.end()
+        while pair := re.compile(_PAIR).match(text, place):
+            script = pair[2][1:-1].replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
+            found.append((pair[1], script))
+            place = pair.end()
+    return found
+
+
+_READERS: "dict[str, Callable[[Call, Caller], None]]" = {
+    **dict.fromkeys(("make", "gmake"), _by_make),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _by_npm),
+    "just": _by_just,
+}
