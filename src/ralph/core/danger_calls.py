@@ -5,7 +5,7 @@ from ralph.core.danger_code import judge_awk, judge_code, judge_sed
 from ralph.core.danger_each import find_actions, xargs_commands
 from ralph.core.danger_found import judge_imports
 from ralph.core.danger_inner import inner_commands
-from ralph.core.danger_kept import edit
+from ralph.core.danger_kept import edit, remember
 from ralph.core.danger_output import output_of
 from ralph.core.danger_rule import EVASION, REMOTE, Call, Refused
 from ralph.core.danger_rules import judge_assignment, judge_call
@@ -184,6 +184,7 @@ class Caller:
             raise Refused(EVASION, "nobody can tell what this code does")
         judge_code(code.replace(ANY, NAMED), call, self)
         judge_imports(code, call, self)
+        remember(code, call)
         return ANY
 
     def _code_file(self, path: str, call: Call, state: "State") -> None:

@@ -77,20 +77,21 @@ def _each(call: Call, paths: list[str], verb: str, *, into: bool = False) -> boo
     return False
 
 
-def _judge_everything(paths: list[str], verb: str) -> None:
+def judge_everything(paths: list[str], verb: str) -> None:
+    """Refuse what is done to every file of the project."""
     if any(EACH in path for path in paths):
         raise Refused(FILES, f"it {verb} every file of the project; name those that you mean")
 
 
 def _removes(call: Call) -> bool:
-    _judge_everything(call.args, "deletes")
+    judge_everything(call.args, "deletes")
     return _each(call, [path for path in call.args if path], "deletes")  # "" is no file
 
 
 def _moves(call: Call) -> bool:
     target = call.value("-t", "--target-directory")
     sources, last = (call.args, [target]) if target else (call.args[:-1], call.args[-1:])
-    _judge_everything(sources, "moves away")
+    judge_everything(sources, "moves away")
     for path in call.args:
         if call.places.kind(path, call.state.cwd) == SINK:
             raise Refused(FILES, f"mv would replace {shown(path)} itself")
@@ -100,7 +101,8 @@ def _moves(call: Call) -> bool:
 
 def _copies(call: Call) -> bool:
     target = call.value("-t", "--target-directory") if call.name != "rsync" else None
-    last = [target] if target else call.args[1:][-1:]
+    makes = call.name == "install" and (call.has("--directory") or call.has_letter("d", "mogt"))
+    last = [target] if target else call.args if makes else call.args[1:][-1:]
     if call.name == "rsync" and call.has("--delete", "--delete-after", "--delete-excluded"):
         return _each(call, last, "deletes in")
     return _each(call, last, "overwrites", into=True)
@@ -213,28 +215,34 @@ def _without_end(call: Call) -> bool:
 
 
 def _mode(call: Call) -> str:
+    """The rights that are given: a word of chmod, an option of others."""
+    if call.name != "chmod":
+        return "".join([*call.values("--mode"), *call.clustered("m", "ogtS")])
     return next(
         (w for w in call.words if not w.startswith("--") and (w[:1] != "-" or w[1:2] in "rwxst")),
         "",
     )
 
 
+def _added(mode: str) -> list[tuple[str, str]]:
+    """Who gets which rights by `u+x,g=rw`."""
+    parts = [part.partition("+") for part in mode.replace("=", "+").split(",")]
+    return [(who, rights) for who, plus, rights in parts if plus]
+
+
 def _opens_to_all(call: Call) -> bool:
     mode = _mode(call)
     if mode.isdecimal():
         return mode[-1] in "2367"
-    return any(
-        ("o" in who or "a" in who) and "w" in rights
-        for who, plus, rights in (part.partition("+") for part in mode.replace("=", "+").split(","))
-        if plus
-    )
+    return any(("o" in who or "a" in who) and "w" in rights for who, rights in _added(mode))
 
 
 def _sets_identity(call: Call) -> bool:
+    """The set-user-id and set-group-id bits."""
     mode = _mode(call)
-    return (
-        "+s" in mode or "=s" in mode or (mode.isdecimal() and len(mode) == 4 and mode[0] in "2467")
-    )
+    if mode.isdecimal():
+        return len(mode) > 3 and mode[-4] in "2467"
+    return any("s" in rights for _, rights in _added(mode))
 
 
 def _shuts(call: Call) -> bool:
@@ -306,10 +314,15 @@ RULES = (
     Rule(
         PERMISSIONS,
         "everybody could write there; give rights to the owner only",
-        "chmod",
+        "chmod install mkdir",
         test=_opens_to_all,
     ),
-    Rule(PERMISSIONS, "it lets a program run as its owner", "chmod", test=_sets_identity),
+    Rule(
+        PERMISSIONS,
+        "it lets a program run as its owner",
+        "chmod install mkdir",
+        test=_sets_identity,
+    ),
     Rule(PERMISSIONS, "it shuts everybody out, recursively", "chmod", test=_shuts),
     Rule(PERMISSIONS, "", "chmod chown chgrp", test=_outside),
     Rule(PERMISSIONS, "it gives files to root", "chown", test=_to_root),

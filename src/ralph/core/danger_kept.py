@@ -3,6 +3,7 @@
 import re
 
 from ralph.core.danger_files import CURL_VALUED, download_targets
+from ralph.core.danger_names import LITERAL
 from ralph.core.danger_rule import Call, positional
 from ralph.core.shell_text import ANY, CODED, NET, READ, plain, traces
 
@@ -15,6 +16,13 @@ _SCRIPT_SET = (
 )
 _SUBSTITUTES = r"s([/|#,!@])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1"
 _ADDS_LINES = r"(?s)(?:[\d$]+|/[^/]*/)?([aic])\s*\\?\n?(.*)"
+_BODY = rf"(?:[rR]?(?:'''((?:.|\\n)*?)'''|\"\"\"((?:.|\n)*?)\"\"\")|{LITERAL})"
+_WRITES_TEXT = (
+    rf"\bopen\(\s*{LITERAL}\s*,\s*['\"][wax]\w*['\"][^)\n]*\)\.write\(\s*{_BODY}",
+    rf"\bopen\(\s*{LITERAL}\s*,\s*['\"][wax]\w*['\"][^)\n]*\)\s*as\s+\w+:\s*\w+\.write\(\s*{_BODY}",
+    rf"Path\(\s*{LITERAL}\s*\)\.write_text\(\s*{_BODY}",
+    rf"(?:writeFileSync|File\.write)\(\s*{LITERAL}\s*,\s*{_BODY}",
+)
 _REPEATS = r"[*+?{]"
 # Characters that mean with a backslash in sed what they mean without one in Python.
 _TURNED = "(){}|+?"
@@ -112,6 +120,15 @@ def _turned(piece: str) -> str:
     if piece in _TURNED:
         return f"\\{piece}"
     return piece[1] if piece[0] == "\\" and piece[1] in _TURNED else piece
+
+
+def remember(code: str, call: Call) -> None:
+    """The texts that code in another language writes into files."""
+    for pattern in _WRITES_TEXT:
+        for match in re.finditer(pattern, code):
+            path, *_, text = [group for group in match.groups() if group is not None]
+            known = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+            call.state.files[path_of(call, path)] = known
 
 
 # By command: what it prints, after what it wrote was remembered.

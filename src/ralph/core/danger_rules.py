@@ -1,8 +1,10 @@
 """All rules, by the name of the command they are about, and what holds for every command."""
 
 from ralph.core import (
+    danger_archives,
     danger_containers,
     danger_databases,
+    danger_editors,
     danger_files,
     danger_git,
     danger_git_local,
@@ -42,6 +44,8 @@ ALL = (
     *danger_sending.RULES,
     *danger_files.RULES,
     *danger_targets.RULES,
+    *danger_archives.RULES,
+    *danger_editors.RULES,
     *danger_containers.RULES,
     *danger_packages.RULES,
     *danger_services.RULES,

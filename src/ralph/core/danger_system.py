@@ -96,16 +96,6 @@ def _debugs(call: Call) -> bool:
     return any(word.startswith(("shell ", "!", "python ")) for word in call.words)
 
 
-def _editor_shell(call: Call) -> bool:
-    return any(
-        word.lstrip("+:").startswith("!") or any(mark in word for mark in _EDITOR_CALLS)
-        for word in call.words
-    )
-
-
-_EDITOR_CALLS = ("system(", "shell-command", "call-process", "delete-directory", "delete-file")
-
-
 def _make_runs(call: Call) -> bool:
     return any(word.startswith(("SHELL=", "--eval")) for word in call.words)
 
@@ -291,9 +281,6 @@ RULES = (
         test=_foreign_code,
     ),
     Rule(EVASION, "it runs a command from a debugger", "gdb lldb", test=_debugs),
-    Rule(
-        EVASION, "it runs a command from an editor", "vim vi nvim ex view emacs", test=_editor_shell
-    ),
     Rule(EVASION, "it runs a command from within", "expect", test=_spawned),
     Rule(EVASION, "it changes what make runs", "make gmake", test=_make_runs),
     Rule(HISTORY, "it turns the shell's history off", "shopt", test=_history_option),
@@ -311,5 +298,6 @@ RULES = (
     Rule(EVASION, "it runs a command from within", "man", flags="--pager", letters="P"),
     Rule(EVASION, "it runs a command from within", "sort", flags="--compress-program"),
     Rule(EVASION, "it runs a command from within", "split", flags="--filter"),
+    Rule(EVASION, "it runs a command from within", "rg", flags="--pre --hostname-bin"),
     Rule(EVASION, "it runs a command from within", "zip", flags="--unzip-command -TT"),
 )

@@ -18,7 +18,6 @@ _OPTIONS = {
 }
 _PLACES = ("PREFIX=", "prefix=", "DESTDIR=")
 _PACKERS = "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma lz4 pigz compress uncompress"
-_EDITORS = "vim vi nvim ex ed nano emacs"
 
 
 def _judge(call: Call, paths: list[str], verb: str, *, into: bool = False) -> bool:
@@ -55,11 +54,6 @@ def _in_place(call: Call) -> bool:
     return _judge(call, call.args[1:], "overwrites")
 
 
-def _edits(call: Call) -> bool:
-    paths = positional(call.words, ["-c", "--cmd", "-S", "-u", "--eval", "-l"])
-    return _judge(call, [path for path in paths if path[:1] != "+"], "edits")
-
-
 def _takes_away(call: Call) -> bool:
     return _judge(call, call.args[:-1], "deletes")
 
@@ -73,7 +67,6 @@ RULES = (
     Rule(FILES, "", "make gmake ninja", test=_installs),
     Rule(FILES, "", _PACKERS, test=_replaces),
     Rule(FILES, "", "awk gawk ruby yq", test=_in_place),
-    Rule(FILES, "", _EDITORS, test=_edits),
     Rule(FILES, "", "rsync", flags="--remove-source-files", test=_takes_away),
     Rule(FILES, "", "split csplit", test=_splits),
 )
