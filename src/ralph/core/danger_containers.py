@@ -1,35 +1,29 @@
 """Rules about containers: none leaves itself, and what others keep in one is not deleted."""
 
 from ralph.core.danger_databases import is_for_tests
+from ralph.core.danger_files import judge_change
 from ralph.core.danger_paths import OUTSIDE
 from ralph.core.danger_rule import CONTAINER, CREDENTIALS, STRICT, Call, Rule
-from ralph.core.danger_secrets import is_credential
+from ralph.core.danger_secrets import is_credential, judge_environment_file, judge_reading
 from ralph.core.shell_text import BOXES, unknown
 
 _CAPABILITIES = frozenset({"ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "DAC_READ_SEARCH"})
+_LETTERS_VALUED = "eupwlmahc"  # of `docker run`: they take the rest of their word
 _TAKES_AWAY = frozenset({"rm", "rmi", "kill", "stop", "remove", "pause"})
 
 
 def _mounts(call: Call) -> list[str]:
     """Where the host's directories come from that a container gets, those it may write."""
-    found = []
-    for place, word in enumerate(call.words):
-        given = call.words[place + 1 : place + 2]
-        if word in ("-v", "--volume") and given:
-            found += given
-        elif word.startswith("-v") and len(word) > 2 and ":" in word:
-            found.append(word[2:].removeprefix("="))
-        elif word.startswith("--volume="):
-            found.append(word.partition("=")[2])
-        elif (word == "--mount" and given) or word.startswith("--mount="):
-            text = given[0] if word == "--mount" else word.partition("=")[2]
-            parts = dict(part.partition("=")[::2] for part in text.split(","))
-            source = parts.get("source", parts.get("src", ""))
-            found.append(source + (":x:ro" if "readonly" in parts else ":x"))
-    return found
+    found = [*call.clustered("v", _LETTERS_VALUED), *call.values("--volume")]
+    for text in call.values("--mount"):
+        parts = dict(part.partition("=")[::2] for part in text.split(","))
+        source = parts.get("source", parts.get("src", ""))
+        found.append(source + (":x:ro" if {"readonly", "ro"} & parts.keys() else ":x"))
+    return [mount.removeprefix("=") for mount in found]
 
 
 def _outer_mount(call: Call) -> bool:
+    home = call.places.where.home
     for mount in _mounts(call):
         source, _, rest = mount.partition(":")
         if not rest:
@@ -38,13 +32,29 @@ def _outer_mount(call: Call) -> bool:
             return True
         if "/" not in source and source[:1] not in ("~", "."):
             continue  # a volume's name
+        source = f"{home}{source[1:]}" if source[:1] == "~" else source
         kind = call.places.kind(source, call.state.cwd)
-        if "docker.sock" in source or source in ("/", "/etc", "/root", call.places.where.home):
+        whole = call.places.absolute(source, call.state.cwd)
+        if "docker.sock" in source or whole in ("/", "/etc", "/root", home):
             return True
         if kind == OUTSIDE and not rest.endswith(":ro"):
             return True
         if is_credential(source, call.places, call.state.cwd):
             return True
+    return False
+
+
+def _copies(call: Call) -> bool:
+    """`docker cp CONTAINER:PATH PATH`, and the other way round."""
+    words = [word for word in call.subs if word not in ("compose", "container")]
+    source, target = [*words[1:3], "", ""][:2]
+    if words[:1] != ["cp"] or not target:
+        return False
+    if ":" not in target and target != "-":
+        judge_change(target, call.places, call.state.cwd, "overwrites", into=True)
+    if call.places.at_home(source, call.state.cwd):
+        judge_reading(source, call.places, call.state.cwd)
+        judge_environment_file(source)
     return False
 
 
@@ -94,6 +104,7 @@ RULES = (
         "docker podman nerdctl docker-compose",
         test=_outer_mount,
     ),
+    Rule(CONTAINER, "", "docker podman nerdctl docker-compose kubectl oc", test=_copies),
     Rule(CONTAINER, "the container could leave itself", "docker podman nerdctl", test=_capable),
     Rule(
         CONTAINER,

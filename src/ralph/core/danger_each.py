@@ -24,15 +24,19 @@ _MOST_ITEMS = 200
 def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
     """What `xargs` or `parallel` runs, with what it is sent."""
     argv = after_flags(call.words, _XARGS_VALUED.split(), 0)
-    if call.name == "parallel" and ":::" in argv:
-        place = argv.index(":::")
-        argv, stdin = argv[:place], "\n".join(argv[place + 1 :])
-    if call.name == "parallel" and len(argv) == 1:
-        argv = ["sh", "-c", argv[0]]
-    argv = argv or ["echo"]
     text = ANY if stdin is None else stdin
+    parallel = call.name == "parallel"
+    if parallel:
+        argv, text = _parallel(argv, text)
+        if call.value("-a", "--arg-file") is not None:
+            text = ANY
+        if not argv:  # then every line is a command
+            return [["sh", "-c", line] for line in text.splitlines() if line][:_MOST_ITEMS]
+        if len(argv) == 1:
+            argv = ["sh", "-c", argv[0]]
+    argv = argv or ["echo"]
     mark = call.value("-I", "--replace", "-i")
-    if mark is None and call.name == "parallel":
+    if mark is None and parallel:
         mark = "{}"
     lines = list(dict.fromkeys(text.splitlines()))[:_MOST_ITEMS] or [""]
     if mark is not None and any((mark or "{}") in word for word in argv):
@@ -42,6 +46,16 @@ def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
     if call.has("--null", "--delimiter") or call.has_letter("0d", "InPLsEa"):
         return [[*argv, *filter(None, text.replace("\\0", "\n").splitlines())]]
     return [[*argv, *text.split()]]
+
+
+def _parallel(argv: list[str], text: str) -> tuple[list[str], str]:
+    """`parallel COMMAND ::: ITEMS` and `:::: FILES`: the command, and the items as lines."""
+    marks = [place for place, word in enumerate(argv) if word.rstrip("+") in (":::", "::::")]
+    if not marks:
+        return argv, text
+    files = any(word.startswith("::::") for word in argv)
+    items = [word for word in argv[marks[0] :] if word[:3] != ":::"]
+    return argv[: marks[0]], ANY if files else "\n".join(items)
 
 
 def find_actions(call: "Call") -> list[list[str]]:

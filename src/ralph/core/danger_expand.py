@@ -102,6 +102,8 @@ class Expander:
         if not text.startswith("~"):
             return text
         user, slash, rest = text[1:].partition("/")
+        if ":" in user:  # no user's name: the program gets it as it stands
+            return text
         if user == "+":
             return f"{self.where.cwd}{slash}{rest}"
         return f"{ANY if user else self.where.home}{slash}{rest}"

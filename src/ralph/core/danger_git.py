@@ -14,6 +14,7 @@ from ralph.core.danger_rule import (
 )
 from ralph.core.shell_text import names, unknown
 
+_PUSHES = "push|send-pack|http-push"
 _FORCES = "--force --force-with-lease --force-if-includes"
 
 
@@ -119,7 +120,7 @@ RULES = (
         PUSH,
         "a force push replaces what others have; push a new commit",
         "git",
-        sub="push",
+        sub=_PUSHES,
         flags=_FORCES,
         letters="f",
         valued="o",
@@ -129,7 +130,7 @@ RULES = (
         PUSH,
         "a force push replaces what others have; push a new commit, or name a branch of your own",
         "git",
-        sub="push",
+        sub=_PUSHES,
         flags=_FORCES,
         letters="f",
         valued="o",
@@ -139,13 +140,13 @@ RULES = (
         PUSH,
         "it replaces or deletes branches of the remote",
         "git",
-        sub="push",
+        sub="push|send-pack|http-push",
         flags="--mirror --delete --prune",
         letters="d",
         valued="o",
     ),
-    Rule(PUSH, "+ before a branch forces it", "git", sub="push", test=_forced_refspec),
-    Rule(PUSH, ": before a branch deletes it there", "git", sub="push", test=_deletes),
+    Rule(PUSH, "+ before a branch forces it", "git", sub=_PUSHES, test=_forced_refspec),
+    Rule(PUSH, ": before a branch deletes it there", "git", sub=_PUSHES, test=_deletes),
     Rule(
         PUSH,
         "nobody can tell whether it is a force push; write the words out",

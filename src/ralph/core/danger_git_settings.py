@@ -1,78 +1,75 @@
 """Rules about git's settings and remotes, what it would run, and the repository's host."""
 
+from ralph.core.danger_git_keys import forces, redirects, runs
 from ralph.core.danger_git_local import not_dry
-from ralph.core.danger_rule import EVASION, GIT, GUARD, PERSISTENCE, STRICT, Call, Rule
-
-_COMMAND_KEYS: tuple[str, ...] = (
-    "core.pager",
-    "core.editor",
-    "core.sshcommand",
-    "core.fsmonitor",
-    "sequence.editor",
+from ralph.core.danger_rule import (
+    CLOUD,
+    EVASION,
+    GIT,
+    GUARD,
+    PERSISTENCE,
+    PUSH,
+    STRICT,
+    Call,
+    Rule,
+    positional,
 )
+from ralph.core.shell_text import ANY
 
-
-_COMMAND_KEYS += (
-    "diff.external",
-    "core.askpass",
-    "credential.helper",
-    "core.gitproxy",
-    "gpg.program",
+_READS = ("--get", "--list", "--get-all", "--get-regexp", "--show-origin", "-l")
+_CONFIG_VALUED = frozenset(
+    {"-f", "--file", "--blob", "--type", "-t", "--default", "--comment", "--value"}
 )
-
-
-_HARMLESS = frozenset(
-    {"", "cat", "less", "true", "false", ":", "vi", "vim", "nano", "store", "cache"}
-)
-
-
-_WRITES = ("--get", "--list", "-l", "--get-all", "--get-regexp", "get", "list", "--show-origin")
 
 
 def _settings(call: Call) -> list[tuple[str, str]]:
-    """What `-c key=value` sets."""
+    """What `-c key=value` sets; a value that `--config-env` takes from a variable is not known."""
     words = call.words[: call.words.index(call.subs[0])] if call.subs else call.words
-    found = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "-c"]
-    found += [word[2:] for word in words if word.startswith("-c") and "=" in word and len(word) > 2]
+    before = Call(["git", *words], call.state, call.places)
+    found = before.values("-c")
+    found += [f"{text.partition('=')[0]}={ANY}" for text in before.values("--config-env")]
     if call.subs[:1] == ["clone"]:
-        found += [text for text in (call.value("-c"), call.value("--config")) if text]
+        found += [*call.values("-c"), *call.values("--config")]
     pairs = [word.partition("=") for word in found]
     return [(key.lower(), value) for key, _, value in pairs]
 
 
+def _written(call: Call) -> tuple[str, str]:
+    """The key and the value that `git config` writes; empty where it does not."""
+    words = positional(call.words[call.words.index("config") + 1 :], _CONFIG_VALUED)
+    words = words[1:] if words[:1] in (["set"], ["add"]) else words
+    return (words[0].lower(), words[1]) if len(words) > 1 and not call.has(*_READS) else ("", "")
+
+
 def _runs_by_setting(call: Call) -> bool:
-    return any(
-        value[:1] == "!"
-        or key.startswith("alias.")
-        or (key.startswith(_COMMAND_KEYS) and value not in _HARMLESS)
-        for key, value in _settings(call)
-    )
+    return any(runs(key, value) or key.startswith("alias.") for key, value in _settings(call))
 
 
 def _other_hooks(call: Call) -> bool:
     named = [key for key, _ in _settings(call)] + [word.lower() for word in call.subs]
-    return "core.hookspath" in named and not call.has(*_WRITES[:5])
+    return "core.hookspath" in named and not call.has(*_READS)
+
+
+def _forces_by_setting(call: Call) -> bool:
+    return any(forces(key, value) for key, value in _settings(call))
+
+
+def _leads_elsewhere(call: Call) -> bool:
+    return any(redirects(key) for key, _ in _settings(call))
 
 
 def _writes_config(call: Call) -> bool:
-    reads = call.has("--get", "--list", "--get-all", "--get-regexp", "--show-origin", "-l")
-    return not reads and len(call.subs) > 2
+    return not call.has(*_READS) and len(call.subs) > 2
 
 
 def _writes_alias(call: Call) -> bool:
-    return any(word[:1] == "!" for word in call.subs[2:]) or (
-        len(call.subs) > 2
-        and call.subs[1].lower().startswith(_COMMAND_KEYS)
-        and call.subs[2] not in _HARMLESS
-    )
+    return runs(*_written(call))
 
 
 def _redirects_remote(call: Call) -> bool:
     """`git config remote.origin.url ADDRESS`"""
     words = [word for word in call.subs[1:] if word not in ("set", "add")]
-    key = words[0].lower() if len(words) > 1 or call.has("--unset") else ""
-    remote = key.startswith("remote.") and key.endswith(("url", "mirror", "push"))
-    return remote or (key.startswith("url.") and key.endswith("insteadof"))
+    return redirects(words[0] if len(words) > 1 or call.has("--unset") else "")
 
 
 def _shortens_danger(call: Call) -> bool:
@@ -152,6 +149,23 @@ RULES = (
         flags="--extcmd",
         letters="x",
     ),
+    Rule(PUSH, "a setting makes the push a forced one", "git", sub="push", test=_forces_by_setting),
+    Rule(
+        GIT, "it pushes to where a setting says", "git", sub="push|send-pack", test=_leads_elsewhere
+    ),
+    Rule(
+        EVASION,
+        "git would run programs from there",
+        "git",
+        test=lambda c: any(word.startswith("--exec-path=") for word in c.words),
+    ),
+    Rule(
+        CLOUD,
+        "it starts a workflow, which may deploy or publish; leave that to a person",
+        "gh",
+        sub="workflow run",
+    ),
+    Rule(GIT, "it turns the repository's checks on or off", "gh", sub="workflow disable|enable"),
     Rule(GIT, "it passes over the repository's checks", "gh", sub="pr merge", flags="--admin"),
     Rule(EVASION, "a setting of git would run a command", "git", test=_runs_by_setting),
     Rule(

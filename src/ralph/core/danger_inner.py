@@ -251,8 +251,7 @@ def _as_text(call: Call) -> list[list[str]]:
     """Commands whose words are joined and given to a shell."""
     words = list(call.words)
     if call.name == "script":
-        text = call.value("-c", "--command")
-        return [["sh", "-c", text]] if text else []
+        return _by_script(call)
     if call.name == "ssh":
         words = after_flags(
             words,
@@ -285,6 +284,17 @@ def _as_text(call: Call) -> list[list[str]]:
     else:
         words = after_flags(words, _AS_TEXT[call.name].split(), 0)
     return [["sh", "-c", " ".join(words)]] if words else []
+
+
+def _by_script(call: Call) -> list[list[str]]:
+    """`script -c COMMAND FILE`; elsewhere `script FILE COMMAND`. What it shows goes to the file."""
+    words = positional(call.words, ["-c", "-qc", "-qec", "-eqc", "--command", *_SCRIPT_VALUED])
+    texts = [*call.values("--command"), *call.clustered("c", "IOBEmotT")]
+    made = [["sh", "-c", text] for text in texts if text]
+    return [*made, ["tee", *words[:1]], words[1:]]
+
+
+_SCRIPT_VALUED = ("-I", "-O", "-B", "-E", "-m", "-o", "-t", "-T")
 
 
 def _tmux(call: Call) -> list[str]:

@@ -16,7 +16,7 @@ _SCRIPT_SET = (
 )
 _SUBSTITUTES = r"s([/|#,!@])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1"
 _ADDS_LINES = r"(?s)(?:[\d$]+|/[^/]*/)?([aic])\s*\\?\n?(.*)"
-_BODY = rf"(?:[rR]?(?:'''((?:.|\\n)*?)'''|\"\"\"((?:.|\n)*?)\"\"\")|{LITERAL})"
+_BODY = rf"(?:[rR]?(?:'''([\s\S]*?)'''|\"\"\"([\s\S]*?)\"\"\")|{LITERAL})"
 _WRITES_TEXT = (
     rf"\bopen\(\s*{LITERAL}\s*,\s*['\"][wax]\w*['\"][^)\n]*\)\.write\(\s*{_BODY}",
     rf"\bopen\(\s*{LITERAL}\s*,\s*['\"][wax]\w*['\"][^)\n]*\)\s*as\s+\w+:\s*\w+\.write\(\s*{_BODY}",

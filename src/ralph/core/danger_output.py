@@ -2,6 +2,7 @@
 
 from ralph.core.danger_each import find_starts, is_narrow, patterns_of
 from ralph.core.danger_kept import KEEPERS
+from ralph.core.danger_keys import may_be_key
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_processes import is_host, narrowed
 from ralph.core.danger_rule import Call
@@ -209,6 +210,8 @@ def _find(call: "Call") -> str:
     public = [pattern.endswith(".pub") for pattern in patterns_of(rest)]
     if public and all(public):
         return ANY
+    if any(map(may_be_key, patterns_of(rest))):
+        return f"{ANY}{VAULT}"
     return _paths(call, starts, chosen=is_narrow(rest))
 
 

@@ -1,6 +1,8 @@
 """Rules about what is published, and signing in to where it is."""
 
-from ralph.core.danger_rule import CREDENTIALS, GUARD, PUBLISH, Call, Rule, for_real
+from ralph.core.danger_loaders import judge_loading
+from ralph.core.danger_rule import CREDENTIALS, GUARD, PERSISTENCE, PUBLISH, Call, Rule, for_real
+from ralph.core.shell_text import names
 
 _RUNS_SCRIPTS = frozenset({"run", "run-script"})
 _MAKERS = frozenset({"make", "gmake", "just", "task"})
@@ -41,7 +43,39 @@ def _token(call: Call) -> bool:
     return any("_auth" in word for word in call.words)
 
 
+# By key: where packages come from, and what else would run them. Any value of the latter counts.
+_SOURCES = names("registry npmregistryserver index-url extra-index-url find-links goproxy")
+_SOURCES_BY_NAME = ("mirror.", "repositories.", "source.")
+_RUNNERS = names("script-shell trusted-host")
+_USUAL = (
+    *("://registry.npmjs.org", "://registry.yarnpkg.com", "://pypi.org", "://proxy.golang.org"),
+    *("://rubygems.org", "://index.rubygems.org", "://localhost", "://127.", "://[::1]"),
+)
+
+
+def _other_source(call: Call) -> bool:
+    """`npm config set registry URL`, `go env -w GOPROXY=URL`, `gem sources --add URL`"""
+    words = " ".join(call.args).replace("=", " ").split()
+    if {"config", "c", "set", "env", "sources"}.isdisjoint(words[:3]):
+        return False
+    if call.name == "go" and call.has("-w"):
+        judge_loading(*[*words[1:], "", ""][:2])
+    keys = {word.rpartition(".")[2].rpartition(":")[2].lower() for word in words[:-1]}
+    named = any(word.startswith(_SOURCES_BY_NAME) for word in words)
+    adds = named or call.has("--add", "-a") or not keys.isdisjoint(_SOURCES)
+    value = "".join(words[-1:])
+    other = "://" in value and not any(mark in value for mark in _USUAL)
+    return (adds and other) or not keys.isdisjoint(_RUNNERS)
+
+
 RULES = (
+    Rule(
+        PERSISTENCE,
+        "from now on packages, or what runs them, would come from elsewhere; name the source in"
+        " the command that needs it",
+        "npm pnpm yarn bun pip pip3 poetry bundle go gem conda python python3",
+        test=_other_source,
+    ),
     Rule(
         PUBLISH,
         "it publishes a package",

@@ -20,8 +20,10 @@ from ralph.core import (
     danger_targets,
 )
 from ralph.core.danger_files import judge_change
+from ralph.core.danger_git_keys import judge_for_git
 from ralph.core.danger_git_local import is_elsewhere
 from ralph.core.danger_inner import only_runs
+from ralph.core.danger_loaders import judge_loading
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, STANDARD, Refused, Rule
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import plain
@@ -53,9 +55,6 @@ ALL = (
     *danger_readers.RULES,
 )
 _HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})
-_LOADERS = frozenset(
-    {"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PROMPT_COMMAND"}
-)
 _COMMANDS = frozenset(
     {"EDITOR", "VISUAL", "PAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "BROWSER"}
 )
@@ -128,8 +127,8 @@ def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> No
         raise Refused(HISTORY, f"{name} turns the shell's history off")
     if name in ("RALPH_GUARD", "RALPH_RUN", "RALPH_START"):
         raise Refused(GUARD, f"{name} steers the guard")
-    if name in _LOADERS and text:
-        raise Refused(EVASION, f"{name} makes other programs run what it names")
+    judge_loading(name, text)
+    judge_for_git(name, text, state)
     if name.startswith("PS") and name[2:].isdecimal() and ("$(" in text or "`" in text):
         raise Refused(EVASION, f"{name} runs a command whenever it is shown")
     if name in _HOOK_SWITCHES:

@@ -1,6 +1,7 @@
 """Rules about credentials: in files, in the environment, and those that programs hand out."""
 
 from ralph.core.danger_expand import is_secret
+from ralph.core.danger_keys import KEYS, is_key_file, may_be_key
 from ralph.core.danger_paths import FREE_PLACE, OUTSIDE, UNKNOWN, is_below
 from ralph.core.danger_rule import CREDENTIALS, Call, Refused, Rule
 from ralph.core.danger_variables import reads_few
@@ -66,16 +67,6 @@ _ANYWHERE = (
     "/etc/ssh/ssh_host_",
     "/run/secrets/",
 )
-_KEYS = (
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "credentials.json",
-    ".git-credentials",
-    ".netrc",
-    ".pgpass",
-)
 _SAMPLES = (".example", ".sample", ".template", ".dist", ".test", ".defaults", ".schema", ".ci")
 # Commands whose words only name a file, and commands whose first word is a pattern.
 _NAMERS = names(
@@ -121,12 +112,14 @@ def is_credential(path: str, places: "Places", cwd: str) -> bool:
     if any(c in whole for c in "*?["):
         from fnmatch import fnmatchcase
 
+        if may_be_key(path):
+            return True
         known = (*_ANYWHERE, *(f"{places.where.home}/{name}" for name in _SINGLE))
         if any(fnmatchcase(name, whole) for name in known):
             return True
     if whole.startswith("/proc/") and whole.endswith("/environ"):
         return True
-    return whole.startswith(_ANYWHERE) or path.rpartition("/")[2] in _KEYS
+    return whole.startswith(_ANYWHERE) or path.rpartition("/")[2] in KEYS
 
 
 def is_environment_file(path: str) -> bool:
@@ -137,21 +130,6 @@ def is_environment_file(path: str) -> bool:
 
         return fnmatchcase(".env", name) or fnmatchcase(".env.local", name)
     return (name == ".env" or name.startswith(".env.")) and not name.endswith(_SAMPLES)
-
-
-def is_key_file(path: str) -> bool:
-    """Whether the name of a file says that it holds a private key or secrets."""
-    name = path.rpartition("/")[2]
-    stem, _, ending = name.rpartition(".")
-    if ending == "pem":
-        return any(part in stem for part in ("key", "priv"))
-    if ending in ("json", "yml", "yaml", "toml", "ini"):
-        return stem in _SECRET_STEMS or stem.startswith(("service-account", "service_account"))
-    return bool(stem) and ending in _KEY_ENDINGS
-
-
-_KEY_ENDINGS = names("key p12 pfx jks keystore kdbx ppk p8")
-_SECRET_STEMS = names("secrets secret credentials .secrets")
 
 
 def judge_environment_file(path: str) -> None:
@@ -208,9 +186,13 @@ def _looks_for_keys(call: Call) -> bool:
     if OUTSIDE not in kinds:
         return False
     patterns = call.values("-name", "-iname", "-path")
-    keys = (*_KEYS, ".pem", ".key")
+    keys = (*KEYS, ".pem", ".key")
     return any(
-        is_key_file(pattern) or is_environment_file(pattern) or pattern.strip("*").startswith(keys)
+        is_key_file(pattern)
+        or is_environment_file(pattern)
+        or may_be_key(pattern)
+        or pattern.strip("*") == "credentials"
+        or pattern.strip("*").startswith(keys)
         for pattern in filter(None, patterns)
     )
 
