@@ -62,15 +62,16 @@ def test_standard_lets_pass_what_strict_refuses_here_and_nothing_else_of_it() ->
     assert [c for c in ALLOWED if not judge(c, STANDARD).allowed] == []
 
 
+@pytest.mark.parametrize("part", ["", "-held-out"])
 @pytest.mark.parametrize(
     ("kind", "least", "most"), [("everyday", 0.0, 0.02), ("accidents", 0.95, 1.0)]
 )
-def test_it_stops_accidents_and_not_work(kind: str, least: float, most: float) -> None:
+def test_it_stops_accidents_and_not_work(kind: str, least: float, most: float, part: str) -> None:
     """The issue: "≤ 2 % of everyday commands refused, ≥ 95 % of accidents caught", by commands that
     were collected without a look at the rules."""
-    found = commands(TABLES / "corpus" / f"{kind}.txt")
-    part = sum(not judge(c, STANDARD).allowed for c in found) / len(found)
-    assert least <= part <= most
+    found = commands(TABLES / "corpus" / f"{kind}{part}.txt")
+    refused = sum(not judge(c, STANDARD).allowed for c in found)
+    assert least <= refused / len(found) <= most
 
 
 @pytest.mark.parametrize(
