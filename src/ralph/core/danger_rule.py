@@ -147,16 +147,12 @@ class Rule:
         self.sub = [step.split("|") for step in sub.split()]
         self.flags, self.letters, self.valued, self.test = flags.split(), letters, valued, test
 
-    def titled(self, name: str) -> str:
-        """What it is called when it refuses a command of this name."""
-        steps = ["|".join(step) for step in self.sub]
-        flags = [
-            *self.flags[:1],
-            *([f"-{self.letters}"] if self.letters and not self.flags else []),
-        ]
+    def titled(self, call: Call) -> str:
+        """What it is called when it refuses this command."""
+        flags = self.flags[:1] or [f"-{letter}" for letter in self.letters[:1]]
         test = self.test.__name__.strip("_").replace("_", " ") if self.test else ""
         said = [] if test in ("", "<lambda>") else [f"({test})"]
-        return " ".join([name, *steps, *flags, *said])
+        return " ".join([call.name, *call.subs[: len(self.sub)], *flags, *said])
 
     def holds(self, call: Call) -> bool:
         """Whether the command is one of those that it refuses."""

@@ -106,8 +106,19 @@ def judge_call(call: "Call") -> None:
     everywhere = () if only_runs(call) else _TABLE["*"]
     strict = call.places.where.strict or is_elsewhere(call)
     for rule in (*_TABLE.get(call.name, ()), *everywhere):
-        if (strict or rule.level == STANDARD) and rule.holds(call):
-            raise Refused(rule.category, rule.why, rule.titled(call.name), rule.level)
+        if strict or rule.level == STANDARD:
+            _ask(rule, call)
+
+
+def _ask(rule: Rule, call: "Call") -> None:
+    """Refuse what the rule is about; some of its tests refuse by themselves, with more to say."""
+    try:
+        holds = rule.holds(call)
+    except Refused as refused:
+        refused.refusal.rule = refused.refusal.rule or rule.titled(call)
+        raise
+    if holds:
+        raise Refused(rule.category, rule.why, rule.titled(call), rule.level)
 
 
 def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None:

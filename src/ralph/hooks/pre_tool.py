@@ -47,6 +47,7 @@ _LONGEST_TREE = 100_000  # the grammar's parser cannot be interrupted
 _SETTINGS = (".ralph/settings.json", ".ralph/settings.local.json")
 _REFUSED = 2
 _LONGEST_LINE = 4096
+_NEVER_ALLOWED = frozenset({"remote-code", "reverse-shell", "evasion", "unreadable", "guard"})
 _LONGEST_SHOWN = 200
 
 
@@ -309,14 +310,14 @@ def _told(verdict: "Verdict") -> str | None:
 
 
 def allowing(verdict: "Verdict") -> str:
-    """How a person allows what was refused; nothing where no pattern could."""
-    if not verdict.command or "?" in verdict.command or len(verdict.command) > _LONGEST_SHOWN:
+    """How a person allows what was refused; nothing where a pattern could not say what it is."""
+    shown = verdict.command
+    unclear = "?" in shown or " " not in shown or len(shown) > _LONGEST_SHOWN
+    if unclear or verdict.category in _NEVER_ALLOWED:
         return ""
     from json import dumps
 
-    return (
-        f"\n  A person can allow it: add {dumps(verdict.command)} to guard.allow in {_SETTINGS[0]}."
-    )
+    return f"\n  A person can allow it: add {dumps(shown)} to guard.allow in {_SETTINGS[0]}."
 
 
 if __name__ == "__main__":
