@@ -86,12 +86,24 @@ def git_log(world: World) -> str:
 @pytest.mark.parametrize("words", [(), ("--no-sandbox",)])
 def test_a_run_in_place_is_guarded(world: World, words: tuple[str, ...]) -> None:
     """ADR 25: where nothing contains it, claude takes the guard from its command line."""
-    world.plays(world.shell("git commit --amend -m other; touch amended"), {"text": DONE})
+    world.plays(world.shell("git commit --no-verify -m other; touch skipped"), {"text": DONE})
     run = world.run("-m", "1", *words)
     assert run.code == 0, run.err
     assert "Sandbox: none (in place). Guard: on for shell commands." in run.err
-    assert not (world.repo / "amended").exists()
+    assert not (world.repo / "skipped").exists()
     assert "guard: refused (git-history)" in world.asked(1)
+
+
+@pytest.mark.parametrize("kind", ["claude"])
+def test_local_history_is_free_since_the_run_has_kept_what_there_was(world: World) -> None:
+    (world.repo / "mine").write_text("mine\n")
+    lost = "git commit -q --amend --allow-empty -m other && rm mine"
+    world.plays(world.shell(lost), {"text": DONE})
+    run = world.run("-m", "1")
+    assert run.code == 0, run.err
+    assert git_log(world).endswith(" other\n")
+    refs = world.git("for-each-ref", "--format=%(refname)", "refs/ralph")
+    assert world.git("show", f"{refs}:mine") == "mine"
 
 
 @pytest.mark.parametrize("kind", ["claude"])

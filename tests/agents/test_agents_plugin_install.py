@@ -76,10 +76,10 @@ def test_a_stop_is_held(world: World, scope: str) -> None:
 def test_the_guard_is_asked(world: World) -> None:
     """R §4: a marker of direct mode turns it on."""
     prepare(world)
-    world.plays(world.shell("git commit --amend -m other; touch amended"), {"text": DONE})
+    world.plays(world.shell("git commit --no-verify -m other; touch skipped"), {"text": DONE})
     world.run("-m", "1")
     assert "guard: refused (git-history)" in world.asked(1)
-    assert not (world.repo / "amended").exists()
+    assert not (world.repo / "skipped").exists()
 
 
 @pytest.mark.parametrize("kind", HOSTS)
