@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ralph.core.danger_calls import Caller
+    from ralph.core.danger_state import State
 
 # Programs and modules that run code which they find by its name.
 _FINDERS = names(
@@ -139,9 +140,16 @@ def _judge_run(after: str, call: Call, caller: "Caller") -> None:
     """One call that runs a command; git in a directory of its own may do there what it likes."""
     try:
         argv = [word.replace(ANY, FREE) for word in arguments(after) or []]
-        if argv[:1] == ["git"] and re.search(r"\bcwd\b|\bchdir\b", after.partition("\n\n")[0]):
-            return
-        caller.again(argv, call.state.copy())
+    except Refused:
+        return  # nobody can tell the command
+    if argv[:1] != ["git"] or not re.search(r"\bcwd\b|\bchdir\b", after.partition("\n\n")[0]):
+        judge_told(argv, call.state.copy(), caller)
+
+
+def judge_told(argv: list[str], state: "State", caller: "Caller") -> None:
+    """Judge a command that stands in a written file, as far as it can be followed."""
+    try:
+        caller.again(argv, state)
     except Unfollowable:
         return
     except Refused as refused:

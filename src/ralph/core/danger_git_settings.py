@@ -14,12 +14,10 @@ from ralph.core.danger_rule import (
     Rule,
     positional,
 )
-from ralph.core.shell_text import ANY
+from ralph.core.shell_text import ANY, names
 
 _READS = ("--get", "--list", "--get-all", "--get-regexp", "--show-origin", "-l")
-_CONFIG_VALUED = frozenset(
-    {"-f", "--file", "--blob", "--type", "-t", "--default", "--comment", "--value"}
-)
+_CONFIG_VALUED = names("-f --file --blob --type -t --default --comment --value")
 
 
 def _settings(call: Call) -> list[tuple[str, str]]:

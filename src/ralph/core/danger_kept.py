@@ -24,6 +24,7 @@ _WRITES_TEXT = (
     rf"(?:writeFileSync|File\.write)\(\s*{LITERAL}\s*,\s*{_BODY}",
 )
 _REPEATS = r"[*+?{]"
+_MOST_EDITED = 1_000_000
 # Characters that mean with a backslash in sed what they mean without one in Python.
 _TURNED = "(){}|+?"
 
@@ -104,13 +105,13 @@ def _edited(text: str, script: str) -> str:
         return f"{lines[2]}\n{text}" if lines[1] == "i" else f"{text}\n{lines[2]}\n"
     for match in re.finditer(_SUBSTITUTES, script):
         pattern = "".join(_turned(piece) for piece in re.findall(r"\\.|[^\\]", match[2]))
-        if len(re.findall(_REPEATS, pattern)) > 1:
-            return text  # to look for it could take too long
+        if len(re.findall(_REPEATS, pattern)) > 1 or len(match[3]) * len(text) > _MOST_EDITED:
+            return text  # it could take too long, or become too much
         new = match[3].replace("\\n", "\n").replace("\\t", "\t")
         new = re.sub(r"\\([^\d])", r"\1", new)
         try:
             text = re.sub(pattern, new.replace("\\", "\\\\"), text, flags=re.MULTILINE)
-        except (re.error, RecursionError):
+        except re.error:
             return text
     return text
 

@@ -37,7 +37,7 @@ def may_be_key(path: str) -> bool:
         return False
     if not _KEY_DIRECTORIES.isdisjoint(path.split("/")):
         return True
-    if len(fixed) < 3 or (fixed[0] == "." and name[0] in "*?"):
+    if len(fixed) < 3 or "[" in name or (fixed[0] == "." and name[0] in "*?"):
         return False
     from fnmatch import fnmatchcase
 

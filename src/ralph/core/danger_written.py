@@ -7,10 +7,11 @@ such as a function's value, is taken for a path in the project.
 
 import re
 
-from ralph.core.danger_found import judge_finding, naming
+from ralph.core.danger_found import judge_finding, judge_told, naming
 from ralph.core.danger_kept import path_of, script_entry
 from ralph.core.danger_rule import Call, positional
 from ralph.core.shell_text import ANY, FREE, names
+from ralph.core.shell_words import checked_length
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _JUST_VALUED = names("-f --justfile -d --working-directory --set --shell")
 _SET = r"(?:(?:export|override)\s+)*([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)"
 _HEAD = r"@?([^\s#:=][^:=#]*?)\s*::?(?![=:])\s*([^;]*)(?:;(.*))?"
 _REFERENCE = r"\$(?:\$|\(((?:[^()]|\([^()]*\))*)\)|\{([^{}]*)\}|(.))|\{\{\s*([^{}]*?)\s*\}\}"
-_DEEPEST = 8
+_DEEPEST, _MOST_VALUES = 8, 5000
 _PAIR = r"""\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*")"""
 # What npm and its like run by themselves when they install.
 _BY_INSTALL = "preinstall install postinstall prepublish preprepare prepare postprepare"
@@ -91,7 +92,7 @@ def _run(caller: "Caller", state: "State", lines: list[str], what: str) -> None:
     if what not in state.calling:
         state.calling = (*state.calling, what)
         for line in lines:
-            caller.again(["sh", "-c", line], state)
+            judge_told(["sh", "-c", line], state, caller)
 
 
 class Makefile:
@@ -101,6 +102,7 @@ class Makefile:
         where = call.places.where
         self.values = {"HOME": where.home, "CURDIR": state.cwd, "MAKE": "make"}
         self.rules: dict[str, tuple[list[str], list[str]]] = {}  # by target: needs, recipe
+        self.left = _MOST_VALUES
         self.shells: list[str] = []  # what is run to know a value
         self._read(_with_included(text, state, call))
         pairs = [word.partition("=") for word in call.words if word[:1] != "-" and "=" in word]
@@ -128,7 +130,8 @@ class Makefile:
 
     def known(self, text: str, depth: int = 0) -> str:
         """The text with its variables' values; what nobody can tell is a path in the project."""
-        if depth > _DEEPEST:
+        self.left -= 1
+        if depth > _DEEPEST or self.left < 0:
             return FREE
 
         def value(match: "re.Match[str]") -> str:
@@ -139,7 +142,7 @@ class Makefile:
                 self.shells.append(self.known(name[6:], depth + 1))
             return self.known(self.values[name], depth + 1) if name in self.values else FREE
 
-        return re.sub(_REFERENCE, value, text)
+        return checked_length(re.sub(_REFERENCE, value, text))
 
     def commands(self, targets: list[str]) -> list[str]:
         """What is run for these targets, or for the first one."""
