@@ -2,7 +2,7 @@
 
 Denied is what deletes or overwrites outside the project and the temporary directory, rewrites
 history, reads credentials, reaches out, stays behind, or cannot be followed. It is a guard against
-accidents and clumsy evasion, not a sandbox: a script in a file is not read.
+accidents and clumsy evasion, not a sandbox: a file is not read, unless the command itself wrote it.
 """
 
 from ralph.core.danger_paths import Where

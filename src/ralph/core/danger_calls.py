@@ -188,9 +188,10 @@ class Caller:
         return ANY
 
     def _code_file(self, path: str, call: Call, state: "State") -> None:
-        known = state.files.get(self.judge.places.absolute(path, state.cwd))
-        if known is not None:
-            self._judge_code(known, call)
+        whole = self.judge.places.absolute(path, state.cwd)
+        for ending in ("", ".js", "/index.js", "/__main__.py"):
+            if whole + ending in state.files:
+                self._judge_code(state.files[whole + ending], call)
 
     def cd(self, call: Call, state: "State") -> str:
         """`cd`, `pushd`"""

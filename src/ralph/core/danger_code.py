@@ -38,19 +38,19 @@ RUNS = (
     r"|spawn|Open3\.\w+"
     r"|shell_exec|passthru|proc_open|popen|IO\.popen|os\.execute|Kernel\.(?:system|exec|spawn)|system"
     r"|do shell script|Deno\.run"
-    r"|Bun\.spawn\w*|Deno\.Command|exec\.Command|qx)\b"
+    r"|Bun\.spawn\w*|Deno\.Command|exec\.Command|qx)\b|(?<![\w.\"'/-])sh(?=\s*\(?\s*[\"'])"
 )
 RUNS_ELSEWHERE = r"(?:(?<=child_process\.)|(?<=\)\.)|(?<=cp\.)|(?<![\w.]))exec\b"
 _RUNS_UNKNOWN = r"\brunpy\.run_\w+\s*\(\s*[^'\"\s]|\b(?:exec|system)\s+[$@]\w"
 DELETES = (
-    r"\.rm(?=\s*\()|(?<![\w.$])rm(?=\s*\(\s*['\"])|\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
+    r"(?<![\w.$>])(?:move|rename)(?=\s*\(?\s*['\"]/)|\.rm(?=\s*\()|(?<![\w.$])rm(?=\s*\(\s*['\"])|\b(?:rmtree|os\.remove|os\.unlink|os\.rmdir|os\.removedirs|rmSync|unlinkSync"
     r"|rmdirSync|fs\.rm|fs\.unlink|fs\.rmdir"
     r"|rimraf(?:\.sync)?|removeSync|emptyDirSync|FileUtils\.(?:rm\w*|remove\w*|mv|move)"
     r"|File\.(?:delete|unlink|rename)|renameSync|fs\.rename|RemoveAll|remove_dir_all|Dir\.(?:rmdir|delete)"
     r"|remove_tree|Deno\.remove\w*|unlink|rmdir|os\.truncate|os\.rename|os\.replace|shutil\.move)\b"
 )
 _WRITES = (
-    r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|File\.write"
+    r"\b(?:write_text|write_bytes|writeFile\w*|appendFile\w*|(?:File|IO)\.write"
     r"|file_put_contents|createWriteStream"
     r"|os\.chmod|os\.chown|os\.symlink)\b"
     r"|\bopen\s*\([^)\n]*['\"][waxr]b?\+?[bt]?['\"]"
@@ -60,8 +60,9 @@ _COPIES = (
     rf"{LITERAL}"
 )
 _SHELL_OPEN = r"\bopen\s*\(?\s*[\w$ ]+,\s*['\"]\s*>>?\s*()()([^'\"]+)"  # as perl writes it
+_SHELL_OPEN_APART = r"\bopen\s*\(?\s*[\w$ ]+,\s*['\"]\+?>>?['\"]\s*,\s*()()['\"]([^'\"]+)"
 _OPENED = (
-    rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|File\.write"
+    rf"\b(?:open|File\.open|writeFile\w*|appendFile\w*|file_put_contents|(?:File|IO)\.write"
     rf"|createWriteStream|Path)\s*\(?\s*{LITERAL}"
 )
 _EVALUATES = r"(?<![\w.])(?:exec|eval|compile|execfile|__import__\(['\"]builtins['\"]\)\.\w+)\s*\("
@@ -252,7 +253,7 @@ def _text(literal: "re.Match[str]") -> str:
 
 
 def _judge_copies(code: str, call: "Call") -> None:
-    for pattern in (_COPIES, _SHELL_OPEN):
+    for pattern in (_COPIES, _SHELL_OPEN, _SHELL_OPEN_APART):
         for match in re.finditer(pattern, code):
             path = next((group for group in match.groups() if group), "")
             judge_change(path, call.places, call.state.cwd, "overwrites", into=True)

@@ -26,22 +26,34 @@ if TYPE_CHECKING:
 _FINDERS = names(
     "pytest py.test unittest tox nox make gmake just task invoke pip pip3 uv poetry pdm hatch build"
     " npm pnpm yarn bun jest vitest mocha vite webpack rollup eslint node deno rake rspec bundle"
-    " go cargo prove phpunit playwright cypress ava pre-commit"
+    " go cargo gulp grunt prove phpunit playwright cypress ava pre-commit"
 )
 _FOUND = (
     *("conftest.py", "test_*.py", "*_test.py", "tests.py", "setup.py", "noxfile.py", "tasks.py"),
     *("*.test.?s", "*.spec.?s", "*.test.?sx", "*.spec.?sx", "*.config.?s", "*.config.[cm]?s"),
-    *("*.setup.?s", "Rakefile", "*.rake", "*_spec.rb", "*_test.rb", "build.rs", "*.go", "*.t"),
+    *(
+        "*.setup.?s",
+        "[Gg]*file.?s",
+        "Rakefile",
+        "*.rake",
+        "*_spec.rb",
+        "*_test.rb",
+        "build.rs",
+        "*.go",
+        "*.t",
+    ),
 )
 _CODE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".pl", ".pm", ".lua")
 _OF_DIRECTORY = frozenset({"__init__", "__main__", "index"})
 _IMPORTS = r"\b(?:import|from|require\w*|run_path|run_module|load|use)\b[^\n;]*"
 _AT_HOME = rf"(?:{DELETES})\s*\(?[^)\n]*(?:expanduser|Path\.home|homedir\()"
 _DELETED = rf"(?:{DELETES})\s*\(?\s*{LITERAL}"
-_DELETED_PATH = rf"Path\(\s*{LITERAL}\s*\)[^\n;]*\.(?:unlink|rmdir|rmtree|rename|replace)\s*\("
+_DELETED_PATH = (
+    rf"Path\(\s*{LITERAL}\s*\)[^\n;]{{0,80}}\.(?:unlink|rmdir|rmtree|rename|replace)\s*\("
+)
 _WRITTEN = (
     rf"\bopen\s*\(\s*{LITERAL}\s*,\s*(?:mode\s*=\s*)?['\"][wax]",
-    rf"Path\(\s*{LITERAL}\s*\)[^\n;]*\.write_\w+\s*\(",
+    rf"Path\(\s*{LITERAL}\s*\)[^\n;]{{0,80}}\.write_\w+\s*\(",
     rf"(?:writeFile\w*|appendFile\w*|File\.write|os\.WriteFile|fs::write)\s*\(\s*{LITERAL}",
 )
 _READ = rf"\b(?:open|readFile\w*|File\.read|os\.ReadFile|expanduser)\s*\(\s*{LITERAL}"

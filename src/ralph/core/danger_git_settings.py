@@ -44,8 +44,10 @@ def _runs_by_setting(call: Call) -> bool:
 
 
 def _other_hooks(call: Call) -> bool:
-    named = [key for key, _ in _settings(call)] + [word.lower() for word in call.subs]
-    return "core.hookspath" in named and not call.has(*_READS)
+    named = [key for key, _ in _settings(call)]
+    if len(call.subs) > 2 or call.has("--unset", "--unset-all"):  # else it is only read
+        named += [] if call.has(*_READS) else [word.lower() for word in call.subs]
+    return "core.hookspath" in named
 
 
 def _forces_by_setting(call: Call) -> bool:
@@ -161,7 +163,10 @@ RULES = (
         CLOUD,
         "it starts a workflow, which may deploy or publish; leave that to a person",
         "gh",
-        sub="workflow run",
+        test=lambda c: (
+            c.subs[:2] == ["workflow", "run"]
+            or (c.subs[:1] == ["api"] and any(word.endswith("/dispatches") for word in c.subs))
+        ),
     ),
     Rule(GIT, "it turns the repository's checks on or off", "gh", sub="workflow disable|enable"),
     Rule(GIT, "it passes over the repository's checks", "gh", sub="pr merge", flags="--admin"),

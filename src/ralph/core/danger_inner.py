@@ -297,6 +297,14 @@ def _by_script(call: Call) -> list[list[str]]:
 _SCRIPT_VALUED = ("-I", "-O", "-B", "-E", "-m", "-o", "-t", "-T")
 
 
+def _by_coverage(call: Call) -> list[list[str]]:
+    """`coverage run -m pytest`, `coverage run x.py`"""
+    words = call.words[call.words.index("run") + 1 :] if call.args[:1] == ["run"] else []
+    while words and words[0][:1] == "-" and words[0] != "-m":
+        words = words[1:]
+    return [["python", *words]] if words else []
+
+
 def _tmux(call: Call) -> list[str]:
     if not call.args or call.args[0] not in (
         "new",
@@ -338,6 +346,7 @@ _BY_NAME: "dict[str, Callable[[Call], list[list[str]]]]" = {
     **dict.fromkeys(_AS_TEXT, _as_text),
     **dict.fromkeys(("fd", "fdfind"), _fd),
     **dict.fromkeys(("cmake", "cmake3"), _by_cmake),
+    "coverage": _by_coverage,
     "git": _by_git,
     "npx": lambda call: _by_npm(call, call.words),
 }

@@ -16,8 +16,8 @@ _AGENT = r"-(?:javaagent|agentpath|agentlib)\b"
 _OPTIONS = {
     "NODE_OPTIONS": r"(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)[\s=]*"
     r"['\"]?(?:[./~]|data:|file:|https?:)",
-    "PERL5OPT": r"[;({/]|-[eEdI]|-[mM]lib\b",
-    "RUBYOPT": r"-r\s*['\"]?[./~]|-[eI]",
+    "PERL5OPT": r"[;({/]|(?:^|\s)-(?:[eEI]|d(?!:)|[mM]lib\b)",
+    "RUBYOPT": r"(?:^|\s)-(?:r\s*['\"]?[./~]|[eI])",
     "JAVA_TOOL_OPTIONS": _AGENT,
     "_JAVA_OPTIONS": _AGENT,
     "JDK_JAVA_OPTIONS": _AGENT,

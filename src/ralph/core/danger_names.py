@@ -17,8 +17,8 @@ _GIVEN = (
 )
 # Every way in which a name gets or changes its value.
 _CHANGED = (
-    r"(\w+)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/.|&]|\|\|)?=(?![=~>])"
-    r"|\b(?:for|as)\s+(\w+)|(\w+)\.(?:append|extend|insert|push)\b"
+    r"\b(\w+)\b\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/.|&]|\|\|)?=(?![=~>])"
+    r"|\b(?:for|as)\s+(\w+)|\b(\w+)\.(?:append|extend|insert|push)\b"
 )
 _USED = r"(?:(?<=[(,])|(?<=[(,] ))[$@]?(\w+)(?=\s*[,)])|(?<![\w.])(\w+)(?=\.(?:unlink|rm|write_))"
 

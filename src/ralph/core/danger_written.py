@@ -25,7 +25,7 @@ _JUSTFILES = ("justfile", "Justfile", ".justfile")
 _MAKE_VALUED = names("-C --directory -f --file --makefile -I -o -W -j -l")
 _JUST_VALUED = names("-f --justfile -d --working-directory --set --shell")
 _SET = r"(?:(?:export|override)\s+)*([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)"
-_HEAD = r"@?([^\s#:=][^:=#]*?)\s*::?(?![=:])\s*([^;]*)(?:;(.*))?"
+_HEAD = r"@?([^\s#:=][^:=#]*)::?(?![=:])([^;]*)(?:;(.*))?"
 _REFERENCE = r"\$(?:\$|\(((?:[^()]|\([^()]*\))*)\)|\{([^{}]*)\}|(.))|\{\{\s*([^{}]*?)\s*\}\}"
 _DEEPEST, _MOST_VALUES = 8, 5000
 _PAIR = r"""\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*")"""
