@@ -81,6 +81,8 @@ def is_elsewhere(call: Call) -> bool:
         return False
     named = [call.state.value(name) or "" for name in ("GIT_DIR", "GIT_WORK_TREE")]
     named += [*call.values("-C", "--git-dir", "--work-tree"), "."]
+    settings = [text.partition("=") for text in call.values("-c")]
+    named += [value for key, _, value in settings if key.lower() == "core.worktree"]
     free = (FREE_PLACE, ROOT)
     return any(call.places.kind(path, call.state.cwd) not in free for path in filter(None, named))
 
