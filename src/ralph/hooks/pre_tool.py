@@ -204,7 +204,10 @@ def surroundings(
 
 def _branch(cwd: str) -> str:
     """The branch that is checked out; "" where nobody can tell."""
-    git = os.path.join(upwards(cwd, (".git",)), ".git")
+    found = upwards(cwd, (".git",))
+    if not found:
+        return ""  # and not the branch of whatever directory the hook was started in
+    git = os.path.join(found, ".git")
     head = _first_line(os.path.join(git, "HEAD"))
     if not head:  # a work tree, whose .git is a file
         linked = _first_line(git).removeprefix("gitdir: ")
