@@ -111,14 +111,16 @@ class Caller:
         self.judge.count()
         return self.call(argv, state)
 
-    def _script(self, text: str, params: list[str], state: "State", what: str) -> str:
-        """A script that a shell is given."""
+    def _script(
+        self, text: str, params: list[str], state: "State", what: str, sent: str | None = None
+    ) -> str:
+        """A script that a shell is given, and what is sent to it."""
         if NET in text:
             raise Refused(REMOTE, f"{what} from the network would be run")
         if ANY in text:
             raise Refused(EVASION, f"nobody can tell what {what} would run")
         inner = state.copy()
-        inner.params, inner.stdin = params, None
+        inner.params, inner.stdin = params, sent
         if text.startswith("#!") and not any(s in text.partition("\n")[0] for s in SHELLS):
             judge_code(text, Call(["script"], state, self.judge.places), self)
             return ANY
@@ -148,7 +150,7 @@ class Caller:
             return ""
         inner = state.copy()
         inner.zero = words[1] if len(words) > 1 else "bash"
-        return self._script(words[0], words[2:], inner, "the text after -c")
+        return self._script(words[0], words[2:], inner, "the text after -c", state.stdin)
 
     def _file(self, words: list[str], state: "State") -> str:
         """A script in a file: one that this command wrote is followed, others are not."""
