@@ -12,6 +12,7 @@ from ralph.core.shell_text import (
     PARENT,
     READ,
     SECRET,
+    SURE,
     braces,
     hide,
     names,
@@ -213,14 +214,24 @@ class Expander:
         )
         if kind == "+":
             return "" if part.name in state.variables and not value else argument
-        if kind == "?":  # a shell that goes on knows that it is set; so does whoever wrote it
-            guarded = value == ANY and part.op == ":?" and not self.where.strict
-            return FREE if guarded else value
+        if kind == "?":
+            if value == ANY and part.op == ":?" and _is_projects(part.name, state):
+                state.variables[part.name] = (f"{ANY}{SURE}",)
+                return f"{ANY}{SURE}"
+            return value
         if is_set and (value or part.op == kind):
             return value
         if kind == "=":
             state.assign(part.name, argument)
         return argument
+
+
+def _is_projects(name: str, state: "State") -> bool:
+    """Whether a variable may be the project's own: not one that this script has set to what nobody
+    knows, nor one that leads elsewhere on every machine."""
+    if name in state.variables or name.startswith(("XDG_", "GIT_", "CLAUDE_", "SSH_")):
+        return False
+    return not name.endswith(("HOME", "PATH", "PWD", "PREFIX", "DESTDIR", "PROFILE", "DISK"))
 
 
 def is_secret(name: str) -> bool:

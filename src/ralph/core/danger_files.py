@@ -18,7 +18,7 @@ from ralph.core.danger_rule import (
     Refused,
     Rule,
 )
-from ralph.core.shell_text import EACH, ENDLESS, shown, unknown
+from ralph.core.shell_text import ANY, EACH, ENDLESS, SURE, plain, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
         return
     if kind == A_DEVICE:
         raise Refused(DEVICE, f"{name} is a device or a switch of the kernel")
+    if kind == UNKNOWN and verb == "deletes" and _is_sure(path, places):
+        return
     if kind == UNKNOWN:
         raise Refused(FILES, f"nobody can tell what it {verb}: {name}; {_known(places)}")
     _judge_special(path, places, cwd, verb)
@@ -49,6 +51,12 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
         raise Refused(FILES, f"it {verb} the whole project: {name}")
     if places.is_git(path, cwd) and not path.endswith(".lock"):
         raise Refused(GIT, f"it {verb} {name}, the repository itself")
+
+
+def _is_sure(path: str, places: "Places") -> bool:
+    """`rm -rf "${BUILD_DIR:?}/out"`: it is set, and its author means it."""
+    rest = path.removeprefix(f"{ANY}{SURE}")
+    return not places.where.strict and rest != path and plain(rest) and ".." not in rest
 
 
 def _known(places: "Places") -> str:

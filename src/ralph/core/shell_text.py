@@ -17,13 +17,14 @@ BOXES   after ANY          every container, image, volume or network there is
 ENDLESS after ANY          a text that never ends
 VAULT   after ANY          files that hold credentials, as they were listed or found
 PARENT  after NAMED        the process that runs the command: the agent
+SURE    after ANY          a variable that is set, since `${NAME:?}` would have ended the script
 """
 
 ANY, NAMED, FREE, NET, SECRET, CODED = "\0", "\1", "\2", "\4", "\5", "\6"
 _UNKNOWN = frozenset((ANY, NET, SECRET, CODED))
 EACH, WHO, READ, FOUND, BOXES, ENDLESS = "\x17", "\x0e", "\x0f", "\x14", "\x15", "\x16"
-VAULT, PARENT = "\x18", "\x19"
-TRACES = f"{EACH}{WHO}{READ}{FOUND}{BOXES}{ENDLESS}{VAULT}{PARENT}"
+VAULT, PARENT, SURE = "\x18", "\x19", "\x1a"
+TRACES = f"{EACH}{WHO}{READ}{FOUND}{BOXES}{ENDLESS}{VAULT}{PARENT}{SURE}"
 BREAK = "\3"  # between fields
 _HIDDEN = {"{": "\x10", ",": "\x11", "}": "\x12", "~": "\x13"}
 _SHOWN = {ord(mark): c for c, mark in _HIDDEN.items()}
