@@ -145,7 +145,7 @@ def judge_code(code: str, call: "Call", caller: "Caller") -> None:
         raise Refused(KILL, "it ends every process")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
-    if call.places.where.strict and _serves(code, texts):
+    if call.strict and _serves(code, texts):
         raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1", level=STRICT)
 
 

@@ -135,7 +135,7 @@ RULES = (
         "it deletes data volumes",
         "docker podman nerdctl",
         sub="volume rm|remove",
-        test=lambda c: c.places.where.strict or not all(map(is_for_tests, c.subs[2:])),
+        test=lambda c: c.strict or not all(map(is_for_tests, c.subs[2:])),
     ),
     Rule(
         CONTAINER,

@@ -3,7 +3,7 @@
 import re
 
 from ralph.core.danger_paths import FREE_PLACE
-from ralph.core.danger_rule import DATABASE, STRICT, Call, Rule
+from ralph.core.danger_rule import DATABASE, STRICT, Call, Rule, positional
 from ralph.core.shell_text import names, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -11,68 +11,108 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FILES = names("sqlite3 sqlite duckdb")
-_FOR_TESTS = names(
-    "test tests testing dev development local tmp temp scratch sandbox ci e2e spec demo example"
-    " fixture fixtures playground"
+_FOR_TESTS = re.compile(
+    r"(?<![a-z])(?:test(?:s|ing|db)?|dev|development|local|tmp|temp|scratch|sandbox|ci|e2e|spec"
+    r"|demo|example|fixtures?|playground)\d*(?![a-z])"
 )
-_ENVIRONMENTS = names("RAILS_ENV RACK_ENV NODE_ENV APP_ENV MIX_ENV DJANGO_ENV FLASK_ENV PGDATABASE")
-_HERE = names("localhost 127.0.0.1 ::1 [::1] /tmp /var/run/postgresql")
-_NAMING = ("-d", "--dbname", "-D", "--database", "--env", "-e", "--environment", "--settings")
+_IN_USE = re.compile(
+    r"(?<![a-z])(?:pre|non)?(?:prod(?:uction)?|prd|live|stag(?:e|ing)|uat|qa)(?![a-z])"
+)
+_ENVIRONMENTS = names("RAILS_ENV RACK_ENV NODE_ENV APP_ENV MIX_ENV DJANGO_ENV FLASK_ENV")
+_PLACES = names("PGHOST PGSERVICE PGHOSTADDR MYSQL_HOST DATABASE_HOST DB_HOST REDIS_URL")
+_HERE = names("localhost 127.0.0.1 ::1 [::1] db postgres mysql mariadb database redis")
+_NAMING = ("-d", "--dbname", "-D", "--database", "--settings")
+_TELLING = ("--env", "-e", "--environment", "--settings")
+_ELSEWHERE = ("-h", "--host", "--hostname", "-S", "--server", "--uri", "--url")
+_VALUED = names(
+    "-U -h -p -u -P -c -e -f -d -D -a -n -S -Q -k -w --username --host --port --user --command"
+    " --execute --file --dbname --database --eval -cmd -init -separator -nullvalue -x"
+)
+_BY_PLACE = names("psql mysql mariadb pgcli mycli dropdb mongo mongosh mysqladmin")
 # Frameworks that empty the development's database unless told otherwise, and ask before others.
 _CAREFUL = names("rails rake mix artisan php")
-_ADDRESS = re.compile(r"^\w+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)")
+_ADDRESS = re.compile(r"^[\w+]+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)(?:\?(.*))?$")
 
 
 def is_scratch(call: Call) -> bool:
     """Whether the database is known to be of this machine, and for tests or development."""
+    if call.state.far or any(unknown(w) or _IN_USE.search(w.lower()) for w in call.words):
+        return False
+    told = [call.state.value(name) or "" for name in _ENVIRONMENTS] + call.values(*_TELLING)
+    if any(unknown(text) or _IN_USE.search(text) for text in told):
+        return False
     if call.name in _FILES:
         return _is_own_file(call)
     url = call.state.value("DATABASE_URL") or ""
     if url.startswith(("file:", "sqlite:")):
         return is_for_tests(url)
     if call.name in _CAREFUL and not url and "--force" not in call.words:
-        return _is_asked(call)
-    if call.name.endswith("-cli") and "flushdb" in call.words:  # the first one is what all use
-        number = call.value("-n") or "0"
+        return not call.state.value("DISABLE_DATABASE_ENVIRONMENT_CHECK")
+    if call.name.endswith("-cli") and "flushdb" in [word.lower() for word in call.words]:
+        number = call.value("-n") or "0"  # the first one is what all use
         return number.isdecimal() and number != "0" and call.value("-h", "-u") is None
-    found = [match for word in [*call.words, url] if (match := _ADDRESS.match(word))]
-    hosts = [match[1] for match in found] + call.values("-h", "--host", "--hostname")
-    if any(host not in _HERE for host in filter(None, hosts)):
+    return _is_here(call, url) and _names_tests(call, url, [text for text in told if text])
+
+
+def _addresses(call: Call, url: str) -> "list[re.Match[str]]":
+    return [match for word in [*call.words, url] if (match := _ADDRESS.match(word))]
+
+
+def _told(call: Call, key: str) -> list[str]:
+    """What `psql "host=x dbname=y"` says."""
+    texts = [text for word in call.words for text in word.split()]
+    return [text.removeprefix(key) for text in texts if text.startswith(key)]
+
+
+def _is_here(call: Call, url: str) -> bool:
+    """Whether it is on this machine, or in a container of the project."""
+    found = _addresses(call, url)
+    hosts = [match[1] for match in found] + call.values(*_ELSEWHERE)
+    hosts += [call.state.value(name) or "" for name in _PLACES]
+    hosts += [
+        text.partition("=")[2] for word in call.words for text in word.split() if "host=" in text
+    ]
+    far = [host for host in hosts if host and host not in _HERE and "/" not in host[:1]]
+    asked = any("host=" in (match[3] or "") for match in found)
+    return not far and not asked and not unknown(url) and "+srv" not in "".join(call.words)
+
+
+def _names_tests(call: Call, url: str, told: list[str]) -> bool:
+    """Whether every database that is named is for tests, and at least one is."""
+    named = [match[2] for match in _addresses(call, url)] + call.values(*_NAMING)
+    named += _told(call, "dbname=")
+    places = [w for w in positional(call.words, _VALUED) if "=" not in w and "://" not in w]
+    if call.name in _BY_PLACE and not named:
+        named = places[-1:] if call.name in ("dropdb", "mysqladmin") else places[:1]
+    statements = [text for text in [*call.words, call.state.stdin or ""] if " " in text.strip()]
+    dropped, others = _dropped(statements)
+    if not all(map(is_for_tests, dropped)):
         return False
-    named = [match[2] for match in found] + [word for word in call.words if word[:1] != "-"]
-    named += call.values(*_NAMING)
-    named += [call.state.value(name) or "" for name in _ENVIRONMENTS]
-    named += [name for text in call.words for name in _dropped(text)]
-    return any(map(is_for_tests, named))
+    if dropped and not others:
+        return True
+    return all(map(is_for_tests, named or told)) and bool(named or told)
 
 
 def _is_own_file(call: Call) -> bool:
-    file = "".join(call.args[:1])
-    kept = call.places.kind(file, call.state.cwd) == FREE_PLACE and "prod" not in file
+    file = "".join(positional(call.words, _VALUED)[:1])
+    kept = call.places.kind(file, call.state.cwd) == FREE_PLACE
     return file == ":memory:" or (kept and not unknown(file))
 
 
-def _is_asked(call: Call) -> bool:
-    """Whether the framework would ask first, should it be another than the development's."""
-    told = [call.state.value(name) or "" for name in _ENVIRONMENTS]
-    asks = not call.state.value("DISABLE_DATABASE_ENVIRONMENT_CHECK")
-    return asks and not any("prod" in text or unknown(text) for text in [*told, *call.words])
-
-
 def is_for_tests(name: str) -> bool:
-    """`app_test`, `test`, `myapp-dev`; a statement is no name."""
-    if unknown(name) or len(name.split()) != 1 or "prod" in name.lower():
-        return False
-    parts = re.split(r"[^a-z0-9]+", name.lower())
-    return not _FOR_TESTS.isdisjoint(parts) or parts[-1].endswith("test")
+    """`app_test`, `test`, `myapp-dev`; not `latest`, and nothing that nobody knows."""
+    lower = name.lower()
+    return not unknown(name) and bool(_FOR_TESTS.search(lower)) and not _IN_USE.search(lower)
 
 
-def _dropped(text: str) -> list[str]:
-    """The databases that a statement deletes; none if it deletes anything else too."""
-    statements = [part.split() for part in text.lower().split(";") if part.strip()]
-    if not all(words[:2] == ["drop", "database"] for words in statements):
-        return []
-    return [words[-1].strip("\"'`") for words in statements]
+def _dropped(texts: list[str]) -> tuple[list[str], bool]:
+    """The databases that statements delete, and whether they delete anything else."""
+    statements = [
+        part.split() for text in texts for part in text.lower().split(";") if part.strip()
+    ]
+    whole = [words for words in statements if words[:2] == ["drop", "database"]]
+    others = any(loses_data(" ".join(words)) for words in statements if words not in whole)
+    return [words[-1].strip("\"'`") for words in whole], others
 
 
 def _rule(
@@ -82,7 +122,7 @@ def _rule(
     ask."""
 
     def holds(call: Call) -> bool:
-        return (test is None or test(call)) and (call.places.where.strict or not is_scratch(call))
+        return (test is None or test(call)) and (call.strict or not is_scratch(call))
 
     if test is not None:
         holds.__name__ = test.__name__

@@ -21,7 +21,7 @@ _FORCES = "--force --force-with-lease --force-if-includes"
 def _forced_refspec(call: Call) -> bool:
     """`git push origin +branch`"""
     forced = any(word[:1] == "+" and len(word) > 1 for word in call.subs[1:])
-    return forced and (call.places.where.strict or forces_shared(call))
+    return forced and (call.strict or forces_shared(call))
 
 
 def _deletes(call: Call) -> bool:

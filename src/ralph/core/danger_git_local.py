@@ -4,11 +4,11 @@ A run keeps what was not committed when it began, and git's reflog what was. So 
 refused by the level `strict` only, or where nothing was kept.
 """
 
-from ralph.core.danger_branches import checks_out, deletes_shared, is_shared
+from ralph.core.danger_branches import checks_out, deletes_shared, is_shared, renames
 from ralph.core.danger_git import may_be_a_flag, whole_tree
-from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.danger_rule import GIT, GUARD, STRICT, Call, Rule
-from ralph.core.shell_text import names
+from ralph.core.danger_paths import FREE_PLACE
+from ralph.core.danger_rule import GIT, GUARD, STRICT, Call, Rule, positional
+from ralph.core.shell_text import ANY, names, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ _FETCHED = ("refs/remotes/", "refs/tags/", "refs/pull/")
 _MADE_AGAIN = names(
     "build dist out target bin obj coverage htmlcov node_modules .next .nuxt .cache .turbo"
     " .parcel-cache .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle __pycache__ _build"
-    " site public .output .svelte-kit DerivedData cmake-build-debug cmake-build-release tmp logs"
+    " .venv venv site public .output .svelte-kit DerivedData cmake-build-debug cmake-build-release"
+    " tmp logs"
 )
 
 
@@ -56,7 +57,8 @@ def _sets_ref(call: Call) -> bool:
 
 def _cleans_more(call: Call) -> bool:
     """Whether `git clean` deletes more than what builds make again."""
-    paths = [path.strip("/").removeprefix("./") for path in call.subs[1:]]
+    named = positional(call.words, ["-e", "--exclude", *"-C", "-c"])[1:]
+    paths = [path.strip("/").removeprefix("./") for path in named]
     made = [path for path in paths if _MADE_AGAIN & {*path.split("/")} and ".." not in path]
     return not_dry(call) and (not paths or len(made) < len(paths))
 
@@ -68,23 +70,25 @@ def _tree_outside(call: Call) -> bool:
 
 
 def _deletes_shared(call: Call) -> bool:
-    return _forced_delete(call) and deletes_shared(call)
+    deletes = call.has_letter("dD", "tu") or call.has("--delete")
+    return deletes and _forced_delete(call) and deletes_shared(call)
 
 
 def _touches_kept(call: Call) -> bool:
-    return any("refs/ralph" in word for word in [*call.words, call.state.stdin or ""])
+    """Whether it may change a ref below refs/ralph, by its name, a pattern, or one nobody knows."""
+    if call.subs[:1] != ["update-ref"]:
+        targets = [word.rpartition(":")[2] for word in call.subs[1:] if ":" in word]
+        return any(target.startswith(("refs/*", "refs/ralph")) for target in targets)
+    sent = [call.state.stdin or ANY] if call.has("--stdin") else []
+    return any("refs/ralph" in text or unknown(text) for text in [*call.words, *sent])
 
 
-def is_elsewhere(call: Call) -> bool:
-    """Whether git works on a repository outside the project, of which nothing was kept."""
-    if call.name != "git":
-        return False
-    named = [call.state.value(name) or "" for name in ("GIT_DIR", "GIT_WORK_TREE")]
-    named += [*call.values("-C", "--git-dir", "--work-tree"), "."]
-    settings = [text.partition("=") for text in call.values("-c")]
-    named += [value for key, _, value in settings if key.lower() == "core.worktree"]
-    free = (FREE_PLACE, ROOT)
-    return any(call.places.kind(path, call.state.cwd) not in free for path in filter(None, named))
+def _forgets(call: Call) -> bool:
+    """Settings by which git forgets commits that no branch has."""
+    named = [word.lower().partition("=")[0] for word in call.words]
+    keys = [word for word in named if word.startswith(("gc.", "core.logallrefupdates"))]
+    known = call.has("--get", "--list", "--get-all", "--unset")
+    return not known and any("expire" in key or key.startswith("core.") for key in keys)
 
 
 def _moves_shared(call: Call) -> bool:
@@ -104,7 +108,15 @@ _LOSES_ALL = "it throws away every change in the tree; name the files"
 _BY_HAND = "it changes a reference by hand"
 RULES = (
     Rule(GIT, "", "git", sub="checkout|switch", test=checks_out),
-    Rule(GUARD, "it changes what Ralph keeps", "git", test=_touches_kept),
+    Rule(GIT, "", "git", sub="branch|symbolic-ref", test=renames),
+    Rule(
+        GUARD,
+        "it may change what Ralph keeps; name the refs",
+        "git",
+        sub="update-ref|fetch|pull|push",
+        test=_touches_kept,
+    ),
+    Rule(GIT, "it deletes the last way back", "git", test=_forgets),
     _local("it moves a branch", "checkout|switch", letters="BC", valued="bc"),
     _local("it rewrites the last commit; make a new one", "commit", flags="--amend"),
     _local(f"{_LOSES}; git stash keeps them", "reset", flags="--hard"),

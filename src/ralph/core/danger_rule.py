@@ -77,6 +77,11 @@ class Call:
         self.subs = self.args if valued is None else positional(self.words, valued.split())
         self.shown = " ".join(argv)
 
+    @property
+    def strict(self) -> bool:
+        """Whether the level `strict` holds: it is chosen, or this is done on another machine."""
+        return self.places.where.strict or self.state.far
+
     def has(self, *flags: str) -> bool:
         """Whether one of these flags is given; long ones may be cut short, as getopt lets them."""
         return any(_is_flag(word, flag) for word in before_dashes(self.words) for flag in flags)
@@ -149,9 +154,11 @@ class Rule:
 
     def titled(self, call: Call) -> str:
         """What it is called when it refuses this command."""
-        flags = self.flags[:1] or [f"-{letter}" for letter in self.letters[:1]]
+        given = [flag for flag in self.flags if call.has(flag)]
+        lettered = [f"-{c}" for c in self.letters if call.has_letter(c, self.valued)]
+        flags = (given or lettered)[:1]
         test = self.test.__name__.strip("_").replace("_", " ") if self.test else ""
-        said = [] if test in ("", "<lambda>") else [f"({test})"]
+        said = [] if test in ("", "<lambda>", "holds") else [f"({test})"]
         return " ".join([call.name, *call.subs[: len(self.sub)], *flags, *said])
 
     def holds(self, call: Call) -> bool:

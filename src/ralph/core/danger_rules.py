@@ -19,9 +19,9 @@ from ralph.core import (
     danger_system,
     danger_targets,
 )
+from ralph.core.danger_elsewhere import is_elsewhere
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_git_keys import judge_for_git
-from ralph.core.danger_git_local import is_elsewhere
 from ralph.core.danger_inner import only_runs
 from ralph.core.danger_loaders import judge_loading
 from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, STANDARD, Refused, Rule
@@ -104,10 +104,13 @@ def judge_call(call: "Call") -> None:
     if _only_asks(call.words):
         return
     everywhere = () if only_runs(call) else _TABLE["*"]
-    strict = call.places.where.strict or is_elsewhere(call)
+    elsewhere = not call.strict and is_elsewhere(call)
     for rule in (*_TABLE.get(call.name, ()), *everywhere):
-        if strict or rule.level == STANDARD:
+        if rule.level == STANDARD or call.strict:
             _ask(rule, call)
+        elif elsewhere and rule.holds(call):
+            why = f"{rule.why} (outside the project, where Ralph keeps nothing)"
+            raise Refused(rule.category, why, rule.titled(call))
 
 
 def _ask(rule: Rule, call: "Call") -> None:

@@ -159,7 +159,7 @@ def _reads(call: Call) -> bool:
         if VAULT in path:
             raise Refused(CREDENTIALS, "it reads files that were found among credentials")
         judge_reading(path, call.places, call.state.cwd)
-        if is_environment_file(path) and not call.places.where.strict and reads_few(call):
+        if is_environment_file(path) and not call.strict and reads_few(call):
             continue
         if call.name in _PLAIN_READERS:
             judge_environment_file(path)
@@ -224,7 +224,7 @@ def _prints_environment(call: Call) -> bool:
     if call.words and (call.name == "set" or not _only_print_flags(call)):
         return False
     reader = call.state.reader
-    if call.places.where.strict or not reader:
+    if call.strict or not reader:
         return True
     return not reads_few(Call(reader, call.state, call.places))
 

@@ -20,7 +20,7 @@ class State:
 
     __slots__ = (
         *("added_remote", "arrays", "background", "branch", "calling", "choice", "cwd", "fed"),
-        *("files", "left"),
+        *("far", "files", "left"),
         *("functions", "numbers"),
         *("params", "piped", "reader", "stdin", "used", "variables", "weak", "zero"),
     )
@@ -41,6 +41,7 @@ class State:
         self.weak = False  # whether what is done now may also not be done
         self.background = False
         self.piped = False
+        self.far = False  # whether it is done on another machine
         self.left: list[str] = []  # directories that `pushd` has left
         self.reader: list[str] = []  # the command that reads what is printed now, if it is known
         self.added_remote = False
@@ -58,7 +59,7 @@ class State:
         other.numbers = self.numbers
         other.zero, other.fed = self.zero, self.fed
         other.piped, other.added_remote = self.piped, self.added_remote
-        other.branch, other.left = self.branch, list(self.left)
+        other.branch, other.left, other.far = self.branch, list(self.left), self.far
         return other
 
     def take(self, other: "State", passing: set[str]) -> None:
