@@ -143,6 +143,8 @@ def judge_code(code: str, call: "Call", caller: "Caller") -> None:
         raise Refused(BOMB, "it starts itself over and over")
     if re.search(r"\bkill\s*\(?\s*-?(?:9\s*,\s*)?-?1\b", code):
         raise Refused(KILL, "it ends every process")
+    if re.search(r"\bkill\s*\(?\s*(?:os\.getppid|process\.ppid|Process\.ppid)", code):
+        raise Refused(KILL, "it ends the agent itself")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
     if call.strict and _serves(code, texts):

@@ -4,7 +4,7 @@ from ralph.core.danger_each import find_starts, is_narrow, patterns_of
 from ralph.core.danger_kept import KEEPERS
 from ralph.core.danger_keys import may_be_key
 from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.danger_processes import is_host, narrowed
+from ralph.core.danger_processes import finds_hosts, is_host, narrowed
 from ralph.core.danger_rule import Call
 from ralph.core.danger_secrets import is_credential
 from ralph.core.shell_text import (
@@ -296,11 +296,12 @@ def _docker(call: "Call") -> str:
 
 
 def _processes(call: "Call") -> str:
-    return f"{NAMED}{FOUND}{PARENT if any(map(is_host, call.args)) else ''}\n"
+    return f"{NAMED}{FOUND}{PARENT if finds_hosts(call) else ''}\n"
 
 
-def _process_list(_call: "Call") -> str:
-    return f"{ANY}{FOUND}{PARENT}"
+def _process_list(call: "Call") -> str:
+    named = call.value("-C") or ""
+    return f"{ANY}{FOUND}{PARENT if is_host(named) else ''}"
 
 
 def _endlessly(_call: "Call") -> str:

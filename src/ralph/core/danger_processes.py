@@ -1,24 +1,41 @@
 """Rules about processes and services: one's own may be ended, those that all depends on may not."""
 
-from ralph.core.danger_rule import GUARD, KILL, PERSISTENCE, STRICT, Call, Rule
+import re
+
+from ralph.core.danger_rule import GUARD, KILL, PERSISTENCE, STRICT, Call, Rule, positional
 from ralph.core.shell_text import FOUND, PARENT, names, unknown, without
 
+# What the agent, Ralph or a person's session runs in, as processes are called.
 _HOSTS = names(
-    "python python3 claude codex gemini opencode amp bash sh zsh fish tmux screen sshd ssh systemd"
-    " init dockerd containerd Xorg gnome-shell login"
+    "python python3 python3.11 claude codex gemini opencode amp ralph bash zsh fish tmux screen"
+    " sshd systemd init dockerd containerd Xorg gnome-shell login"
 )
-
-
+_FINDS = ["-u", "-U", "-s", "--signal", "--uid", "--euid", "-n", "-d", "-F", "--delimiter"]
 _SERVICE = names(
     "stop disable mask restart kill enable start reload daemon-reload edit link set-default"
 )
 
 
 def is_host(pattern: str) -> bool:
-    """Whether a pattern for processes takes in what the agent, Ralph or a person's session runs
-    in: by such a name alone, or because it says nothing."""
-    name = pattern.strip("^$[]()*. ").rpartition("/")[2]
-    return not any(map(str.isalnum, name)) or name in _HOSTS or "ralph" in name or unknown(name)
+    """Whether a pattern for processes takes in what all depends on, or says nothing."""
+    if unknown(pattern) or not any(map(str.isalnum, pattern)):
+        return True
+    try:
+        return any(re.search(pattern, host, re.IGNORECASE) for host in _HOSTS)
+    except re.error:
+        return True
+
+
+def finds_hosts(call: Call) -> bool:
+    """Whether `pgrep` and its like find what all depends on."""
+    named = [word for word in positional(call.words, _FINDS) if not _is_signal(word)]
+    turned = call.has("--inverse", "--terminal") or call.has_letter("vtgG", "uUsnd")
+    others = {"root", "0"}.intersection(call.values("-u", "-U", "--euid", "--uid", "--user"))
+    return bool(turned or others) or not named or any(map(is_host, named))
+
+
+def _is_signal(word: str) -> bool:
+    return word.removeprefix("SIG").isupper() or word.isdecimal()
 
 
 def narrowed(call: Call, text: str) -> str:
@@ -41,13 +58,13 @@ def _not_of_one(call: Call) -> bool:
 
 
 def _ends_hosts(call: Call) -> bool:
-    """`pkill python`, and whatever is named by nothing at all or by another user."""
-    if not _not_of_one(call):
-        return False
-    signals = [w for w in call.args if w.removeprefix("SIG").isupper() or w.isdecimal()]
-    named = [word for word in call.args if word not in signals]
-    others = call.value("-u", "-U", "--euid", "--uid", "--user") is not None
-    return others or not named or any(map(is_host, named))
+    """`pkill python`, and whatever is named by nothing at all."""
+    return _not_of_one(call) and finds_hosts(call)
+
+
+def _whatever_uses(call: Call) -> bool:
+    """`fuser -k .`: a port is one's own, a directory is everybody's."""
+    return not all(re.fullmatch(r"\d+/(?:tcp|udp)", word) for word in call.args)
 
 
 def _parent(call: Call) -> bool:
@@ -95,7 +112,16 @@ RULES = (
         test=_looked_up,
         level=STRICT,
     ),
-    Rule(KILL, "it ends the agent itself", "kill", test=_parent),
+    Rule(KILL, "it may end the agent itself", "kill pkill", test=_parent),
+    Rule(KILL, "it ends every session, and what works there", "tmux screen", sub="kill-server"),
+    Rule(
+        KILL,
+        "it ends whatever uses a file; name a port, as in fuser -k 3000/tcp",
+        "fuser",
+        flags="--kill",
+        letters="k",
+        test=_whatever_uses,
+    ),
     Rule(KILL, "it ends every process", "kill", test=_everybody),
     Rule(
         KILL,

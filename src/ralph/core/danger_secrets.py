@@ -159,13 +159,27 @@ def _reads(call: Call) -> bool:
         if VAULT in path:
             raise Refused(CREDENTIALS, "it reads files that were found among credentials")
         judge_reading(path, call.places, call.state.cwd)
-        if is_environment_file(path) and not call.strict and reads_few(call):
+        if is_environment_file(path) and _tells_few(call):
             continue
         if call.name in _PLAIN_READERS:
             judge_environment_file(path)
         elif call.name in _ENV_READERS and is_environment_file(path):
             raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
     return False
+
+
+def _tells_few(call: Call) -> bool:
+    """Of `.env`: one variable, here or further down the pipe, or nothing, when it is edited."""
+    if call.strict:
+        return False
+    reader = call.state.reader
+    passed_on = call.name == "cat" and bool(reader) and reads_few(_reader(call))
+    edits = call.name in ("sed", "gsed") and call.has_letter("i", "efl")
+    return passed_on or edits or reads_few(call)
+
+
+def _reader(call: Call) -> Call:
+    return Call(call.state.reader, call.state, call.places)
 
 
 def _reads_home(call: Call) -> bool:
@@ -223,10 +237,7 @@ def _prints_secret(call: Call) -> bool:
 def _prints_environment(call: Call) -> bool:
     if call.words and (call.name == "set" or not _only_print_flags(call)):
         return False
-    reader = call.state.reader
-    if call.strict or not reader:
-        return True
-    return not reads_few(Call(reader, call.state, call.places))
+    return call.strict or not call.state.reader or not reads_few(_reader(call))
 
 
 def _only_print_flags(call: Call) -> bool:

@@ -1,47 +1,74 @@
-"""Reading one variable of the environment or of `.env`: fine, unless its name says a secret."""
+"""Reading one variable of the environment or of `.env`: fine, unless it may hold a secret.
+
+Only forms that are known to tell no more are believed.
+"""
 
 import re
 
 from ralph.core.danger_expand import is_secret
-from ralph.core.shell_text import names, plain
+from ralph.core.danger_rule import Call, positional
+from ralph.core.shell_text import names
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from ralph.core.danger_rule import Call
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _GREPS = names("grep egrep fgrep rg ag")
-_TELLS_LITTLE = ("-q", "--quiet", "--silent", "-c", "--count", "-l", "--files-with-matches")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]+"
+# One name or several, of a whole variable (`^NAME=`) or of its beginning.
+_PATTERN = re.compile(rf"(\^?)\\?\(?({_NAME}(?:\\?\|\^?{_NAME})*)\\?\)?(=?)(?:\.\*)?")
+_ONLY_NAMES = names("^[^=]* ^[^=]+ ^[A-Z_]* ^[A-Z_]+ ^[A-Z0-9_]* ^[A-Z0-9_]+")
+_GREP_FLAGS = re.compile(r"-[iEFPnowhHsx]+|--(?:ignore-case|word-regexp|only-matching|no-filename)")
+_TELL_LITTLE = re.compile(
+    r"-[iEFPsqclL]*[qcl][iEFPsqclL]*|--(?:quiet|silent|count|files-with-matches)"
+)
+_SED = re.compile(rf"(?:/\^?({_NAME})=?/p|s([/|,#])\^?({_NAME})=(?:\\?\(\.\*\\?\))?\2(?:\\1)?\2p)")
+_SED_NAMES = names("s/=.*// s/=.*$// s/=.*//g")
+_PRINT = r"\{\s*print[^{}]*\}"
+_AWK = re.compile(rf"/\^?({_NAME})=?/\s*(?:{_PRINT})?|\$1\s*==\s*\"({_NAME})\"\s*{_PRINT}")
+# Words that stand in names of secrets, or of accounts whose every variable may be one.
+_TELLING = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|JWT|PRIVATE|DSN|CERT|SALT|_UR[LI]|WEBHOOK|SIGN|API"
+    r"|^(?:AWS|AZURE|GCP|GOOGLE|GH|GITHUB|GITLAB|ANTHROPIC|OPENAI|GEMINI|STRIPE|TWILIO|SLACK|HF"
+    r"|SENTRY|DB|DATABASE|PG|MYSQL|REDIS|MONGO|SMTP|MAIL|S3|CLOUDFLARE|HEROKU|VAULT|NPM)$"
+)
 
 
-def reads_few(call: "Call") -> bool:
+def reads_few(call: Call) -> bool:
     """Whether a command tells only variables that it names, or none, of what it reads."""
     if call.name in _GREPS:
         return _greps_few(call)
+    program = "".join(call.args[:1])
+    flags = [word for word in call.words if word[:1] == "-"]
     if call.name in ("sed", "gsed"):
-        return call.has_letter("n") and _names_few(call.args[:1])
+        found = _SED.fullmatch(program) if flags == ["-n"] else None
+        names_only = not flags and program in _SED_NAMES
+        return names_only or (found is not None and _is_harmless(found[1] or found[3], whole=True))
     if call.name in ("awk", "gawk", "mawk"):
-        return _names_few([text for text in call.args if "/" in text or "==" in text][:1])
+        program = "".join(positional(call.words, ["-F", "-v"])[:1])
+        found = _AWK.fullmatch(program.strip())
+        names_only = program.replace(" ", "") == "{print$1}" and "=" in "".join(flags)
+        return names_only or (found is not None and _is_harmless(found[1] or found[2], whole=True))
     if call.name == "cut":  # `cut -d= -f1` tells the names
-        return call.clustered("d", "fbc") == ["="] and call.clustered("f", "dbc") == ["1"]
+        given = sorted(call.clustered("d", "f") + call.clustered("f", "d"))
+        return given == ["1", "="] and len(flags) == 2
     return call.name == "wc"
 
 
-def _greps_few(call: "Call") -> bool:
-    if call.has("--invert-match") or call.has_letter("v", "efABCm"):
-        return False
-    if call.has(*_TELLS_LITTLE) or call.has_letter("qcl", "efABCm"):
+def _greps_few(call: Call) -> bool:
+    flags = [word for word in call.words if word[:1] == "-" and word != "-e"]
+    pattern = (call.values("-e") or call.args[:1] or [""])[0]
+    if flags and all(_TELL_LITTLE.fullmatch(flag) for flag in flags):
         return True
-    patterns = call.values("-e", "--regexp") or call.args[:1]
-    return not call.has_letter("ABC", "efm") and _names_few(patterns)
+    if not all(_GREP_FLAGS.fullmatch(flag) for flag in flags):
+        return False
+    if pattern in _ONLY_NAMES and any("o" in flag for flag in flags):
+        return True
+    found = _PATTERN.fullmatch(pattern)
+    if found is None:
+        return False
+    whole = bool(found[1] and found[3])
+    several = re.findall(_NAME, found[2])
+    return all(_is_harmless(name, whole=whole) for name in several)
 
 
-def _names_few(patterns: list[str]) -> bool:
-    """Whether each pattern can only match lines with a name in it that says no secret."""
-    branches = [part for text in patterns for part in re.split(r"\\?\|", text)]
-    found = [_NAME.findall(re.sub(r"\\[a-zA-Z]", " ", part)) for part in branches]
-    return bool(found) and all(map(plain, patterns)) and all(map(_is_harmless, found))
-
-
-def _is_harmless(words: list[str]) -> bool:
-    return bool(words) and not any(is_secret(word.upper().strip("_")) for word in words)
+def _is_harmless(name: str, *, whole: bool) -> bool:
+    """Whether a variable of this name holds no secret; one that only begins so may be another."""
+    upper = name.upper().strip("_")
+    return not is_secret(upper) and not _TELLING.search(upper if not whole else f"{upper}=")
