@@ -179,7 +179,7 @@ def test_the_start_of_a_run_is_kept_once(top: Path) -> None:
     assert os.path.samefile(point.index, work.checkpoint().index)
     Path(work.run_dir, "git-left").mkdir()
     work.end()
-    assert sorted(os.listdir(work.run_dir)) == ["git.json", "trees.json"]
+    assert sorted(os.listdir(work.run_dir)) == ["git.json", "start-kept", "trees.json"]
     left = git(top, "for-each-ref", "--format=%(refname)").splitlines()
     assert left == ["refs/heads/main", "refs/ralph/run-1/cut-1", "refs/ralph/run-1/start"]
 

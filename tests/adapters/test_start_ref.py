@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from checkpoint_support import git, new_repository, work_of
 
-from ralph.adapters.start_ref import is_needed, start_ref, trees_of
+from ralph.adapters.run_trees import trees_of_run
+from ralph.adapters.start_ref import is_kept, is_needed, keep_start, start_ref, trees_of
 
 DAY = 24 * 3600.0
 
@@ -26,6 +27,9 @@ def kept(top: Path) -> str:
     (top / "new").write_text("new\n")
     (top / "linked").symlink_to("new")
     (top / "b").unlink()
+    (top / "a" / "one").write_text("staged\n")
+    git(top, "add", "a/one")
+    (top / "a" / "one").write_text("one\n")
     return start_ref(work_of(top).run_dir)
 
 
@@ -53,6 +57,8 @@ def test_files_index_and_stashes_are_kept(top: Path, kept: str) -> None:
         ("ln -sf other linked", True),
         ("git checkout b", True),
         ("echo x > another", False),
+        ("git add new && git commit -q -m x -- new", False),
+        ("git reset -q", True),
     ],
 )
 def test_it_is_needed_while_something_of_it_is_gone(
@@ -68,3 +74,22 @@ def test_nothing_is_kept_where_there_is_nothing(top: Path) -> None:
     assert not git(top, "for-each-ref", ref)
     assert not needed(top, ref)
     assert trees_of(work_of(top, "other").repository, ref) == ()
+
+
+def test_a_conflict_keeps_what_can_be_kept(top: Path) -> None:
+    """A run may be started to resolve it."""
+    for branch, text in (("other", "theirs\n"), ("main", "ours\n")):
+        git(top, "checkout", "-q", "-B", branch, "main")
+        (top / "b").write_text(text)
+        git(top, "commit", "-q", "-a", "-m", branch)
+    git(top, "checkout", "-q", "-B", "main", "HEAD~1")
+    (top / "b").write_text("ours\n")
+    git(top, "commit", "-q", "-a", "-m", "ours")
+    assert os.system(f"git -C {top} merge -q other > /dev/null 2>&1") != 0
+    trees = trees_of_run(str(top), os.environ, str(top.parent / "runs" / "run-1"))
+    assert trees is not None
+    os.makedirs(trees.run_dir)
+    trees.begin()
+    keep_start(trees)
+    assert "<<<<<<<" in git(top, "show", f"{start_ref(trees.run_dir)}:b")
+    assert is_kept(trees.run_dir)

@@ -35,4 +35,5 @@ ALLOWED = [
     command for path in sorted((TABLES / "allowed").glob("*.txt")) for command in commands(path)
 ]
 LOOSE = commands(TABLES / "standard.txt")
+NEVER_LOOSE = commands(TABLES / "standard-denied.txt")
 EVERYTHING = [*(command for _, command in DENIED), *HIDDEN, *ALLOWED]

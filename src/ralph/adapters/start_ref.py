@@ -6,13 +6,17 @@ the stashes that there were. Whatever an agent throws away after that can be had
 """
 
 import os
+from collections.abc import Iterable
 
+from ralph.adapters.files import write_atomically
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import Repository
 
 _MOST_STASHES = 100
 _KEPT_FOR = 30 * 24 * 3600.0
 _INDEX = 2  # parents of ours before those that are stashes
+_REPOSITORY, _NOTHING = "160000", "000000"
+KEPT = "start-kept"  # in the run's directory, once all is kept
 
 
 def start_ref(run_dir: str) -> str:
@@ -24,16 +28,22 @@ def keep_start(trees: GitTrees) -> None:
     """Keep what is not committed, and stashes, if there are any; who is killed calls it again."""
     repository, ref = trees.repository, start_ref(trees.run_dir)
     seen, stashes = trees.seen, _stashes(repository)
-    if not (seen.changed or stashes) or repository.resolve(ref):
-        return
-    base = seen.head or saved(repository, trees.empty, [], "nothing")
-    index = repository.identifier("write-tree")
-    parents = [base]
-    if stashes or index != repository.resolve(f"{base}^{{tree}}"):
-        parents.append(saved(repository, index, parents, "index"))
-    words = "what was not committed when the run began"
-    commit = saved(repository, trees.view.tree(seen), [*parents, *stashes], words)
-    repository.ask("update-ref", ref, commit)
+    if (seen.changed or stashes) and not repository.resolve(ref):
+        base = seen.head or saved(repository, trees.empty, [], "nothing")
+        tree = trees.view.tree(seen)
+        index = repository.run("write-tree").output.decode().strip() or tree  # none in a conflict
+        parents = [base]
+        if stashes or index != repository.resolve(f"{base}^{{tree}}"):
+            parents.append(saved(repository, index, parents, "index"))
+        words = "what was not committed when the run began"
+        commit = saved(repository, tree, [*parents, *stashes], words)
+        repository.ask("update-ref", ref, commit)
+    write_atomically(os.path.join(trees.run_dir, KEPT), ref, 0o600)
+
+
+def is_kept(run_dir: str) -> bool:
+    """Whether a run has kept all that there was, perhaps nothing."""
+    return os.path.exists(os.path.join(run_dir, KEPT))
 
 
 def saved(repository: Repository, tree: str, parents: list[str], what: str) -> str:
@@ -57,22 +67,51 @@ def is_needed(repository: Repository, ref: str, now: float) -> bool:
     parents = _parents(repository, ref)
     if not {*_stashes(repository)}.issuperset(parents[_INDEX:]):
         return True
-    words = ("diff-tree", "-r", "-z", "--no-renames", parents[0], ref)
+    base, tree, *index = trees_of(repository, ref)
+    there = _digests(repository, _changed(repository, base, tree))
+    if any(there.get(path) != blob for path, blob in _changed(repository, base, tree).items()):
+        return True
+    staged = _changed(repository, base, index[0]) if index else {}
+    known = {**_digests(repository, staged), **_staged(repository, staged)}
+    return any(known.get(path) != blob for path, blob in staged.items())
+
+
+def _changed(repository: Repository, base: str, tree: str) -> dict[str, str]:
+    """By path, what a tree has that the other has not, "" where there is nothing any more."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", base, tree)
     said = os.fsdecode(repository.ask(*words)).split("\0")
-    kept = {path: entry.split()[3] for entry, path in zip(said[:-1:2], said[1::2], strict=True)}
-    return any(_digest(repository, path) != blob for path, blob in kept.items())
+    entries = [(entry.split(), path) for entry, path in zip(said[:-1:2], said[1::2], strict=True)]
+    return {
+        path: "" if mode == _NOTHING else blob
+        for (_, mode, _, blob, _), path in entries
+        if mode != _REPOSITORY
+    }
 
 
-def _digest(repository: Repository, path: str) -> str:
-    """What stands there now, as git would keep it; zeros for nothing."""
-    place = repository.place.path(path)
-    if os.path.islink(place):
+def _digests(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
+    """By path, what stands in the work tree, as git would keep it; "" for nothing."""
+    places = {path: repository.place.path(path) for path in paths}
+    links = {path: place for path, place in places.items() if os.path.islink(place)}
+    files = [path for path in places if path not in links and os.path.isfile(places[path])]
+    found = dict.fromkeys(places, "")
+    for path, place in links.items():
         target = os.fsencode(os.readlink(place))
-        return repository.identifier("hash-object", "--stdin", stdin=target)
-    if not os.path.isfile(place):
-        return "0" * len(repository.resolve("HEAD") or 40 * "0")
-    words = ("hash-object", f"--path={path}", "--", place)
-    return repository.run(*words).output.decode().strip()
+        found[path] = repository.identifier("hash-object", "--stdin", stdin=target)
+    for path in [path for path in files if "\n" in path]:
+        found[path] = repository.identifier("hash-object", "--", places[path])
+    plain = [path for path in files if "\n" not in path]
+    sent = os.fsencode("".join(f"{path}\n" for path in plain))
+    said = repository.ask("hash-object", "--stdin-paths", stdin=sent) if plain else b""
+    return {**found, **dict(zip(plain, said.decode().split(), strict=True))}
+
+
+def _staged(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
+    """By path, what the index has of these."""
+    if not paths:
+        return {}
+    said = os.fsdecode(repository.ask("ls-files", "-s", "-z", "--", *paths)).split("\0")
+    entries = (line.partition("\t") for line in said if line)
+    return {path: fields.split()[1] for fields, _, path in entries}
 
 
 def _parents(repository: Repository, ref: str) -> list[str]:

@@ -38,11 +38,10 @@ def _guard_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
         return {}
     if not plan.settings.guard.enabled:
         return {"RALPH_GUARD": "0"}
-    if not keeps_start(plan):
-        return {"RALPH_GUARD": "1"}
-    from ralph.adapters.start_ref import start_ref
+    from ralph.adapters.start_ref import is_kept, start_ref
 
-    return {"RALPH_GUARD": "1", KEPT: start_ref(run_dir)}
+    kept = keeps_start(plan) and is_kept(run_dir)
+    return {"RALPH_GUARD": "1", **({KEPT: start_ref(run_dir)} if kept else {})}
 
 
 def keeps_start(plan: "Plan") -> bool:
@@ -61,10 +60,10 @@ def keep_what_there_is(plan: "Plan", run_dir: str, trees: "GitTrees | None") -> 
         return
     from ralph.adapters.checkpoint_end import sweep
     from ralph.adapters.run_trees import trees_of_run
-    from ralph.adapters.start_ref import keep_start
+    from ralph.adapters.start_ref import is_kept, keep_start
 
     trees = trees or trees_of_run(plan.workspace, plan.environ, run_dir)
-    if trees is not None and not trees.has_begun:
+    if trees is not None and not is_kept(run_dir):
         sweep(trees.repository, run_dir)
         trees.begin()
         keep_start(trees)

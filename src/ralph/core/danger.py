@@ -25,13 +25,14 @@ class Verdict:
     """Whether a command may run; if not, the category, the reason, the part that is refused, and
     which rule of which level refuses it."""
 
-    __slots__ = ("allowed", "category", "command", "level", "reason", "rule")
+    __slots__ = ("allowed", "category", "command", "level", "pattern", "reason", "rule")
 
     def __init__(self, refusal: Refusal | None) -> None:
         self.allowed = refusal is None
         self.category = refusal.category if refusal else ""
         self.reason = refusal.why if refusal else ""
         self.command = refusal.command if refusal else ""
+        self.pattern = refusal.pattern if refusal else ""
         self.rule = refusal.rule if refusal else ""
         self.level = refusal.level if refusal else ""
 

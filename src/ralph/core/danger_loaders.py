@@ -30,6 +30,6 @@ _OPTIONS = {
 
 def judge_loading(name: str, text: str) -> None:
     """Refuse a variable that makes other programs run what it names."""
-    loads = name in _ALWAYS and bool(text)
+    loads = name in _ALWAYS and bool(text) and not (name == "ENV" and text.isalnum())
     if loads or (name in _OPTIONS and re.search(_OPTIONS[name], text)):
         raise Refused(EVASION, f"{name} makes other programs run what it names")

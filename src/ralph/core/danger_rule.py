@@ -3,6 +3,8 @@
 Most rules are data: names of commands, sub-commands and flags. A rule with a test reads more.
 """
 
+from ralph.core.shell_text import plain, shown
+
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +48,21 @@ _VALUED = {
 
 class Refusal:
     """Why a command is refused, by which rule and from which level on; `command` is the part of it
-    that is."""
+    that is, and `pattern` what would allow just that."""
 
-    __slots__ = ("category", "command", "level", "rule", "why")
+    __slots__ = ("category", "command", "level", "pattern", "rule", "why")
 
     def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
         self.category, self.why, self.rule, self.level = category, why, rule, level
-        self.command = ""
+        self.command = self.pattern = ""
+
+    def name(self, argv: list[str]) -> None:
+        """It is this command that is refused, unless one within it is."""
+        if self.command:
+            return
+        self.command = shown(" ".join(argv))
+        clear = len(argv) > 1 and all(plain(word) and len(word.split()) == 1 for word in argv)
+        self.pattern = self.command if clear else ""
 
 
 class Refused(Exception):  # noqa: N818  it says what happened

@@ -110,7 +110,9 @@ def judge_call(call: "Call") -> None:
             _ask(rule, call)
         elif elsewhere and rule.holds(call):
             why = f"{rule.why} (outside the project, where Ralph keeps nothing)"
-            raise Refused(rule.category, why, rule.titled(call))
+            refused = Refused(rule.category, why, rule.titled(call))
+            refused.refusal.command = call.shown  # the words alone do not say where
+            raise refused
 
 
 def _ask(rule: Rule, call: "Call") -> None:

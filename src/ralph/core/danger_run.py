@@ -36,7 +36,7 @@ from ralph.core.shell_nodes import (
     Unfollowable,
     Word,
 )
-from ralph.core.shell_text import ANY, ENDLESS, FREE, MARKS, NAMED, shown
+from ralph.core.shell_text import ANY, ENDLESS, FREE, MARKS, NAMED
 from ralph.core.shell_words import checked_length
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -272,7 +272,7 @@ class Judge:
         except Refused as refused:
             if self.allowed(argv):
                 return ANY
-            refused.refusal.command = refused.refusal.command or shown(" ".join(argv))
+            refused.refusal.name(argv)
             raise
 
     def _assign(self, assigns: tuple[Assign, ...], state: State, argv: list[str]) -> None:

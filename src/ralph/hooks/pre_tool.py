@@ -314,13 +314,12 @@ def _told(verdict: "Verdict") -> str | None:
 
 def allowing(verdict: "Verdict") -> str:
     """How a person allows what was refused; nothing where a pattern could not say what it is."""
-    shown = verdict.command
-    unclear = "?" in shown or " " not in shown or len(shown) > _LONGEST_SHOWN
-    if unclear or verdict.category in _NEVER_ALLOWED:
+    pattern = verdict.pattern
+    if not pattern or len(pattern) > _LONGEST_SHOWN or verdict.category in _NEVER_ALLOWED:
         return ""
     from json import dumps
 
-    return f"\n  A person can allow it: add {dumps(shown)} to guard.allow in {_SETTINGS[0]}."
+    return f"\n  A person can allow it: add {dumps(pattern)} to guard.allow in {_SETTINGS[0]}."
 
 
 if __name__ == "__main__":
