@@ -56,7 +56,7 @@ def coordinate(policy: Policy, crew: Crew, around: Surroundings, state: RunState
         if not sent and failure is not None:
             raise failure
         if not sent and isinstance(verdict, Stop):
-            return _ended(around, state, verdict)
+            return _ended(crew, around, state, verdict)
         for promise in _back(around, sent):
             sent.remove(promise)
             try:
@@ -116,12 +116,11 @@ def _back(around: Surroundings, sent: set[_Promise]) -> set[_Promise]:
     return wait(sent, timeout=_LOOK, return_when=FIRST_COMPLETED).done
 
 
-def _ended(around: Surroundings, state: RunState, stop: Stop) -> Stop:
-    for fact in (
-        Decided(around.clock.now(), Boundary.OPENING, stop),
-        Settled(around.clock.now(), stop),
-    ):
-        state = _record(around, state, fact)
+def _ended(crew: Crew, around: Surroundings, state: RunState, stop: Stop) -> Stop:
+    state = _record(around, state, Decided(around.clock.now(), Boundary.OPENING, stop))
+    if not is_interrupted(stop):
+        crew.end(stop)
+    _record(around, state, Settled(around.clock.now(), stop))
     return stop
 
 

@@ -12,7 +12,7 @@ from ralph.core.state import RunState
 from ralph.core.task import Assignment, Backlog
 from ralph.core.turn import Allowance, Order, Pulse, Turn
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Cut, Verdict
+from ralph.core.verdict import Boundary, Cut, Stop, Verdict
 from ralph.core.world import Signals, Snapshot
 
 if TYPE_CHECKING:
@@ -176,13 +176,15 @@ class Merge:
 @value
 class Crew:
     """Workers, and how to send one. `work` returns what came of a task, or None where someone asked
-    it to stop, and the next run goes on with it. `recall` asks all of them to stop."""
+    it to stop, and the next run goes on with it. `recall` asks all of them to stop. `end` keeps
+    what became of them, before the run is over for good; who is killed in it calls it again."""
 
     size: int
     executor: Executor
     work: Callable[[Assigned], Returned | None]
     recall: Callable[[], None]
     name: Callable[[int], str]  # the run of the n-th worker that is sent
+    end: Callable[[Stop], None] = lambda _: None
 
 
 @value

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from ralph.adapters.purse import Purse
-from ralph.core.facts import Assigned, Fact, Returned
+from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
 from ralph.core.limits import Limits, Spent
 from ralph.core.state import NEW, replay
 from ralph.core.task import Assignment, Backlog, Status, Task
@@ -52,6 +52,7 @@ class Office:
     clock: FakeClock = field(default_factory=FakeClock)
     worked: list[str] = field(default_factory=list)
     recalled: int = 0
+    ended: list[tuple[Stop, Fact]] = field(default_factory=list)
 
     def work(self, sent: Assigned) -> Returned | None:
         task = sent.assignment.task
@@ -71,8 +72,11 @@ class Office:
     def recall(self) -> None:
         self.recalled += 1
 
+    def end(self, stop: Stop) -> None:
+        self.ended.append((stop, self.journal.facts[-1]))
+
     def run(self, facts: tuple[Fact, ...] = ()) -> Stop:
-        crew = Crew(self.size, AtOnce(), self.work, self.recall, "run-{:03d}".format)
+        crew = Crew(self.size, AtOnce(), self.work, self.recall, "run-{:03d}".format, self.end)
         purse = Purse(self.bounds.run.dollars, self.size, self.cost * len(self.worked))
         around = Surroundings(self.world.signals, self.world.backlog, self.journal, self.clock)
         return coordinate(foreman(self.bounds, purse), crew, around, replay(facts, NEW))
@@ -186,6 +190,19 @@ def test_a_worker_that_fails_badly_recalls_the_others() -> None:
         here.run()
     assert here.recalled == 2
     assert replay(tuple(here.journal.facts)).at_work == {"a", "b"}
+
+
+def test_what_became_of_them_is_kept_before_the_run_is_over() -> None:
+    """Killed in between, the run can be resumed, and does it again."""
+    here = office(A)
+    stop = here.run()
+    ((told, last),) = here.ended
+    assert told == stop
+    assert isinstance(last, Decided)
+    assert isinstance(here.journal.facts[-1], Settled)
+    interrupted = office(A, outcomes={"a": None})
+    assert interrupted.run().reason is Reason.INTERRUPTED
+    assert interrupted.ended == [], "it goes on later"
 
 
 def test_threads_are_an_executor_of_that_shape() -> None:

@@ -20,7 +20,7 @@ from ralph.cli.tasks_wiring import backlog_notes
 from ralph.core.redact import redact
 from ralph.core.state import RunState, replay
 from ralph.core.value import replace
-from ralph.core.verdict import Reason, Stop, is_interrupted
+from ralph.core.verdict import Reason, Stop
 from ralph.crew import Surroundings, coordinate
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman as foremans_policy
@@ -56,18 +56,23 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
         around = Surroundings(
             attention, lambda: board.look(plan.backlog()), recorder, SystemClock()
         )
-        stop = _coordinated(plan, foreman, around, state)
-        if not is_interrupted(stop):
-            foreman.end(stop, display.console.note)
+        stop = _coordinated(plan, foreman, around, state, display.console.note)
     display.end(stop, journal.path)
     return stop.reason
 
 
-def _coordinated(plan: Plan, foreman: Foreman, around: Surroundings, state: RunState) -> Stop:
+def _coordinated(
+    plan: Plan,
+    foreman: Foreman,
+    around: Surroundings,
+    state: RunState,
+    tell: Callable[[str], None],
+) -> Stop:
     assert plan.tasks is not None
     workers = plan.tasks.workers
     with ThreadPoolExecutor(workers, thread_name_prefix="ralph") as executor:
-        crew = Crew(workers, executor, foreman.work, foreman.recall, foreman.name)
+        end = partial(foreman.end, tell=tell)
+        crew = Crew(workers, executor, foreman.work, foreman.recall, foreman.name, end)
         policy = foremans_policy(plan.tasks.bounds, foreman.purse)
         try:
             return coordinate(policy, crew, around, state)
