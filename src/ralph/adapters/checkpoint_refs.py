@@ -48,12 +48,13 @@ def look(repository: Repository) -> tuple[dict[str, Ref], Refs]:
         commits = [each for each, what in ((at, kind), (about, its_kind)) if what == "commit"]
         if not symbolic:
             found[name] = Ref(name, at, "".join(commits), checked_out)
-    stash = _stash(repository) if _STASH in found else ()
+    stash = stash_of(repository) if _STASH in found else ()
     places = {name: ref.at for name, ref in found.items() if name != _STASH}
     return found, Refs(places, stash)
 
 
-def _stash(repository: Repository) -> tuple[tuple[str, str], ...]:
+def stash_of(repository: Repository) -> tuple[tuple[str, str], ...]:
+    """The commits of the stash with their words, newest first."""
     words = ("log", "--walk-reflogs", "-z", "--no-show-signature", "--format=%H %gs", _STASH, "--")
     said = os.fsdecode(repository.run(*words).output).split("\0")
     pairs = (entry.strip("\n").partition(" ") for entry in said if entry)
@@ -132,7 +133,7 @@ class BringBack:
     def _bring_stash_back(self) -> None:
         """Entries that are gone come back on top; those that were added stay."""
         repository = self.work.repository
-        there = {commit for commit, _ in _stash(repository)} if self.refs.stash else set()
+        there = {commit for commit, _ in stash_of(repository)} if self.refs.stash else set()
         gone = [entry for entry in self.refs.stash if entry[0] not in there]
         for commit, words in reversed(gone):
             done = repository.run("stash", "store", "--quiet", "--message", words, commit)

@@ -8,6 +8,9 @@ the stashes that there were. Whatever an agent throws away after that can be had
 import os
 from collections.abc import Iterable
 
+from ralph.adapters.checkpoint_files import LINK, NOTHING
+from ralph.adapters.checkpoint_refs import stash_of
+from ralph.adapters.checkpoint_restore import differing
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import Repository
@@ -15,7 +18,6 @@ from ralph.adapters.git_work import Repository
 _MOST_STASHES = 100
 _KEPT_FOR = 30 * 24 * 3600.0
 _INDEX = 2  # parents of ours before those that are stashes
-_REPOSITORY, _NOTHING = "160000", "000000"
 KEPT = "start-kept"  # in the run's directory, once all is kept
 
 
@@ -68,8 +70,8 @@ def is_needed(repository: Repository, ref: str, now: float) -> bool:
     if not {*_stashes(repository)}.issuperset(parents[_INDEX:]):
         return True
     base, tree, *index = trees_of(repository, ref)
-    there = _digests(repository, _changed(repository, base, tree))
-    if any(there.get(path) != blob for path, blob in _changed(repository, base, tree).items()):
+    kept = _changed(repository, base, tree)
+    if _digests(repository, kept) != kept:
         return True
     staged = _changed(repository, base, index[0]) if index else {}
     known = {**_digests(repository, staged), **_staged(repository, staged)}
@@ -78,14 +80,8 @@ def is_needed(repository: Repository, ref: str, now: float) -> bool:
 
 def _changed(repository: Repository, base: str, tree: str) -> dict[str, str]:
     """By path, what a tree has that the other has not, "" where there is nothing any more."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", base, tree)
-    said = os.fsdecode(repository.ask(*words)).split("\0")
-    entries = [(entry.split(), path) for entry, path in zip(said[:-1:2], said[1::2], strict=True)]
-    return {
-        path: "" if mode == _NOTHING else blob
-        for (_, mode, _, blob, _), path in entries
-        if mode != _REPOSITORY
-    }
+    entries = [e for e in differing(repository, base, tree) if LINK not in (e.mode, e.old_mode)]
+    return {e.path: "" if e.old_mode == NOTHING else e.old_identifier for e in entries}
 
 
 def _digests(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
@@ -121,8 +117,4 @@ def _parents(repository: Repository, ref: str) -> list[str]:
 
 def _stashes(repository: Repository) -> list[str]:
     """Newest first."""
-    if not repository.resolve("refs/stash"):
-        return []
-    words = ("log", "--walk-reflogs", "--no-show-signature", "--format=%H", "refs/stash", "--")
-    found = repository.run(*words).output.decode().split()
-    return list(dict.fromkeys(found))[:_MOST_STASHES]
+    return list(dict.fromkeys(commit for commit, _ in stash_of(repository)))[:_MOST_STASHES]

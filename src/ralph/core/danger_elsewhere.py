@@ -13,10 +13,18 @@ def is_elsewhere(call: Call) -> bool:
     if call.name == "git":
         return _is_outside(call, ("GIT_DIR", "GIT_WORK_TREE"), ("-C", "--git-dir", "--work-tree"))
     if call.name in _COMPOSES:
+        own = own_call(call)
         far = any(call.state.value(name) for name in _OTHER_MACHINE)
-        far = far or call.has("--context", "--host", "-H")
-        return far or _is_outside(call, ("COMPOSE_FILE",), ("-f", "--file", "--project-directory"))
+        far = far or own.has("--context", "--host", "-H")
+        return far or _is_outside(own, ("COMPOSE_FILE",), ("-f", "--file", "--project-directory"))
     return False
+
+
+def own_call(call: Call) -> Call:
+    """A container's command without the words that are for the program in the container."""
+    ends = [place for place, word in enumerate(call.words) if word in ("exec", "run")]
+    words = call.words[: ends[0] + 1] if ends else call.words
+    return Call([call.name, *words], call.state, call.places)
 
 
 def _is_outside(call: Call, variables: tuple[str, ...], flags: tuple[str, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 
+from ralph.core.danger_elsewhere import own_call
 from ralph.core.danger_rule import CLOUD, Call, Rule, for_real
 from ralph.core.shell_text import names
 
@@ -71,7 +72,7 @@ def _composes_production(call: Call) -> bool:
 
 def _there(call: Call) -> bool:
     """`docker --context production`, `docker -H ssh://host`"""
-    named = call.values("-c", "--context", "-H", "--host")
+    named = own_call(call).values("-c", "--context", "-H", "--host")
     return _says_production(named) or any(n.startswith(("ssh://", "tcp://")) for n in named)
 
 
