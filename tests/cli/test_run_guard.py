@@ -113,8 +113,9 @@ def test_what_was_not_committed_is_kept_before_the_first_turn(here: Here, worksp
     git(workspace, "stash", "--include-untracked")
     (workspace / "mine").write_text("mine\n")
     (workspace / "kept").write_text("changed\n")
-    settled(here("-p", "x"))
+    said = settled(here("-p", "x")).err
     ref = calls(agent)[0]["env"]["RALPH_START"]
+    assert f"Your uncommitted work and stashes are kept: git show {ref}\n" in said
     assert git(workspace, "stash", "list") == ""
     assert (workspace / "kept").read_text() == "kept\n"
     assert git(workspace, "show", f"{ref}:mine") == "mine\n"

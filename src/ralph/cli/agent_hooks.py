@@ -54,19 +54,23 @@ def keeps_start(plan: "Plan") -> bool:
     return standard and guarded and is_repository(plan.workspace)
 
 
-def keep_what_there_is(plan: "Plan", run_dir: str, trees: "GitTrees | None") -> None:
-    """Where the guard lets history be rewritten, what is not committed is kept first."""
+def keep_what_there_is(plan: "Plan", run_dir: str, trees: "GitTrees | None") -> list[str]:
+    """Where the guard lets history be rewritten, what is not committed is kept first; what to say
+    of it."""
     if not keeps_start(plan):
-        return
+        return []
     from ralph.adapters.checkpoint_end import sweep
     from ralph.adapters.run_trees import trees_of_run
-    from ralph.adapters.start_ref import is_kept, keep_start
+    from ralph.adapters.start_ref import is_kept, keep_start, start_ref
 
     trees = trees or trees_of_run(plan.workspace, plan.environ, run_dir)
     if trees is not None and not is_kept(run_dir):
         sweep(trees.repository, run_dir)
         trees.begin()
         keep_start(trees)
+        if trees.repository.resolve(start_ref(run_dir)):
+            return [f"Your uncommitted work and stashes are kept: git show {start_ref(run_dir)}"]
+    return []
 
 
 def guard_words(plan: "Plan") -> str:

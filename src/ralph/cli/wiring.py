@@ -148,7 +148,7 @@ class HarnessWiring:
     def prepare(self) -> list[str]:
         """Finish what a killed run had left half in the project, and know what there is."""
         notes = self._finished()
-        keep_what_there_is(self._plan, self._run_dir, self._trees)
+        notes += keep_what_there_is(self._plan, self._run_dir, self._trees)
         if self._trees is not None:
             self._trees.begin()
             self._trees.pin()
