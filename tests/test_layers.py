@@ -32,9 +32,8 @@ def room(rooms: str = "", packages: str = "") -> Room:
     return Room(frozenset(rooms.split()), frozenset(packages.split()))
 
 
-ALL = (
-    "core streams ports proving engine crew profiles adapters settings hooks ui testing errors cli"
-)
+ALL = "core streams ports proving engine profiles adapters settings hooks ui testing errors cli"
+ALL = f"{ALL} runner"
 ROOMS = {
     "core": room(),
     "errors": room(),
@@ -42,7 +41,6 @@ ROOMS = {
     "ports": room("core"),
     "proving": room("core ports errors"),  # gates on one tree, for the engine and for settling
     "engine": room("core ports proving errors"),
-    "crew": room("core ports"),  # the engine of several runs
     "profiles": room("core ports proving errors"),
     "adapters": room(
         "core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash yaml"
@@ -51,11 +49,11 @@ ROOMS = {
     "testing": room("core streams ports errors adapters"),  # its kits drive adapters
     "hooks": room("core ports proving engine profiles"),
     "ui": room("core streams", "rich"),
-    "cli": room(ALL, "click msgspec rich"),
-    "supervisor": room("core ports engine profiles adapters"),  # the library, beside cli
-    "task_run": room(ALL),  # the library, beside cli
+    "cli": room(f"{ALL} loops", "click msgspec rich"),
+    "runner": room(ALL),
+    "loops": room(f"{ALL}", "msgspec"),
     "__main__": room(ALL),
-    "__init__": room(f"{ALL} supervisor task_run"),
+    "__init__": room(f"{ALL} loops"),
 }
 LIBRARY = frozenset(ralph.__all__) - {"__version__"}  # `from ralph import ...`
 
@@ -91,7 +89,7 @@ def objection(here: str, module: str) -> str | None:
     top, _, rest = module.partition(".")
     allowed = ROOMS[here]
     if top == "ralph":
-        there = "supervisor" if rest in LIBRARY else rest.partition(".")[0]
+        there = "loops" if rest in LIBRARY else rest.partition(".")[0]
         known = there in ROOMS and there != "__init__"
         wrong = known and there != here and there not in allowed.rooms
         return f"{here} must not import {there}" if wrong else None
@@ -147,10 +145,8 @@ def test_every_room_sees_only_the_rooms_below_it() -> None:
         ("hooks/stop.py", "import ralph.adapters.git", "hooks must not import adapters"),
         ("ui/console.py", "from ralph.engine import run", "ui must not import engine"),
         ("testing/fakes.py", "import pytest", "testing must not import pytest"),
-        ("cli/run.py", "import ralph.supervisor", "cli must not import supervisor"),
-        ("cli/run.py", "from ralph import Supervisor", "cli must not import supervisor"),
-        ("supervisor.py", "from ralph.cli import loop", "supervisor must not import cli"),
-        ("supervisor.py", "import msgspec", "supervisor must not import msgspec"),
+        ("runner/plan.py", "from ralph import Supervisor", "runner must not import loops"),
+        ("runner/plan.py", "from ralph.loops.prompt import loop", "runner must not import loops"),
         ("extra/thing.py", "", "extra is not a room of the design"),
     ],
 )
@@ -167,8 +163,7 @@ def test_a_wrong_import_is_named_with_its_line(module: str, source: str, why: st
         ("engine.py", "import time\nfrom ralph import __version__\nfrom ralph.ports import Ports"),
         ("adapters/git.py", "import os\nfrom ralph.errors import StateError\nimport msgspec"),
         ("ui/console.py", "from rich.table import Table\nfrom ralph.streams import claude"),
-        ("__init__.py", "from ralph import supervisor"),
-        ("supervisor.py", "from ralph.engine import run\nfrom ralph.adapters.bus import Bus"),
+        ("__init__.py", "from ralph.loops.supervise import library"),
         ("cli/run.py", "import click\nfrom ralph.adapters import git\nfrom ralph import testing"),
     ],
 )

@@ -15,14 +15,14 @@ __all__ = [
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.supervisor import (
+    from ralph.loops.backlog.library import Hooks, TaskRun
+    from ralph.loops.supervise.library import (
         Cancelled,
         DoneIsDirectory,
         MaxRestartsExceeded,
         Supervisor,
         SupervisorError,
     )
-    from ralph.task_run import Hooks, TaskRun
 else:
 
     def __getattr__(name):  # noqa: ANN001, ANN202  the type checker knows the names above
@@ -30,7 +30,7 @@ else:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in ("Hooks", "TaskRun"):
-            from ralph import task_run as library
+            from ralph.loops.backlog import library
         else:
-            from ralph import supervisor as library
+            from ralph.loops.supervise import library
         return getattr(library, name)

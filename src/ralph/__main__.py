@@ -115,9 +115,9 @@ def _registered(arguments: list[str]) -> "Registered | None":
 
 def _keeper_for(arguments: list[str], job: "Registered | None") -> "Launched | None":
     """A run needs a keeper, which gets ready while we import (ADR 23)."""
-    first = arguments[0] if arguments else ""
-    runs = first in ("run", "supervise") or first.startswith("-")
-    runs = runs or arguments[:2] in (["tasks", "run"], ["prd", "run"])
+    from ralph.runner.loops import is_run
+
+    runs = is_run(arguments) or (arguments[:1] and arguments[0].startswith("-"))
     if sys.platform != "linux" or not (runs or job is not None):
         return None
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments

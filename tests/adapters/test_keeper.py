@@ -15,8 +15,8 @@ from adapter_support import await_that, is_alive, let_it_be, shell
 from ralph.adapters import keeper_process
 from ralph.adapters.keeper import Keeper
 from ralph.adapters.process import Command
-from ralph.cli.loop import keeping
 from ralph.core.verdict import Cut
+from ralph.runner.carry_out import keeping
 
 HOSTILE = Path(__file__).resolve().parent.parent / "faults" / "hostile.c"
 SECONDS = "20"  # how long it would live; a test that leaves it alive harms nobody for long

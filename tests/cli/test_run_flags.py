@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from run_support import Here, assert_clear, prepare, prompts
 
-from ralph.cli.planning import Invocation, Plan, plan_run
 from ralph.cli.run import run
+from ralph.loops.prompt.loop import Prompt, read
+from ralph.runner.invocation import Invocation
+from ralph.runner.plan import Plan
 from ralph.testing.install import calls, probes
 
 DONE = {"response": "DONE"}
@@ -33,14 +35,14 @@ def here(capsys: pytest.CaptureFixture[str]) -> Here:
     return Here(capsys)
 
 
-def planned(workspace: Path, *arguments: str) -> Plan:
+def planned(workspace: Path, *arguments: str) -> Plan[Prompt]:
     """The plan that `ralph run` makes of these arguments."""
     flags = run.make_context("run", ["-p", "x", *arguments]).params
     out = io.StringIO()
-    return plan_run(Invocation(str(workspace), dict(os.environ), flags, None, out, out))
+    return read(Invocation(str(workspace), dict(os.environ), flags, None, out, out))
 
 
-def value(plan: Plan, setting: str) -> Any:  # noqa: ANN401  whatever the setting holds
+def value(plan: Plan[Prompt], setting: str) -> Any:  # noqa: ANN401  whatever the setting holds
     found: Any = plan.settings
     for name in setting.split("."):
         found = getattr(found, name)

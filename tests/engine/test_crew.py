@@ -15,7 +15,7 @@ from ralph.core.task import Assignment, Backlog, Status, Task
 from ralph.core.value import replace
 from ralph.core.verdict import Accept, Cause, Park, Reason, Stop, Verdict
 from ralph.core.world import Signals
-from ralph.crew import Surroundings, coordinate
+from ralph.loops.backlog.parallel.coordinator import Surroundings, coordinate
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman
 from ralph.profiles.tasks import Bounds

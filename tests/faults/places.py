@@ -20,7 +20,7 @@ SOURCE = HERE.parent.parent / "src" / "ralph"
 UID = "RALPH_FAULTS_UID"  # names the ordinary user
 _NOBODY = 65534
 _PACKAGES = ("click", "msgspec")
-_TRY = "import click, msgspec, ralph.cli.loop, ralph.__main__"
+_TRY = "import click, msgspec, ralph.runner.carry_out, ralph.__main__"
 _ONE_AT_A_TIME = threading.Lock()
 
 

@@ -70,6 +70,7 @@ def _folder(run: Run) -> str:
     """The real path of the folder that a run was for; "" if it was not over stories."""
     try:
         with open(os.path.join(run.directory, _PLAN), encoding="utf-8") as file:
-            return os.path.realpath(str(json.load(file)["stories"]["folder"]))
+            kept = json.load(file)
+        return os.path.realpath(kept["work"]["folder"]) if kept["loop"] == "stories" else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""

@@ -36,12 +36,15 @@ from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.adapters.signals import ending_signals
 from ralph.cli.params import current_directory, in_directory
-from ralph.cli.planning import Invocation, Plan, plan_run
 from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
 from ralph.core.health import Area, Check, KnownAgent, State, count, ok, problem, warning
 from ralph.core.redact import redact, redacted
 from ralph.core.words import counted
 from ralph.errors import RalphError
+from ralph.loops.prompt.loop import Prompt
+from ralph.loops.prompt.loop import read as plan_run
+from ralph.runner.invocation import Invocation
+from ralph.runner.plan import Plan
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import AgentSettings
 from ralph.ui.health import HealthLines, Waiting, health_dict
@@ -81,7 +84,7 @@ class _Visit:
     machine: Machine
     root: str | RalphError  # of the state
     loaded: Loaded | RalphError
-    plan: Plan | RalphError  # what `ralph run` would do here
+    plan: Plan[Prompt] | RalphError  # what `ralph run` would do here
     candidates: tuple[Candidate, ...]
     asked: tuple[Future[KnownAgent], ...]  # one for each candidate
     sandbox: Future[tuple[Check, ...]]
@@ -253,7 +256,7 @@ def _await(visit: _Visit, waiting: Waiting) -> None:
         waiting.show("")
 
 
-def _plan(machine: Machine, root: str | RalphError) -> Plan:
+def _plan(machine: Machine, root: str | RalphError) -> Plan[Prompt]:
     """What `ralph run -p …` would do; nothing is started."""
     flags: dict[str, object] = defaultdict(lambda: None, prompt="x")  # every other is not given
     somewhere = root if isinstance(root, str) else os.devnull  # a missing HOME is told by itself
@@ -263,7 +266,7 @@ def _plan(machine: Machine, root: str | RalphError) -> Plan:
 
 
 def _candidates(
-    machine: Machine, loaded: Loaded | RalphError, plan: Plan | RalphError
+    machine: Machine, loaded: Loaded | RalphError, plan: Plan[Prompt] | RalphError
 ) -> tuple[Candidate, ...]:
     """Every known agent on PATH, and the one that `ralph run` would take."""
     env = _agent_settings(loaded).env

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import cast
 
 import click
 
@@ -51,25 +50,11 @@ def explain(*, schema: bool, in_json: bool) -> None:
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     """All profiles, as far as they have any with the settings in force."""
-    from ralph.cli.backlog import bounds_of
-    from ralph.cli.planning import limits_of
-    from ralph.cli.stories import story_defaults
-    from ralph.cli.wiring import patience_of, wary_patience, wording_of
-    from ralph.profiles.harness import harness
-    from ralph.profiles.reviewed import reviewed
     from ralph.profiles.session import session
-    from ralph.profiles.supervise import supervise
-    from ralph.profiles.tasks import Workbench, tasks
+    from ralph.runner.loops import LOOPS
+    from ralph.runner.plan import loop_named
 
-    settings = loaded.settings
-    return (
-        harness(limits_of(settings), patience_of(settings), wording_of(settings)),
-        # Only its ladders are shown, nothing is settled.
-        tasks(cast("Workbench", None), bounds_of(settings), patience=wary_patience(loaded)),
-        supervise(),
-        reviewed(limits=limits_of(story_defaults(loaded).settings), patience=wary_patience(loaded)),
-        session(),
-    )
+    return (*(loop_named(name).policy(loaded) for name in LOOPS), session())
 
 
 def _ladders(policy: Policy) -> Iterator[tuple[str, Ladder]]:

@@ -1,7 +1,7 @@
 """Groups of commands that import a command's module only when that command is called."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -10,34 +10,52 @@ Commands = Mapping[str, tuple[str, str, str]]  # the module, the name in it, and
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name alone: `click.group(cls=LazyGroup, lazy=...)`."""
+    """A group that knows its commands by name alone: `click.group(cls=LazyGroup, lazy=...)`. In its
+    help, commands of no section stand first."""
 
-    def __init__(self, *args: Any, lazy: Commands, **kwargs: Any) -> None:  # noqa: ANN401  click's
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401  click's
+        lazy: Callable[[], Commands],
+        sections: Mapping[str, tuple[str, ...]] = {},
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy = lazy
+        self._lazy, self._sections = lazy, sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._lazy)
+        return list(self._lazy())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._lazy:
+        if cmd_name not in self._lazy():
             return None
-        module, name, _ = self._lazy[cmd_name]
+        module, name, _ = self._lazy()[cmd_name]
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
+    def described(self) -> dict[str, str]:
+        """Every command with a line about it; none is imported for that."""
+        return {name: words for name, (_, _, words) in self._lazy().items()}
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, _, words) in self._lazy.items()])
+        described = self.described()
+        width = max(map(len, described))
+        placed = {name for names in self._sections.values() for name in names}
+        first = tuple(name for name in described if name not in placed)
+        for title, names in {"Commands": first, **self._sections}.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), described[name]) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self._lazy:
-            import difflib
+        if args[0] in self._lazy():
+            return super().resolve_command(ctx, args)
+        if " " in args[0] and ctx.parent is None:
+            raise click.UsageError("a prompt goes with -p: ralph run -p 'what to do'.", ctx)
+        import difflib
 
-            near = difflib.get_close_matches(args[0], self._lazy, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(args[0], self._lazy(), 1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph.cli.ending import ending, print_anything, report
+from ralph.cli.lazy import LazyGroup
 from ralph.core.redact import know
 from ralph.core.secrets import secret_among, secrets_of
 from ralph.core.verdict import Reason
+from ralph.runner.loops import LOOPS, is_run
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
@@ -59,41 +61,12 @@ Every command has examples too: ralph COMMAND --help
 _NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
 
 
-class LazyGroup(click.Group):
-    """Imports a command's module only when that command is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        import importlib
-
-        if cmd_name not in _COMMANDS:
-            return None
-        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        described, width = self.described(), max(map(len, _COMMANDS))
-        placed = {name for names in _SECTIONS.values() for name in names}
-        first = [name for name in described if name not in placed]
-        for title, names in {"Commands": first, **_SECTIONS}.items():
-            rows = [(n.ljust(width), described[n]) for n in names if n in described]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-    def described(self) -> dict[str, str]:
-        """Every command with a line about it; none is imported for that."""
-        return {name: words for name, (_, words) in _COMMANDS.items()}
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in _COMMANDS:
-            raise click.UsageError(_unknown(args[0]), ctx)
-        return super().resolve_command(ctx, args)
+def _commands() -> dict[str, tuple[str, str, str]]:
+    """The table above, and a command for each loop that it does not know."""
+    told = {name: (module, name, words) for name, (module, words) in _COMMANDS.items()}
+    names = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
+    new = {word: name for word, name in names.items() if word not in told}
+    return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in new.items()}
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -106,6 +79,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 
 @click.group(
     cls=LazyGroup,
+    lazy=_commands,
+    sections=_SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_EPILOG,
 )
@@ -147,11 +122,7 @@ def _last_word(arguments: list[str]) -> str:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in own:
         return ""
-    runs = arguments[0] in ("run", "supervise", "demo") or own[:2] in (
-        ["tasks", "run"],
-        ["prd", "run"],
-    )
-    return "stop" if runs else "error"
+    return "stop" if is_run(own) or own[:1] == ["demo"] else "error"
 
 
 def _named_directories(arguments: list[str]) -> list[str]:
@@ -164,7 +135,7 @@ def _named_directories(arguments: list[str]) -> list[str]:
 
 def with_command(arguments: list[str]) -> list[str]:
     """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
-    if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in _COMMANDS:
+    if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in _commands():
         return [arguments[2], *arguments[:2], *arguments[3:]]
     if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
         return ["run", *arguments]
@@ -192,17 +163,7 @@ def _invoke(
 
 def _usage_error(error: click.ClickException, arguments: list[str], *, last: str) -> int:
     context = getattr(error, "ctx", None)
-    named = [word for word in arguments[:1] if word in _COMMANDS]
+    named = [word for word in arguments[:1] if word in _commands()]
     where = context.command_path if context is not None else " ".join(("ralph", *named))
     remedy = f"Try: {where} --help"
     return report(error.format_message(), remedy, Reason.CONFIG, last=last)
-
-
-def _unknown(word: str) -> str:
-    import difflib
-
-    if " " in word:
-        return "a prompt goes with -p: ralph run -p 'what to do'."
-    near = difflib.get_close_matches(word, _COMMANDS, 1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return f"there is no command {word!r}.{hint}"

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -193,6 +194,19 @@ def sandbox_wish(flags: Mapping[str, Any]) -> str | None:
     if flags["sandbox"] is not None and flags["no_sandbox"]:
         raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
     return "direct" if flags["no_sandbox"] else flags["sandbox"]
+
+
+def run_loop(name: str, flags: dict[str, object]) -> int:
+    """Begin a run of that loop, with what was typed, here."""
+    from ralph.runner.carry_out import execute
+    from ralph.runner.invocation import Invocation
+
+    here = current_directory()
+    if "no_sandbox" in flags:
+        flags["sandbox"] = sandbox_wish(flags)
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    keeper = click.get_current_context().obj
+    return execute(name, Invocation(here, dict(os.environ), flags, *streams, keeper))
 
 
 json_lines = click.option(

@@ -17,7 +17,7 @@ _COMMANDS = {  # the module, the name in it, and a line about it
 
 @click.group(
     cls=LazyGroup,
-    lazy=_COMMANDS,
+    lazy=lambda: _COMMANDS,
     invoke_without_command=True,
     epilog="""\b
 Examples:

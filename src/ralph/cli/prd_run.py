@@ -1,22 +1,18 @@
 """`ralph prd run`: stories that must survive a fresh review (R)."""
 
-import os
-import sys
-
 import click
 
 from ralph.cli.params import (
     agent_output,
     agent_patience,
     completed_by,
-    current_directory,
     in_project,
     json_lines,
     looks,
     positive,
     run_limits,
+    run_loop,
     run_sandbox,
-    sandbox_wish,
     whole_number,
 )
 from ralph.core.review import DEFAULT_CAP
@@ -91,14 +87,4 @@ def run(**flags: object) -> int:
     a review can approve a story: what an agent writes into the list beyond that is put back. The
     run is complete when every story is approved and everything is committed.
     """
-    from ralph.cli.loop import begin
-    from ralph.cli.planning import Invocation
-    from ralph.cli.stories import plan_stories, show_next
-
-    here = current_directory()
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    flags["sandbox"] = sandbox_wish(flags)
-    invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
-    plan = plan_stories(invocation)
-    return show_next(invocation, plan) if flags["dry_run"] else begin(invocation, plan)
+    return run_loop("stories", flags)

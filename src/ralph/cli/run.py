@@ -1,21 +1,17 @@
 """`ralph run`: the prompt loop (H)."""
 
-import os
-import sys
-
 import click
 
 from ralph.cli.params import (
     agent_output,
     agent_patience,
     completed_by,
-    current_directory,
     in_directory,
     json_lines,
     looks,
     run_limits,
+    run_loop,
     run_sandbox,
-    sandbox_wish,
     which_agent,
     whole_number,
 )
@@ -66,11 +62,4 @@ def run(**flags: object) -> int:
     next prompt. Only when the agent says <response>DONE</response> and every guardrail passes is
     the work believed to be done.
     """
-    from ralph.cli.loop import execute
-    from ralph.cli.planning import Invocation
-
-    here = current_directory()
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    flags["sandbox"] = sandbox_wish(flags)
-    return execute(Invocation(here, dict(os.environ), flags, *streams, keeper))
+    return run_loop("prompt", flags)

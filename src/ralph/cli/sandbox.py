@@ -189,7 +189,7 @@ class _Visit:
         """Open, run, show, decide; the command's exit code."""
         from ralph.adapters.sandbox import catalog, landing, overlay, plan
         from ralph.adapters.sandbox.credentials import secrets_of
-        from ralph.cli.sandboxing import HIDING, hidden_words
+        from ralph.runner.sandboxing import HIDING, hidden_words
 
         project = current_directory()
         policy = _policy(self._environ)

@@ -170,7 +170,7 @@ def _ahead(run: Run, report: Report) -> frozenset[str] | None:
     assert report.started is not None
     try:
         with open_regular(os.path.join(run.directory, "plan.json")) as file:
-            kept = json.load(file)["tasks"]
+            kept = json.load(file)["work"]
         file_here = TaskFile(report.started.workspace)
         backlog = TaskBacklog(file_here, kept["task"], tuple(kept["tags"]))()
     except (OSError, ValueError, KeyError, TypeError):

@@ -190,8 +190,8 @@ def _interrupted(runs: list[Run]) -> tuple[Run, Account]:
 
 
 def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
-    from ralph.cli.loop import go_on
-    from ralph.cli.planning import Invocation
+    from ralph.runner.carry_out import go_on
+    from ralph.runner.invocation import Invocation
 
     _go_where(run, account)
     flags = dict.fromkeys(("emoji", "color", "timestamps"))

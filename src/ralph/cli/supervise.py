@@ -1,7 +1,5 @@
 """`ralph supervise`: the restart manager (S)."""
 
-import os
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,12 +9,12 @@ from ralph.cli.params import (
     agent_output,
     agent_patience,
     completed_by,
-    current_directory,
     duration,
     in_directory,
     json_lines,
     looks,
     not_negative,
+    run_loop,
     which_agent,
     whole_number,
 )
@@ -86,13 +84,4 @@ def supervise(**flags: object) -> int:
     The task is done when there is a file DONE in its folder, which the agent finds in
     $TASK_FOLDER. Whatever exit code the agent ends with, it is started again, until then.
     """
-    from ralph.cli.loop import begin
-    from ralph.cli.planning import Invocation
-    from ralph.cli.supervised import make_folder, plan_supervised
-
-    here = current_directory()
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
-    plan = plan_supervised(invocation)
-    return begin(invocation, plan, lambda: make_folder(plan))
+    return run_loop("supervise", flags)

@@ -1,20 +1,16 @@
 """`ralph tasks run`: work through the backlog (B)."""
 
-import os
-import sys
-
 import click
 
 from ralph.cli.params import (
     agent_output,
     agent_patience,
-    current_directory,
     in_directory,
     json_lines,
     looks,
     run_limits,
+    run_loop,
     run_sandbox,
-    sandbox_wish,
     which_agent,
     whole_number,
 )
@@ -74,14 +70,4 @@ def run(**flags: object) -> int:
     when the agent says so and every guardrail passes. A task over its limits is undone, marked as
     blocked, and the next one starts.
     """
-    from ralph.cli.backlog import plan_tasks, show_next
-    from ralph.cli.loop import begin
-    from ralph.cli.planning import Invocation
-
-    here = current_directory()
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    keeper = click.get_current_context().obj
-    flags["sandbox"] = sandbox_wish(flags)
-    invocation = Invocation(here, dict(os.environ), flags, *streams, keeper)
-    plan = plan_tasks(invocation)
-    return show_next(invocation, plan) if flags["dry_run"] else begin(invocation, plan)
+    return run_loop("backlog", flags)

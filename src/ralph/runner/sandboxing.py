@@ -4,59 +4,41 @@ import os
 import shlex
 import shutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ralph.adapters.sandbox.credentials import Secrets, at_home, secrets_of
 from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
 from ralph.adapters.sandbox.plan import is_within
 from ralph.adapters.sandbox.tools import PRIVATE, is_hidden
-from ralph.cli.agent_hooks import IN_PLACE, guard_words, hook_places
-from ralph.core.value import value
+from ralph.core.value import replace
 from ralph.core.words import listed
 from ralph.errors import ConfigError
+from ralph.runner.agent_hooks import guard_words, hook_places
+from ralph.runner.plan import DIRECT, Plan, Sandboxing, Work
 
 if TYPE_CHECKING:
     from ralph.adapters.sandbox.layers import Layers
-    from ralph.cli.planning import Plan
 
-DIRECT = "direct"  # in place, because someone said so
 HIDING = ("overlay", "srt")  # where the home directory is this one, but for its credentials
 _MOST_NAMED = 6
+_Work = TypeVar("_Work", bound=Work)
 
 
-@value
-class Sandboxing:
-    """How a run is contained, once it was tried here."""
-
-    backend: str
-    can: Capabilities
-    network: Network
-    guard: str = ""  # what is to be said of it, where nothing contains
-    secrets: Secrets = Secrets()
-    hides: str = ""  # the same in words
-
-    def environment(self) -> dict[str, str]:
-        """What the agent's environment says beside the usual."""
-        return {"IS_SANDBOX": "1"} if self.can.contain and os.geteuid() == 0 else {}
-
-    def words(self) -> str:
-        """The first line of a run about it."""
-        if self.backend == DIRECT:
-            return f"{IN_PLACE} {self.guard}"
-        names = ("contain", "rollback", "egress")
-        can = ", ".join(name for name in names if getattr(self.can, name)) or "nothing"
-        network = f"; network: {self.network}" if self.can.egress else ""
-        guard = f". {self.guard}" if self.guard else ""
-        hides = f"; hidden: {self.hides}" if self.hides else ""
-        return f"Sandbox: {self.backend} ({can}){network}{hides}{guard}"
+def sandboxed(plan: Plan[_Work]) -> Plan[_Work]:
+    """The plan with the sandbox that the settings ask for, tried for real."""
+    if plan.settings.sandbox is None:
+        for name in ("network", "sandboxShow"):
+            flag = plan.loaded.origins.get(name, "")
+            if flag.startswith("--"):
+                raise ConfigError(f"{flag} is for a sandbox, and there is none", "Add --sandbox.")
+        return plan
+    sandbox = _sandboxing(plan, plan.settings.sandbox)
+    others = tuple(replace(other, sandbox=sandbox) for other in plan.others)
+    return replace(plan, sandbox=sandbox, others=others)
 
 
-def sandboxing(plan: "Plan") -> Sandboxing | None:
-    """What the settings ask for, tried for real; None to work in place. ConfigError if it cannot
-    be had: what was asked for is never quietly left out."""
-    wish = plan.settings.sandbox
-    if wish is None:
-        return None
+def _sandboxing(plan: Plan[Any], wish: str) -> Sandboxing:
+    """ConfigError if it cannot be had: what was asked for is never quietly left out."""
     from ralph.adapters.sandbox import catalog
 
     policy = Policy(plan.environ, plan.state_root)
@@ -66,12 +48,12 @@ def sandboxing(plan: "Plan") -> Sandboxing | None:
     secrets = _secrets(plan)
     words = hidden_words(secrets, plan.workspace, plan.environ)
     hides = words if found.name in HIDING else ""
-    return Sandboxing(found.name, found.can, network, guard, secrets, hides)
+    return Sandboxing(found.name, found.can, network, secrets, guard, hides)
 
 
-def _secrets(plan: "Plan") -> Secrets:
+def _secrets(plan: Plan[Any]) -> Secrets:
     """What neither agent needs; guardrails see the same as they do."""
-    agents = [(a.kind, e) for a in _both(plan) for e in (a.environment.values, plan.environ)]
+    agents = [(a.kind, e) for a in plan.agents for e in (a.environment.values, plan.environ)]
     return secrets_of(agents, plan.settings.sandbox_show)
 
 
@@ -82,7 +64,7 @@ def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> 
     return listed([at_home(path, home) for path in paths], _MOST_NAMED)
 
 
-def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
+def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     from ralph.adapters.agents import split_flags
     from ralph.adapters.sandbox.hosts import hosts_of
     from ralph.cli.sandbox_lines import network_of
@@ -100,13 +82,13 @@ def _network(plan: "Plan", name: str, can: Capabilities) -> Network:
     if wish in (OFF, ON):
         return wish
     own: list[str] = []
-    for one in _both(plan):
+    for one in plan.agents:
         flags = (*one.command[1:], *split_flags(one.settings.agent.flags))
         own += hosts_of(one.kind, one.environment.values, flags)
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
 
 
-def layers_of(plan: "Plan", run_dir: str, state: str = "") -> "Layers | None":
+def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "Layers | None":
     """The sandboxes of a run; None where it works in place. `state`: where they keep their layers
     instead of in the state directory."""
     if plan.sandbox is None or plan.sandbox.backend == DIRECT:
@@ -131,16 +113,16 @@ def layers_of(plan: "Plan", run_dir: str, state: str = "") -> "Layers | None":
         plan.workspace,
         policy,
         run_dir=run_dir,
-        logins=tuple(Login(one.kind, one.environment.values) for one in _both(plan)),
+        logins=tuple(Login(one.kind, one.environment.values) for one in plan.agents),
         most_grace=plan.settings.end_grace,
     )
 
 
-def _visible(plan: "Plan") -> tuple[str, ...]:
+def _visible(plan: Plan[Any]) -> tuple[str, ...]:
     """Where the agents' programs are, and ours for its hooks, also if that is in a temporary
     directory."""
-    places = [place for one in _both(plan) for place in _places(one.command[0], plan.environ)]
-    if plan.stories is not None:
+    places = [place for one in plan.agents for place in _places(one.command[0], plan.environ)]
+    if plan.loop.hooks:
         places += [place for place in hook_places() if is_hidden(place)]
     return tuple(dict.fromkeys(places))
 
@@ -157,11 +139,11 @@ def _places(command: str, environ: Mapping[str, str]) -> list[str]:
     return [real if place in PRIVATE else place for place in places]
 
 
-def _programs(plan: "Plan") -> tuple[str, ...]:
+def _programs(plan: Plan[Any]) -> tuple[str, ...]:
     """The agents', and what guardrails name by an absolute path."""
     words = (word for rail in plan.settings.guardrails for word in _words(rail.command))
     named = (word.rpartition("=")[2] for word in words)
-    return (*(one.command[0] for one in _both(plan)), *filter(os.path.isabs, named))
+    return (*(one.command[0] for one in plan.agents), *filter(os.path.isabs, named))
 
 
 def _words(command: str) -> list[str]:
@@ -170,8 +152,3 @@ def _words(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError:
         return []
-
-
-def _both(plan: "Plan") -> "tuple[Plan, ...]":
-    """The run as each of its agents takes turns in it."""
-    return (plan,) if plan.reviewer is None else (plan, plan.reviewer)

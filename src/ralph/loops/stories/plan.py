@@ -12,9 +12,6 @@ from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
 from ralph.adapters.story_runs import unjudged, worked_since
 from ralph.adapters.uncommitted import is_repository, uncommitted
-from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned, sandboxed
-from ralph.cli.sandboxing import DIRECT
-from ralph.cli.wiring import wary_patience
 from ralph.core.backlog import cycle
 from ralph.core.case import Case
 from ralph.core.review import (
@@ -27,25 +24,25 @@ from ralph.core.review import (
 from ralph.core.review_mend import same_list
 from ralph.core.select import next_story, next_unreviewed
 from ralph.core.state import NEW
-from ralph.core.story_prompt import Terms
+from ralph.core.story_prompt import Terms as StoryTerms
 from ralph.core.task import Mode, Task
+from ralph.core.turn import Order
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
 from ralph.profiles.reviewed import Compose
 from ralph.profiles.shared import allowance
+from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
+from ralph.runner.plan import DIRECT, Plan, Terms, planned, wary_patience
+from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 
 _FLAGS = {
     **AGENT_FLAGS,
+    **PLACE_FLAGS,
     "--max-iterations": "maximumIterations",
     "--max-time": "maxTime",
     "--max-cost": "maxCost",
-    "--max-wait": "maxWait",
-    "--sandbox": "sandbox",
-    "--network": "network",
-    "--sandbox-show": "sandboxShow",
-    "--guard": "guard.enabled",
 }
 _ITERATIONS = 15  # R §3, unless someone says otherwise
 _INIT = "Make it: ralph prd init"
@@ -75,7 +72,7 @@ class StoryWork:
         }
 
 
-def plan_stories(invocation: Invocation) -> Plan:
+def read(invocation: Invocation) -> Plan[StoryWork]:
     """Check everything that can be checked before a run begins; nothing is made."""
     flags = invocation.flags
     work = StoryWork(
@@ -102,9 +99,9 @@ def _left_alone(invocation: Invocation) -> tuple[str, ...]:
     return tuple(path for path in paths if f"/{shown}" not in f"/{path}/")
 
 
-def plan_again(
+def again(
     invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
-) -> Plan:
+) -> Plan[StoryWork]:
     """The plan of a run that was begun before. A list that a turn has broken is put back. What
     came after it has the last word: its turn may have been judged by now."""
     run, state = os.path.basename(run_dir), os.path.dirname(os.path.dirname(run_dir))
@@ -194,20 +191,18 @@ def story_defaults(loaded: Loaded) -> Loaded:
 
 def _planned(
     invocation: Invocation, loaded: Loaded, work: StoryWork, *, heals: bool = False
-) -> Plan:
+) -> Plan[StoryWork]:
     backlog = backlog_of(invocation.workspace, work.folder)
-    plan = planned(invocation, loaded, backlog, _CHECK, heals=heals)
-    plan = replace(plan, stories=work)
-    plan = sandboxed(replace(plan, reviewer=_reviewer(invocation, loaded, plan, work)))
-    if plan.reviewer is None:
-        return plan
-    return replace(plan, reviewer=replace(plan.reviewer, sandbox=plan.sandbox))
-
-
-def _reviewer(invocation: Invocation, loaded: Loaded, plan: Plan, work: StoryWork) -> Plan | None:
-    """The same run as its reviewer takes turns in it; None where nobody else reviews."""
+    plan = planned("stories", work, invocation, loaded, backlog, terms=Terms(_CHECK, heals=heals))
+    plan = replace(plan, briefing=replace(plan.briefing, stories=True))
     if work.skip_review or (work.review_agent is None and work.review_model is None):
-        return None
+        return sandboxed(plan)
+    other = _reviewers_settings(loaded, work)
+    reviewer = planned("stories", work, invocation, other, backlog, terms=Terms(_CHECK, heals=True))
+    return sandboxed(replace(plan, others=(reviewer,)))
+
+
+def _reviewers_settings(loaded: Loaded, work: StoryWork) -> Loaded:
     agent = loaded.settings.agent
     if work.review_agent is None:
         agent = msgspec.structs.replace(agent, model=work.review_model)
@@ -216,19 +211,17 @@ def _reviewer(invocation: Invocation, loaded: Loaded, plan: Plan, work: StoryWor
         more = {"model": work.review_model, "prompt_via": None}
         agent = msgspec.structs.replace(agent, **own, **more)
     settings = msgspec.structs.replace(loaded.settings, agent=agent)
-    other = msgspec.structs.replace(loaded, settings=settings)
-    return replace(planned(invocation, other, plan.backlog, _CHECK, heals=True), stories=work)
+    return msgspec.structs.replace(loaded, settings=settings)
 
 
-def terms_of(plan: Plan) -> Terms:
+def terms_of(plan: Plan[StoryWork]) -> StoryTerms:
     """What is the same for every turn."""
-    assert plan.stories is not None
-    most, work = plan.settings.maximum_iterations, plan.stories
+    most, work = plan.settings.maximum_iterations, plan.work
     folder = backlog_of(plan.workspace, work.folder).shown
-    return Terms(most, work.cap, work.skip_review, _cannot_commit(plan), folder)
+    return StoryTerms(most, work.cap, work.skip_review, _cannot_commit(plan), folder)
 
 
-def _cannot_commit(plan: Plan) -> bool:
+def _cannot_commit(plan: Plan[StoryWork]) -> bool:
     """Whether the sandbox keeps no commits of the agent's: one that is a worktree itself, and any
     where the repository lies outside the project (a linked worktree, a subdirectory)."""
     sandbox = plan.sandbox
@@ -237,7 +230,7 @@ def _cannot_commit(plan: Plan) -> bool:
     return sandbox.backend == "worktree" or not os.path.isdir(os.path.join(plan.workspace, ".git"))
 
 
-def estimate(tasks: tuple[Task, ...], terms: Terms) -> str:
+def estimate(tasks: tuple[Task, ...], terms: StoryTerms) -> str:
     """R §Open Questions: how many iterations are to be expected, before they are paid for."""
     left = [task for task in tasks if not task.passes]
     each = 1 if terms.skip_review else 3
@@ -249,17 +242,15 @@ def estimate(tasks: tuple[Task, ...], terms: Terms) -> str:
     return f"{words}, more than the limit of {terms.max_iterations}: raise it with -n {needed}"
 
 
-def show_next(invocation: Invocation, plan: Plan) -> int:
-    """`--dry-run`: the prompt and the command of the first turn, if there is one."""
-    from ralph.cli.loop import show_order
-
-    terms, now = terms_of(plan), time.time()
-    opening = Case(Boundary.OPENING, NEW, now, backlog=plan.backlog())
+def first(plan: Plan[StoryWork]) -> tuple[Plan[StoryWork], Order]:
+    """The first turn, if there is one."""
+    terms = terms_of(plan)
+    opening = Case(Boundary.OPENING, NEW, time.time(), backlog=plan.backlog())
     assignment = (next_unreviewed if terms.skip_review else next_story)(opening)
     if assignment is None:
         raise ConfigError("no story can be started", "Look at them: ralph prd check")
     state = replace(NEW, iteration=1, assignment=assignment)
     case = replace(opening, boundary=Boundary.WATCHING, state=state)
     allowed = allowance(plan.limits, wary_patience(plan.loaded))(case)
-    by = plan.reviewer if plan.reviewer and assignment.mode is Mode.REVIEW else plan
-    return show_order(invocation, by, Compose(terms)(case), allowed)
+    by = plan.agents[-1] if assignment.mode is Mode.REVIEW else plan
+    return by, Order(Compose(terms)(case), 1, allowance=allowed)

@@ -12,24 +12,28 @@ from ralph.adapters.clock import SystemClock
 from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.recovery import History
 from ralph.adapters.signals import SignalFiles
-from ralph.cli.crew import Foreman
-from ralph.cli.display import Attention, Display, Recorder
-from ralph.cli.loop import carry_out, first_state, hearing, keeping, last_word
-from ralph.cli.planning import Invocation, Plan
-from ralph.cli.tasks_wiring import backlog_notes
 from ralph.core.redact import redact
 from ralph.core.state import RunState, replay
 from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
-from ralph.crew import Surroundings, coordinate
+from ralph.loops.backlog.parallel.coordinator import Surroundings, coordinate
+from ralph.loops.backlog.parallel.workers import Foreman
+from ralph.loops.backlog.plan import TaskWork
+from ralph.loops.backlog.wiring import backlog_notes
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman as foremans_policy
+from ralph.runner.carry_out import carry_out, first_state, hearing, keeping, last_word
+from ralph.runner.display import Attention, Display, Recorder
+from ralph.runner.invocation import Invocation
+from ralph.runner.plan import Plan
 from ralph.ui.board import Board
 from ralph.ui.console import Console
 from ralph.ui.tagged import Tagged
 
 
-def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+def carry_out_by_crew(
+    invocation: Invocation, plan: Plan[TaskWork], run_dir: str, history: History
+) -> Reason:
     """Work on several tasks at once, until nothing is left."""
     before = replay(history.facts)
     board = Board(time.time, redact)
@@ -62,18 +66,17 @@ def carry_out_by_crew(invocation: Invocation, plan: Plan, run_dir: str, history:
 
 
 def _coordinated(
-    plan: Plan,
+    plan: Plan[TaskWork],
     foreman: Foreman,
     around: Surroundings,
     state: RunState,
     tell: Callable[[str], None],
 ) -> Stop:
-    assert plan.tasks is not None
-    workers = plan.tasks.workers
+    workers = plan.workers
     with ThreadPoolExecutor(workers, thread_name_prefix="ralph") as executor:
         end = partial(foreman.end, tell=tell)
         crew = Crew(workers, executor, foreman.work, foreman.recall, foreman.name, end)
-        policy = foremans_policy(plan.tasks.bounds, foreman.purse)
+        policy = foremans_policy(plan.work.bounds, foreman.purse)
         try:
             return coordinate(policy, crew, around, state)
         except BaseException:

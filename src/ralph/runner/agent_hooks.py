@@ -2,17 +2,16 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralph.cli.hook_commands import SOURCE, quickly, with_packages
 from ralph.hooks.pre_tool import KEPT
+from ralph.runner.plan import Plan
 
 if TYPE_CHECKING:
     from ralph.adapters.git_trees import GitTrees
     from ralph.adapters.turn_files import Filing
-    from ralph.cli.planning import Plan
 
-IN_PLACE = "Sandbox: none (in place)."  # the first line about it
 _SETTINGS = "--settings"
 _EVENTS = {
     "pre-tool": "PreToolUse",
@@ -22,10 +21,9 @@ _EVENTS = {
 }
 _MATCHERS = {"pre-tool": "Bash", "post-tool": ".*"}
 _MACHINES = ("sbx", "docker")
-_OF_STORIES = ("stop", "post-tool", "session-start")
 
 
-def can_hook(plan: "Plan") -> bool:
+def can_hook(plan: Plan[Any]) -> bool:
     """Whether the agent can be made to ask. Whoever gives it settings of his own has said which."""
     from ralph.adapters.agents import split_flags, value_in
 
@@ -33,7 +31,7 @@ def can_hook(plan: "Plan") -> bool:
     return plan.kind == "claude" and not value_in(flags, (_SETTINGS,))
 
 
-def _guard_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
+def _guard_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
     if not _is_open(plan):
         return {}
     if not plan.settings.guard.enabled:
@@ -44,7 +42,7 @@ def _guard_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
     return {"RALPH_GUARD": "1", **({KEPT: start_ref(run_dir)} if kept else {})}
 
 
-def keeps_start(plan: "Plan") -> bool:
+def keeps_start(plan: Plan[Any]) -> bool:
     """Whether what is not committed has to be kept when the run begins: then the guard need not
     be strict about local history."""
     from ralph.adapters.uncommitted import is_repository
@@ -54,7 +52,7 @@ def keeps_start(plan: "Plan") -> bool:
     return standard and guarded and is_repository(plan.workspace)
 
 
-def keep_what_there_is(plan: "Plan", run_dir: str, trees: "GitTrees | None") -> list[str]:
+def keep_what_there_is(plan: Plan[Any], run_dir: str, trees: "GitTrees | None") -> list[str]:
     """Where the guard lets history be rewritten, what is not committed is kept first; what to say
     of it."""
     if not keeps_start(plan):
@@ -73,7 +71,7 @@ def keep_what_there_is(plan: "Plan", run_dir: str, trees: "GitTrees | None") -> 
     return []
 
 
-def guard_words(plan: "Plan") -> str:
+def guard_words(plan: Plan[Any]) -> str:
     """What the first lines say of the guard, where nothing contains the agent."""
     if not plan.settings.guard.enabled:
         flag = plan.loaded.origins.get("guard.enabled", "").startswith("--")
@@ -86,7 +84,7 @@ def guard_words(plan: "Plan") -> str:
     return "Guard: off for this agent, unless a hook of your own asks it."
 
 
-def hook_flags(plan: "Plan") -> tuple[str, ...]:
+def hook_flags(plan: Plan[Any]) -> tuple[str, ...]:
     """What makes the agent ask the guard where nothing contains it, and for stories the checks
     before it stops (R §5)."""
     hooks = _hooks(plan)
@@ -96,15 +94,15 @@ def hook_flags(plan: "Plan") -> tuple[str, ...]:
     return (_SETTINGS, json.dumps({"hooks": events}))
 
 
-def hook_notes(plan: "Plan") -> list[str]:
+def hook_notes(plan: Plan[Any]) -> list[str]:
     """What the first lines say where the agent would have hooks, and nothing could run them."""
-    if plan.stories is None or not can_hook(plan) or not _is_elsewhere(plan):
+    if not plan.loop.hooks or not can_hook(plan) or not _is_elsewhere(plan):
         return []
     where = plan.sandbox.backend if plan.sandbox else ""
     return [f"No hooks in {where}, a machine without this Ralph: turns are judged when they end"]
 
 
-def hook_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
+def hook_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
     """What tells hooks, also those that a person has installed, whether the guard is wanted, and
     which of them the run has brought itself: each shall run once."""
     hooks = _hooks(plan)
@@ -112,17 +110,17 @@ def hook_environment(plan: "Plan", run_dir: str) -> dict[str, str]:
     return {**_guard_environment(plan, run_dir), **brought}
 
 
-def _window(plan: "Plan") -> dict[str, str]:
+def _window(plan: Plan[Any]) -> dict[str, str]:
     """The context window that the model's name states, unless somebody has said another."""
     from ralph.adapters.stated_window import VARIABLE
-    from ralph.cli.money import asked_model
+    from ralph.runner.money import asked_model
 
     model = asked_model(plan.settings, plan.module, plan.command) or ""
     known = VARIABLE in plan.environment.values or "[1m]" not in model.lower()
     return {} if known else {VARIABLE: "1000000"}
 
 
-def told_window(plan: "Plan", filing: "Filing") -> "Filing":
+def told_window(plan: Plan[Any], filing: "Filing") -> "Filing":
     """Files of turns by which hooks of ours hear of the context window, if nobody has said it."""
     from ralph.adapters.stated_window import VARIABLE, WindowFiling
 
@@ -135,28 +133,27 @@ def hook_places() -> list[str]:
     return [SOURCE, sys.prefix, sys.base_prefix]
 
 
-def _hooks(plan: "Plan") -> dict[str, str]:
+def _hooks(plan: Plan[Any]) -> dict[str, str]:
     """By name, the command of each."""
     if not can_hook(plan) or _is_elsewhere(plan):
         return {}
     guard = {"pre-tool": with_packages("pre-tool")} if _is_guarded(plan) else {}
-    stories = _OF_STORIES if plan.stories is not None else ()
-    return guard | {name: quickly(name) for name in stories}
+    return guard | {name: quickly(name) for name in plan.loop.hooks}
 
 
-def _is_guarded(plan: "Plan") -> bool:
+def _is_guarded(plan: Plan[Any]) -> bool:
     return plan.settings.guard.enabled and _is_open(plan)
 
 
-def _is_elsewhere(plan: "Plan") -> bool:
+def _is_elsewhere(plan: Plan[Any]) -> bool:
     """Whether the agent works on a machine of its own, where our paths lead nowhere."""
     return plan.sandbox is not None and plan.sandbox.backend in _MACHINES
 
 
-def _is_open(plan: "Plan") -> bool:
+def _is_open(plan: Plan[Any]) -> bool:
     """Whether nothing contains the agent. A supervised task has its own ways (S)."""
     contained = plan.sandbox is not None and plan.sandbox.can.contain
-    return plan.supervision is None and not contained
+    return plan.loop.guarded and not contained
 
 
 def _entry(name: str, command: str) -> list[dict[str, object]]:

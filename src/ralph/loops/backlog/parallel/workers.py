@@ -25,41 +25,22 @@ from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
-from ralph.adapters.worktrees import Worktree, Worktrees
-from ralph.cli.backlog import MONEY
-from ralph.cli.planning import Invocation, Plan
+from ralph.adapters.worktrees import Worktree
 from ralph.core.facts import Assigned, Returned
 from ralph.core.limits import left
 from ralph.core.state import RunState, replay
-from ralph.core.value import replace, value
+from ralph.core.value import replace
 from ralph.core.verdict import Reason, Stop
 from ralph.core.world import Signals, together
-from ralph.crew import is_over, outcome_of
+from ralph.loops.backlog.parallel.coordinator import is_over, outcome_of
+from ralph.loops.backlog.parallel.seat import Seat
+from ralph.loops.backlog.plan import MONEY, TaskWork, worktrees_of
 from ralph.profiles.parallel import Place
+from ralph.runner.invocation import Invocation
+from ralph.runner.plan import Plan
 
 _RECENT = 50  # turns that tell what one may cost
-Carry = Callable[[Invocation, Plan, str, History], object]
-
-
-@value
-class Seat:
-    """A worker's place: whose project it works for, and what it shares with the others."""
-
-    lead: str  # the foreman's run
-    home: str  # the project
-    project: str  # its place in the state directory
-    state: str  # where this worker's own layers are
-    tree: Worktree
-    repository: Repository  # of the project
-    onto: str  # its branch when the run began, which gets the work; "" for none
-    purse: Purse
-    place: Place
-    told: set[str]  # what one of them has told for all
-
-
-def worktrees_of(plan: Plan) -> Worktrees:
-    """Where workers of this project work."""
-    return Worktrees(plan.home, plan.environ, os.path.join(plan.project, "worktrees"))
+Carry = Callable[[Invocation, Plan[TaskWork], str, History], object]
 
 
 class Foreman:
@@ -68,7 +49,7 @@ class Foreman:
     def __init__(
         self,
         invocation: Callable[[str], Invocation],
-        plan: Plan,
+        plan: Plan[TaskWork],
         run_dir: str,
         before: RunState,
         *,
@@ -76,9 +57,8 @@ class Foreman:
         carry_out: Carry,
     ) -> None:
         """`invocation` is for a task; `before` is where the run goes on."""
-        assert plan.tasks is not None
         self._invocation, self._plan, self._run_dir = invocation, plan, run_dir
-        self._tasks, self._before = plan.tasks, before
+        self._work, self._before = plan.work, before
         self._signals, self._carry_out = signals, carry_out
         self._recalled, self._told, self._onto = False, set[str](), ""
         self._began = time.time() - before.spent.seconds
@@ -139,14 +119,14 @@ class Foreman:
     # -------------------------------------------------------------- parts
 
     def _made_purse(self) -> Purse:
-        before, limit = self._before, self._tasks.bounds.within.dollars
+        before, limit = self._before, self._work.bounds.within.dollars
         spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
         costs = [entry.cost_usd or 0.0 for entry in read_ledger(self._plan.project)]
         origins = self._plan.loaded.origins
         asked_for = any(origins.get(name) is not None for name in MONEY)
         # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.
         dearest = max(costs[-_RECENT:], default=0.0) or (None if asked_for else 0.0)
-        return Purse(limit, self._tasks.workers, spent, dearest)
+        return Purse(limit, self._plan.workers, spent, dearest)
 
     @cached_property
     def _repository(self) -> Repository:
@@ -180,14 +160,12 @@ class Foreman:
         history = recover(journal, self._plan.prices)
         return replay((*history.facts, *history.recovered)).spent.dollars
 
-    def _plan_of(self, sent: Assigned, tree: Worktree, run_dir: str, before: RunState) -> Plan:
-        plan, task, bounds = self._plan, sent.assignment.task, self._tasks.bounds
+    def _plan_of(
+        self, sent: Assigned, tree: Worktree, run_dir: str, before: RunState
+    ) -> Plan[TaskWork]:
+        plan, task, bounds = self._plan, sent.assignment.task, self._work.bounds
         place = Place(sent.worker, self.purse, self._turnstile)
         seat = Seat(
-            lead=os.path.basename(self._run_dir),
-            home=plan.workspace,
-            project=plan.project,
-            state=run_dir,
             tree=tree,
             repository=self._repository,
             onto=self._onto,
@@ -199,13 +177,18 @@ class Foreman:
         rest = left(bounds.run.seconds, time.time() - self._began)
         seconds = None if rest is None else rest + before.spent.seconds
         bounds = replace(bounds, run=replace(bounds.run, seconds=seconds))
+        backlog = TaskBacklog(self._noted_file(), task)
         return replace(
             plan,
             workspace=tree.workspace,
             command=_seen_from(plan.workspace, plan.command),
-            backlog=TaskBacklog(self._noted_file(), task),
-            tasks=replace(self._tasks, task=task, tags=(), bounds=bounds),
-            seat=seat,
+            backlog=backlog,
+            limits=bounds.within,
+            work=replace(self._work, backlog=backlog, bounds=bounds, seat=seat),
+            layer_root=run_dir,
+            workers=1,
+            lead=os.path.basename(self._run_dir),
+            task=tree.task,
         )
 
     def _noted_file(self) -> TaskFile:

@@ -3,13 +3,14 @@
 import os
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralph.adapters.guardrail import Guardrail, Place, slugs
 from ralph.adapters.process import Command
 from ralph.core.value import replace
 from ralph.core.world import hurried
 from ralph.errors import ConfigError
+from ralph.runner.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ralph.adapters.git_trees import GitTrees
     from ralph.adapters.process import Starter
     from ralph.adapters.sandbox.layers import Layers
-    from ralph.cli.planning import Plan
     from ralph.core.verdict import Cut
     from ralph.core.world import Signals
     from ralph.ports import Gate
@@ -29,7 +29,7 @@ class Checks:
 
     def __init__(
         self,
-        plan: "Plan",
+        plan: Plan[Any],
         run_dir: str,
         trees: "GitTrees | None",
         layers: "Layers | None",
@@ -86,7 +86,7 @@ class Checks:
             return place
         layers: Layers | None = self._layers
         if self._room is not None:
-            from ralph.cli.sandboxing import layers_of
+            from ralph.runner.sandboxing import layers_of
 
             plan = replace(self._plan, workspace=self._room.workspace)
             layers = layers_of(plan, self._run_dir, f"{self._room.top}-layers")

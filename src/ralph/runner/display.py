@@ -6,31 +6,29 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TextIO
+from typing import Any, TextIO
 
 from ralph.adapters.agents import Launch
 from ralph.adapters.files import is_inside
 from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.signals import SignalFiles
-from ralph.cli.planning import Invocation, Plan
 from ralph.cli.terminal import size_of, style_of
-from ralph.cli.wiring import wording_of
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Fact
-from ralph.core.prompt import completion_sentence
 from ralph.core.redact import redact
 from ralph.core.state import NEW, RunState
 from ralph.core.turn import Order
 from ralph.core.value import replace, value
 from ralph.core.verdict import Stop
 from ralph.core.world import Signals, together
+from ralph.runner.invocation import Invocation
+from ralph.runner.plan import Plan
 from ralph.ui import Reader
 from ralph.ui.board import Board
 from ralph.ui.clean import columns
 from ralph.ui.console import Console
 from ralph.ui.crew import tag_of
 from ralph.ui.jsonlines import JsonLines
-from ralph.ui.lines import Briefing
 from ralph.ui.live import live_width
 from ralph.ui.style import Style, Wishes
 
@@ -91,7 +89,7 @@ class Display:
     def of(
         cls,
         invocation: Invocation,
-        plan: Plan,
+        plan: Plan[Any],
         run_dir: str,
         state: RunState = NEW,
         *,
@@ -104,7 +102,8 @@ class Display:
         in_json = bool(flags["in_json"])
         err_style = _style(invocation, plan, "err")
         width = live_width(invocation.out, invocation.err, err_style, invocation.environ)
-        briefing, task = _briefing(plan, run_dir), plan.seat.tree.task if plan.seat else ""
+        task = plan.task
+        briefing = replace(plan.briefing, journal=os.path.join(run_dir, JOURNAL), worker=bool(task))
         console = Console(
             invocation.out,
             invocation.err,
@@ -142,10 +141,10 @@ class Display:
             used = self.board.used() if self.board else ()
             self.json.stop(stop, log=journal, used=used)
 
-    def introduce(self, plan: Plan, notes: Sequence[str]) -> None:
+    def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
         """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
-        if plan.seat is not None:  # its foreman has said it
+        if plan.task:  # its lead has said it
             for note in notes:
                 console.note(note)
             return
@@ -173,50 +172,14 @@ class Display:
         self.console.prompt(order.prompt)
 
 
-def merged(plan: Plan) -> str:
+def merged(plan: Plan[Any]) -> str:
     """What was set, as JSON, without secrets."""
     from ralph.settings.explain import redacted
 
     return json.dumps(redacted(dict(plan.loaded.merged)))
 
 
-def _briefing(plan: Plan, run_dir: str) -> Briefing:
-    journal = os.path.join(run_dir, JOURNAL)
-    if plan.supervision is not None:
-        hint = plan.module.PERMISSION_HINT
-        return Briefing(
-            plan.limits.iterations, journal=journal, permission_hint=hint, attempts=True
-        )
-    guardrails = frozenset(g.command for g in plan.settings.guardrails)
-    if plan.tasks is not None:
-        return Briefing(
-            iterations=plan.tasks.bounds.task.iterations,
-            guardrails=guardrails,
-            journal=journal,
-            permission_hint=plan.module.PERMISSION_HINT,
-            tasks=True,
-            worker=plan.seat is not None,
-        )
-    if plan.stories is not None:
-        return Briefing(
-            iterations=plan.limits.iterations,
-            guardrails=guardrails,
-            journal=journal,
-            permission_hint=plan.module.PERMISSION_HINT,
-            stories=True,
-        )
-    settings, marker = plan.settings, wording_of(plan.settings).contract.marker
-    return Briefing(
-        iterations=settings.maximum_iterations,
-        guardrails=guardrails,
-        journal=journal,
-        permission_hint=plan.module.PERMISSION_HINT,
-        marker=marker,
-        completion_sentence="" if settings.tell_completion else completion_sentence(marker),
-    )
-
-
-def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
+def _style(invocation: Invocation, plan: Plan[Any], stream: str) -> Style:
     flags, display = invocation.flags, plan.settings.display
     file = invocation.out if stream == "out" else invocation.err
     style = style_of(
@@ -227,7 +190,7 @@ def _style(invocation: Invocation, plan: Plan, stream: str) -> Style:
     )
     return replace(
         style,
-        width=style.width and _room(style.width, plan.seat.tree.task if plan.seat else ""),
+        width=style.width and _room(style.width, plan.task),
         max_output_lines=display.max_output_lines,
         max_output_chars=display.max_output_chars,
     )

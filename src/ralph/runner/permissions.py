@@ -1,28 +1,29 @@
 """Whether an agent is asked for permissions: where a sandbox contains it, that is the permission
 (ADR 15)."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ralph.adapters.agents import claude, split_flags
-
-if TYPE_CHECKING:
-    from ralph.cli.planning import Plan
+from ralph.runner.plan import Plan
 
 
-def permission_flags(plan: "Plan") -> tuple[str, ...]:
+def permission_flags(plan: Plan[Any]) -> tuple[str, ...]:
     """What lets the agent of a backlog or of stories use every tool in a sandbox that contains it;
     nothing where the settings say how it is asked. Only claude has to be told."""
     contained = plan.sandbox is not None and plan.sandbox.can.contain
-    unattended = plan.tasks is not None or plan.stories is not None
     agent = plan.settings.agent
-    if not contained or not unattended or agent.permissions == "ask" or plan.kind != "claude":
+    if (
+        not contained
+        or not plan.loop.unattended
+        or agent.permissions == "ask"
+        or plan.kind != "claude"
+    ):
         return ()
     return claude.unasked((*plan.command[1:], *split_flags(agent.flags)))
 
 
-def permission_notes(plan: "Plan") -> list[str]:
+def permission_notes(plan: Plan[Any]) -> list[str]:
     """What the first lines say of it."""
-    both = (plan,) if plan.reviewer is None else (plan, plan.reviewer)
-    flags = next(filter(None, map(permission_flags, both)), ())
+    flags = next(filter(None, map(permission_flags, plan.agents)), ())
     words = "the sandbox is the permission (agent.permissions: ask turns that off)"
     return [f"claude gets {' '.join(flags)}: {words}"] if flags else []

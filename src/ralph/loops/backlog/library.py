@@ -48,7 +48,6 @@ class TaskRun:
         if unknown:
             raise TypeError(f"TaskRun() got an unexpected keyword argument {min(unknown)!r}")
         self._project = os.path.abspath(os.fspath(project))
-        self._hooks = (hooks,) if isinstance(hooks, Hooks) else tuple(hooks)
         self._environ = dict(os.environ if environ is None else environ)
         self._flags = {
             **dict.fromkeys(_FLAGS),
@@ -59,6 +58,7 @@ class TaskRun:
             "allow_dirty": allow_dirty,
             "verbose": False,
             "in_json": False,
+            "hooks": (hooks,) if isinstance(hooks, Hooks) else tuple(hooks),
         }
         self._cancels = 0
         self._under_way = threading.Lock()
@@ -67,16 +67,14 @@ class TaskRun:
         """Work until nothing is left, or a limit or a person ends it: the exit code that `ralph
         tasks run` would have. RalphError, with `message` and `remedy`, for what it would refuse, or
         if it was cancelled twice within a commit; RuntimeError while another thread is in here."""
-        from ralph.cli.backlog import plan_tasks
-        from ralph.cli.loop import begin
-        from ralph.cli.planning import Invocation
+        from ralph.runner.carry_out import execute
+        from ralph.runner.invocation import Invocation
 
         if not self._under_way.acquire(blocking=False):
             raise RuntimeError("this TaskRun is running already")
         try:
             invocation = Invocation(self._project, self._environ, self._flags, None, None, None)
-            invocation = replace(invocation, hooks=self._hooks, asked=self._asked)
-            return begin(invocation, plan_tasks(invocation))
+            return execute("backlog", replace(invocation, asked=self._asked))
         finally:
             self._cancels = 0
             self._under_way.release()

@@ -5,9 +5,9 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
 from ralph.adapters.clock import SystemClock
@@ -25,19 +25,19 @@ from ralph.adapters.process import UNBOUND, Starter, start
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.signals import SignalCounter, SignalFiles
 from ralph.adapters.stamps import new_run_id
-from ralph.cli.display import Attention, Display, Recorder, merged
-from ralph.cli.planning import Invocation, Plan, keep_plan, plan_again, plan_run
-from ralph.cli.wiring import AgentReaders, build_agent, patience_of, wiring_of, wording_of
 from ralph.core.facts import Fact, Resumed, Started
 from ralph.core.redact import redact, redacted_json
-from ralph.core.state import NEW, RunState, replay
-from ralph.core.turn import Allowance, Order
-from ralph.core.value import replace
+from ralph.core.state import RunState, replay
 from ralph.core.verdict import Reason, Stop
 from ralph.core.world import Signals
 from ralph.engine import run
 from ralph.errors import RalphError, StateError
 from ralph.ports import Ports
+from ralph.runner.display import Attention, Display, Recorder, merged
+from ralph.runner.invocation import Invocation
+from ralph.runner.plan import Plan, keep_plan, loop_named, plan_again
+from ralph.runner.wired import AgentReaders, RunContext
+from ralph.runner.workplace import build_agent
 from ralph.ui.jsonlines import stop_line
 
 if TYPE_CHECKING:
@@ -45,25 +45,19 @@ if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
 
 
-def execute(invocation: Invocation) -> int:
-    """Plan the run and carry it out, or only show it (`--dry-run`)."""
-    plan = plan_run(invocation)
-    if invocation.flags["dry_run"]:
-        return show_plan(invocation, plan)
-    return begin(invocation, plan)
-
-
-def begin(invocation: Invocation, plan: Plan, make_place: Callable[[], None] = lambda: None) -> int:
-    """Carry out a plan as a new run. `make_place` makes what it needs, once it has the lock."""
+def execute(name: str, invocation: Invocation) -> int:
+    """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
+    plan = loop_named(name).read(invocation)
+    if invocation.flags.get("dry_run"):
+        return _show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)
     run_id = new_run_id(time.time())
     with _locked(plan, run_id):
-        make_place()
+        plan.loop.begin(plan)
         run_dir = make_run_dir(plan.project, run_id)
         keep_plan(plan, run_dir)
         link_run(run_dir, project_dir(plan.state_root, plan.workspace))
-        with _claimed(plan):
-            return _carried_out(invocation, plan, run_dir, History()).exit_code
+        return _carried_out(invocation, plan, run_dir, History())
 
 
 def go_on(invocation: Invocation, run_dir: str) -> int:
@@ -72,17 +66,16 @@ def go_on(invocation: Invocation, run_dir: str) -> int:
     with _locked(plan, os.path.basename(run_dir)):
         history = recover(os.path.join(run_dir, JOURNAL), plan.prices)
         SignalFiles(run_dir).forget()
-        with _claimed(plan):
-            return _carried_out(invocation, plan, run_dir, history).exit_code
+        return _carried_out(invocation, plan, run_dir, history)
 
 
-def _claimed(plan: Plan) -> AbstractContextManager[None]:
-    """A task's folder may be shared by people who do not share a state directory."""
-    return nullcontext() if plan.supervision is None else claimed(plan.scope)
+def _carried_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: History) -> int:
+    with claimed(plan.scope) if plan.loop.claims else nullcontext():
+        return (plan.loop.carry_out or carry_out)(invocation, plan, run_dir, history).exit_code
 
 
 @contextmanager
-def _locked(plan: Plan, run_id: str) -> Iterator[None]:
+def _locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
     path = os.path.join(plan.project, LOCK_NAME)
     _end_orphans_of(read_owner(path))  # one of them may hold the lock
     lock = Lock(path)
@@ -101,44 +94,36 @@ def _end_orphans_of(owner: Owner | None) -> None:
         end_orphans(owner.run)
 
 
-def _carried_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
-    if plan.tasks is None or plan.tasks.workers == 1:
-        return carry_out(invocation, plan, run_dir, history)
-    from ralph.cli.crew_run import carry_out_by_crew
-
-    return carry_out_by_crew(invocation, plan, run_dir, history)
-
-
-def carry_out(invocation: Invocation, plan: Plan, run_dir: str, history: History) -> Reason:
+def carry_out(invocation: Invocation, plan: Plan[Any], run_dir: str, history: History) -> Reason:
     """One run, or a worker's, from where it is to its end."""
-    before = replay(history.facts)
-    wiring = wiring_of(plan, run_dir, before)
+    before, run_id = replay(history.facts), os.path.basename(run_dir)
     display = Display.of(invocation, plan, run_dir, before)
     journal = FileJournal(os.path.join(run_dir, JOURNAL), history.last_hash)
     with (
         last_word(display, journal),
-        closing(wiring),
+        ExitStack() as cleanup,
         hearing(invocation) as heard,
         display.console.live(),
         keeping(
             invocation.keeper,
             plan.settings.end_grace,
-            wiring.jobs,
+            partial(plan.loop.jobs, plan, run_id),
             adopts=invocation.asked is None,
-            run=os.path.basename(run_dir),
+            run=run_id,
         ) as start,
     ):
-        attention = Attention(heard, SignalFiles(run_dir), display.console, wiring.signals)
-        policy = wiring.policy(attention, start, display.console.note)
-        lead = plan.seat.lead if plan.seat else ""
-        ledger = Ledger(plan.project, display.console.note, history.facts, lead)
-        recorder = Recorder(journal, (*display.readers, ledger, *wiring.readers(journal)))
-        display.introduce(plan, [*wiring.notes(), *wiring.prepare()])
+        tell, marks = display.console.note, plan.loop.marks(plan)
+        attention = Attention(heard, SignalFiles(run_dir), display.console, marks)
+        context = RunContext(run_dir, before, journal, attention, start, tell, cleanup)
+        wired = plan.loop.wire(plan, context)
+        ledger = Ledger(plan.project, tell, history.facts, plan.lead)
+        recorder = Recorder(journal, (*display.readers, ledger, *wired.readers))
+        display.introduce(plan, wired.notes)
         readers = AgentReaders(recorder.on_events, display.on_launch, recorder.record)
-        world = wiring.world(attention)
-        agent = wiring.agent(readers, start)
+        agent, world = wired.agent(readers), wired.world
         ports = Ports(agent, world, recorder, SystemClock(), world.trees)
-        stop = run(policy, ports, first_state(plan, run_dir, policy.name, recorder, history))
+        state = first_state(plan, run_dir, wired.policy.name, recorder, history)
+        stop = run(wired.policy, ports, state)
         _forget_view(run_dir, stop)
     display.end(stop, journal.path)
     return stop.reason
@@ -222,7 +207,7 @@ def _keeper(
 
 
 def first_state(
-    plan: Plan, run_dir: str, profile: str, recorder: Recorder, history: History
+    plan: Plan[Any], run_dir: str, profile: str, recorder: Recorder, history: History
 ) -> RunState:
     """The state in which the engine begins; what leads there is recorded."""
     first: tuple[Fact, ...] = (_started(plan, run_dir, profile),)
@@ -234,7 +219,7 @@ def first_state(
     return replay(first, replay(history.facts))
 
 
-def _started(plan: Plan, run_dir: str, profile: str) -> Started:
+def _started(plan: Plan[Any], run_dir: str, profile: str) -> Started:
     return Started(
         time=time.time(),
         run=os.path.basename(run_dir),
@@ -246,28 +231,15 @@ def _started(plan: Plan, run_dir: str, profile: str) -> Started:
         limits=plan.limits,
         agent=plan.kind,
         model=plan.model,
-        workers=plan.tasks.workers if plan.tasks is not None and plan.seat is None else 1,
+        workers=plan.workers,
     )
 
 
-def show_plan(invocation: Invocation, plan: Plan) -> int:
+def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
     """`--dry-run`: the prompt and the command of the first turn."""
-    from ralph.core.case import Case
-    from ralph.core.task import Assignment
-    from ralph.core.verdict import Boundary
-    from ralph.profiles.harness import Compose
-    from ralph.profiles.shared import allowance
-
-    state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
-    case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
-    allow = allowance(plan.limits, patience_of(plan.settings))
-    return show_order(invocation, plan, Compose(wording_of(plan.settings))(case), allow(case))
-
-
-def show_order(invocation: Invocation, plan: Plan, prompt: str, allowed: Allowance) -> int:
-    """Print a turn as it would be ordered."""
-    order = Order(prompt, 1, allowance=allowed)
-    launch = build_agent(plan, plan.project, may_probe=False).launch(order)
+    assert plan.loop.first is not None, "a command without it has no --dry-run"
+    by, order = plan.loop.first(plan)
+    launch = build_agent(by, by.project, may_probe=False).launch(order)
     if invocation.flags["in_json"]:
         shown = {"type": "dry_run", "time": time.time(), "run": None}
         first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})

@@ -9,25 +9,22 @@ from ralph.adapters.agent import CliAgent
 from ralph.adapters.attempts import Attempts, Origin, attempt_env
 from ralph.adapters.children import job_pids
 from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
-from ralph.adapters.files import PromptFile, PromptInput, PromptText
-from ralph.adapters.journal import FileJournal
-from ralph.adapters.process import Starter
+from ralph.adapters.files import PromptFile, PromptInput, PromptText, project_dir
 from ralph.adapters.protect import Protector
 from ralph.adapters.runs import directories
 from ralph.adapters.task_folder import Marker, TaskFolder, folder_at, folder_of
 from ralph.adapters.task_signals import Seen, TaskSignals, seen_in
 from ralph.adapters.world import Workspace
-from ralph.cli.planning import AGENT_FLAGS, Invocation, Plan, flag_overrides, planned
-from ralph.cli.wiring import AgentReaders, SignalSource, build_agent, patience_of
-from ralph.core.state import NEW, RunState
+from ralph.core.state import NEW
 from ralph.core.task import Backlog, Task
 from ralph.core.value import replace, value
-from ralph.core.world import Signals
 from ralph.errors import ConfigError, StateError
-from ralph.ports import Policy
 from ralph.profiles.supervise import supervise
-from ralph.settings.load import load
-from ralph.ui import Reader
+from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
+from ralph.runner.plan import Loop, Plan, Terms, patience_of, planned
+from ralph.runner.wired import AgentReaders, RunContext, Wired
+from ralph.runner.workplace import build_agent
+from ralph.settings.load import Loaded, load
 
 _EXAMPLE = "For example: ralph supervise --task-dir tasks/login -p 'Build the login page'"
 
@@ -36,6 +33,7 @@ _EXAMPLE = "For example: ralph supervise --task-dir tasks/login -p 'Build the lo
 class Supervision:
     """How a task is supervised."""
 
+    prompt: Callable[[], Backlog]
     folder: TaskFolder
     max_restarts: int
     restart_delay: float
@@ -60,20 +58,20 @@ class Supervision:
             "poll_interval": self.poll_interval,
             "parent": self.parent,
             "seen": [[wait.inode, wait.mtime_ns] if wait else None, self.seen.bus],
+            "file": self.prompt.path if isinstance(self.prompt, PromptFile) else None,
+            "text": None if isinstance(self.prompt, PromptFile) else self.prompt().tasks[0].text,
         }
 
 
-def restored(kept: Mapping[str, Any]) -> Supervision:
-    """What `kept` gave. ValueError, KeyError or TypeError where it did not."""
-    wait, bus = kept["seen"]
-    seen = Seen(Marker(*wait) if wait else None, int(bus))
-    return _supervision(TaskFolder(*kept["folder"]), kept, seen, str(kept["parent"]))
-
-
 def _supervision(
-    folder: TaskFolder, given: Mapping[str, Any], seen: Seen, parent: str
+    prompt: Callable[[], Backlog],
+    folder: TaskFolder,
+    given: Mapping[str, Any],
+    seen: Seen,
+    parent: str,
 ) -> Supervision:
     return Supervision(
+        prompt,
         folder,
         max_restarts=int(given["max_restarts"]),
         restart_delay=float(given["restart_delay"]),
@@ -87,7 +85,7 @@ def _supervision(
 # ------------------------------------------------------------------ planning
 
 
-def plan_supervised(invocation: Invocation) -> Plan:
+def read(invocation: Invocation) -> Plan[Supervision]:
     """Check everything that can be checked before a run begins; nothing is made."""
     flags = invocation.flags
     folder = _folder(flags)
@@ -95,14 +93,41 @@ def plan_supervised(invocation: Invocation) -> Plan:
     if flags["command"]:
         overrides |= _given_command(flags)
     loaded = load(invocation.workspace, overrides)
-    parent = invocation.environ.get("RALPH_RUN", "")
-    supervision = _supervision(folder, flags, seen_in(folder), parent)
-    backlog = _backlog(invocation, folder)
-    if supervision.over and backlog().problem:
-        backlog = no_prompt
+    parent, prompt = invocation.environ.get("RALPH_RUN", ""), _prompt(invocation, folder)
+    work = _supervision(prompt, folder, flags, seen_in(folder), parent)
+    if work.over and prompt().problem:
+        work = replace(work, prompt=no_prompt)
     remedy = f"Give a prompt with -p TEXT or -f FILE, or write {folder.task_file}."
-    plan = planned(invocation, loaded, backlog, remedy, over=supervision.over)
-    return replace(plan, supervision=supervision)
+    return _plan(invocation, loaded, work, Terms(remedy, over=work.over))
+
+
+def again(
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+) -> Plan[Supervision]:
+    """What was kept, in the same folder."""
+    wait, bus = kept["seen"]
+    seen = Seen(Marker(*wait) if wait else None, int(bus))
+    file, text = kept["file"], kept["text"]
+    prompt = PromptFile(file) if file is not None else PromptText(text) if text else no_prompt
+    work = _supervision(prompt, TaskFolder(*kept["folder"]), kept, seen, str(kept["parent"]))
+    terms = Terms("Put it back, then: ralph resume", heals=work.over, over=work.over)
+    return _plan(invocation, loaded, work, terms)
+
+
+def _plan(
+    invocation: Invocation, loaded: Loaded, work: Supervision, terms: Terms
+) -> Plan[Supervision]:
+    plan, path = (
+        planned("supervise", work, invocation, loaded, work.prompt, terms=terms),
+        work.folder.path,
+    )
+    return replace(
+        plan,
+        limits=replace(plan.limits, iterations=work.max_restarts),
+        briefing=replace(plan.briefing, iterations=work.max_restarts, attempts=True),
+        scope=path,
+        project=project_dir(plan.state_root, path),
+    )
 
 
 def _given_command(flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
@@ -131,7 +156,7 @@ def _folder(flags: Mapping[str, Any]) -> TaskFolder:
     return folder
 
 
-def _backlog(invocation: Invocation, folder: TaskFolder) -> Callable[[], Backlog]:
+def _prompt(invocation: Invocation, folder: TaskFolder) -> Callable[[], Backlog]:
     flags = invocation.flags
     text, file = flags["prompt"], flags["prompt_file"]
     if text is not None and file is not None:
@@ -152,10 +177,9 @@ def no_prompt() -> Backlog:
     return Backlog((Task("prompt", "", ""),))
 
 
-def make_folder(plan: Plan) -> None:
+def make_folder(plan: Plan[Supervision]) -> None:
     """The task's folder, and TASK.md where there is none: what stands in it is never changed."""
-    assert plan.supervision is not None
-    folder, text = plan.supervision.folder, plan.backlog().tasks[0].text
+    folder, text = plan.work.folder, plan.backlog().tasks[0].text
     try:
         os.makedirs(folder.path, exist_ok=True)
         if text and not os.path.lexists(folder.task_file):
@@ -171,93 +195,74 @@ def make_folder(plan: Plan) -> None:
 # ------------------------------------------------------------------ wiring
 
 
-class SuperviseWiring:
+def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
     """A supervised run and its task's folder."""
+    work, folder, settings = plan.work, plan.work.folder, plan.settings
+    origin = Origin(run.name, work.parent, os.path.basename(plan.command[0]))
+    attempts = Attempts(folder, origin, run.before)
+    terms = ChildTerms(work.poll_interval, settings.end_grace, lambda: getattr(run.start, "pid", 0))
+    resumed = run.before is not NEW
+    policy = supervise(
+        work.max_restarts,
+        work.restart_delay,
+        work.wait_timeout,
+        patience=patience_of(settings),
+        limits=plan.limits,
+        company=TaskCompany(folder, run.name, terms, tell=run.tell, resumed=resumed),
+    )
 
-    def __init__(self, plan: Plan, run_dir: str, state: RunState) -> None:
-        assert plan.supervision is not None
-        self._plan = plan
-        self._run_dir = run_dir
-        self._supervision = plan.supervision
-        self._folder = plan.supervision.folder
-        self._run = os.path.basename(run_dir)
-        agent = os.path.basename(plan.command[0])
-        self._origin = Origin(self._run, plan.supervision.parent, agent)
-        self._attempts = Attempts(self._folder, self._origin, state)
-        self._resumed = state is not NEW
-        self._marks = TaskSignals(self._folder, plan.supervision.seen)
-        self._bus = BusReader(self._folder, self._run, self._supervision.max_restarts, state)
+    def agent(readers: AgentReaders) -> CliAgent:
+        env = attempt_env(folder, origin)
+        return build_agent(plan, run.directory, readers, env=env, filing=attempts, start=run.start)
 
-    def readers(self, journal: FileJournal) -> tuple[Reader, ...]:
-        """Who reads along beside the display."""
-        return (self._attempts, self._bus)
+    def backlog() -> Backlog:
+        """The prompt, by the task's own name."""
+        found = plan.backlog()
+        named = (replace(task, id=folder.task) for task in found.tasks)
+        return replace(found, tasks=tuple(named))
 
-    def signals(self) -> Signals:
-        """What stands in the task's folder."""
-        return self._marks()
+    # Nothing is protected, for there are no gates.
+    nothing = Protector(plan.workspace, (), os.path.join(run.directory, "protected"))
+    return Wired(
+        policy,
+        agent,
+        Workspace(run.attention, backlog, nothing),
+        readers=(attempts, BusReader(folder, run.name, work.max_restarts, run.before)),
+        notes=_notes(plan),
+    )
 
-    def jobs(self, keeper: int) -> tuple[int, ...]:
-        """Child runs outlive the agent that started them; an attempt is no child run."""
-        from ralph.adapters.keeper_process import descendants
 
-        mine = [name for name in directories(self._folder.runs) if name.startswith(f"{self._run}-")]
-        return job_pids(self._folder, lambda: descendants(keeper), mine, keeper=keeper)
-
-    def prepare(self) -> list[str]:
-        """A task's folder is as it is."""
-        return []
-
-    def notes(self) -> list[str]:
-        """What people want to know before the first attempt."""
-        notes = [f"Task: {self._folder.project}/{self._folder.task} in {self._folder.path}"]
-        if self._plan.settings.sandbox is not None:
-            notes.append("A supervised task works in place: the setting `sandbox` is not for it.")
-        if self._supervision.seen.wait is not None:
-            notes.append(
-                f"{self._folder.wait} stood there before this run and is ignored; to stop, "
-                "touch it again."
-            )
-        return notes
-
-    def policy(
-        self, attention: SignalSource, start: Starter, tell: Callable[[str], None]
-    ) -> Policy:
-        """The supervise profile as the flags want it."""
-        plan, wanted, settings = self._plan, self._supervision, self._plan.settings
-        return supervise(
-            wanted.max_restarts,
-            wanted.restart_delay,
-            wanted.wait_timeout,
-            patience=patience_of(settings),
-            limits=plan.limits,
-            company=TaskCompany(
-                self._folder,
-                self._run,
-                ChildTerms(
-                    wanted.poll_interval, settings.end_grace, lambda: getattr(start, "pid", 0)
-                ),
-                tell=tell,
-                resumed=self._resumed,
-            ),
+def _notes(plan: Plan[Supervision]) -> tuple[str, ...]:
+    """What people want to know before the first attempt."""
+    folder = plan.work.folder
+    notes = [f"Task: {folder.project}/{folder.task} in {folder.path}"]
+    if plan.settings.sandbox is not None:
+        notes.append("A supervised task works in place: the setting `sandbox` is not for it.")
+    if plan.work.seen.wait is not None:
+        notes.append(
+            f"{folder.wait} stood there before this run and is ignored; to stop, touch it again."
         )
+    return tuple(notes)
 
-    def agent(self, readers: AgentReaders, start: Starter) -> CliAgent:
-        """The agent, each attempt of which has a directory of its own."""
-        env = attempt_env(self._folder, self._origin)
-        return build_agent(
-            self._plan, self._run_dir, readers, env=env, filing=self._attempts, start=start
-        )
 
-    def close(self) -> None:
-        """There is nothing to let go of."""
+def jobs(plan: Plan[Supervision], run: str, keeper: int) -> tuple[int, ...]:
+    """Child runs outlive the agent that started them; an attempt is no child run."""
+    from ralph.adapters.keeper_process import descendants
 
-    def world(self, attention: SignalSource) -> Workspace:
-        """What the engine surveys: nothing is protected, for there are no gates."""
-        nothing = Protector(self._plan.workspace, (), os.path.join(self._run_dir, "protected"))
-        return Workspace(attention, self._backlog, nothing)
+    folder = plan.work.folder
+    mine = [name for name in directories(folder.runs) if name.startswith(f"{run}-")]
+    return job_pids(folder, lambda: descendants(keeper), mine, keeper=keeper)
 
-    def _backlog(self) -> Backlog:
-        """What is to be done, by the task's own name."""
-        backlog = self._plan.backlog()
-        named = (replace(task, id=self._folder.task) for task in backlog.tasks)
-        return replace(backlog, tasks=tuple(named))
+
+LOOP = Loop(
+    read,
+    again,
+    wire,
+    policy=lambda _: supervise(),
+    unattended=False,
+    guarded=False,
+    begin=make_folder,
+    claims=True,
+    marks=lambda plan: TaskSignals(plan.work.folder, plan.work.seen),
+    jobs=jobs,
+)

@@ -1,0 +1,19 @@
+"""A worker's place among the others."""
+
+from ralph.adapters.git_work import Repository
+from ralph.adapters.purse import Purse
+from ralph.adapters.worktrees import Worktree
+from ralph.core.value import value
+from ralph.profiles.parallel import Place
+
+
+@value
+class Seat:
+    """Where a worker works, what it merges into, and what it shares with the others."""
+
+    tree: Worktree
+    repository: Repository  # of the project
+    onto: str  # its branch when the run began, which gets the work; "" for none
+    purse: Purse
+    place: Place
+    told: set[str]  # what one of them has told for all

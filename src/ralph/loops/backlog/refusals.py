@@ -1,0 +1,83 @@
+"""What keeps a run over a backlog from beginning."""
+
+import os
+from typing import Any
+
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.notify import notify_problem
+from ralph.adapters.run_trees import made_by_checks
+from ralph.adapters.task_backlog import TaskBacklog
+from ralph.core.verdict import Reason
+from ralph.core.words import listed
+from ralph.errors import ConfigError
+from ralph.runner.plan import Plan
+from ralph.ui.clean import one_line
+
+_NO_TASKS = 'Add one: ralph tasks add "Build the login page"'
+_MOST_SHOWN = 10
+
+
+def refuse_unusable(backlog: TaskBacklog, plan: Plan[Any]) -> None:
+    """What no turn could fix."""
+    listing = backlog.file.read()
+    if not listing.backlog.tasks:
+        where = os.path.relpath(backlog.file.path, plan.workspace)
+        if listing.problems:
+            raise ConfigError(f"{where}: {listing.problems[0]}", "Mend it, then run again.")
+        if not os.path.exists(backlog.file.path):
+            raise ConfigError(f"there are no tasks here: {where} is not there", _NO_TASKS)
+    if backlog.task is not None and listing.backlog.get(backlog.task) is None:
+        raise backlog.file.refusal(backlog.task)
+    left = [task for task in backlog().tasks if task.open]
+    if left and all(task.uncheckable for task in left):
+        why = f"{left[0].id} could not be proven: {left[0].uncheckable}"
+        raise ConfigError(why, "Install one of them, then run again.")
+    problem = notify_problem(plan.settings.notify.urls)
+    if problem is not None:
+        raise problem
+
+
+def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> None:
+    """A person's work that is not committed could not be told from a task's."""
+    work = WorkTree(plan.workspace, plan.environ, os.path.join(plan.project, "runs", "none-yet"))
+    work.check()
+    dirty = _without_checks_own(work, plan)
+    if dirty and (run := _unfinished(plan)):
+        raise ConfigError(
+            f"run {run} did not end, and may have left changes: {one_line(listed(dirty, 5))}",
+            "Go on with it: ralph resume\nOr commit what is there, or put it aside (git stash -u).",
+        )
+    if dirty and not allowed:
+        lines = "".join(f"\n  {one_line(path)}" for path in dirty[:_MOST_SHOWN])
+        more = f"\n  and {len(dirty) - _MOST_SHOWN} more" if len(dirty) > _MOST_SHOWN else ""
+        raise ConfigError(
+            f"the work tree has changes that are not committed:{lines}{more}",
+            "Commit them, or put them aside (git stash -u), or work beside them: --allow-dirty\n"
+            "If a run left them: ralph resume",
+        )
+
+
+def _without_checks_own(work: WorkTree, plan: Plan[Any]) -> tuple[str, ...]:
+    """What is not committed, but for new files that only gates of earlier runs have made: they were
+    left out of commits, and are no person's."""
+    dirty = work.dirty()
+    made = made_by_checks(os.path.join(plan.project, "runs")) if dirty else frozenset()
+    prefix = os.path.relpath(work.workspace, work.repository.place.top)
+    names = {path: os.path.normpath(os.path.join(prefix, path)) for path in dirty}
+    ours = {p for p, name in names.items() if name in made}
+    known = {p for p in ours if work.repository.resolve(f"HEAD:{names[p]}")}
+    return tuple(path for path in dirty if path not in ours - known)
+
+
+def _unfinished(plan: Plan[Any]) -> str:
+    """The last run here, if it was over the backlog and could go on."""
+    from ralph.adapters.runs import account_of, runs_of
+
+    last = next(iter(runs_of(plan.project)), None)
+    if last is None or last.owner is not None:
+        return ""
+    account = account_of(last)
+    stop = account.state.stop
+    over = stop is not None and stop.reason is not Reason.INTERRUPTED
+    of_tasks = account.started is not None and account.started.profile == "tasks"
+    return "" if over or not of_tasks else last.id

@@ -1,0 +1,1 @@
+"""H: one prompt, guardrails, and completion by a `<response>` tag."""

@@ -1,0 +1,155 @@
+"""`ralph run`: its command read into a plan, and wired to the workspace (H)."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ralph.adapters.files import PromptFile, PromptInput, PromptText, ralph_dir_problem
+from ralph.adapters.scm import ScmCommand
+from ralph.core.case import Case
+from ralph.core.claims import ResponseTag
+from ralph.core.prompt import completion_sentence
+from ralph.core.state import NEW
+from ralph.core.task import Assignment, Backlog
+from ralph.core.turn import Order
+from ralph.core.value import replace, value
+from ralph.core.verdict import Boundary
+from ralph.core.words import listed
+from ralph.errors import ConfigError
+from ralph.ports import Policy
+from ralph.profiles.harness import Compose, Wording, harness, is_commit
+from ralph.profiles.shared import allowance
+from ralph.runner.agent_hooks import guard_words
+from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
+from ralph.runner.plan import IN_PLACE, Loop, Plan, Terms, limits_of, patience_of, planned
+from ralph.runner.sandboxing import sandboxed
+from ralph.runner.wired import RunContext, Wired
+from ralph.runner.workplace import Workplace, trees_of, workplace
+from ralph.settings.load import Loaded, load
+from ralph.settings.schema import Settings
+
+_FLAGS = {
+    **AGENT_FLAGS,
+    **PLACE_FLAGS,
+    "--maximum-iterations": "maximumIterations",
+    "--completion-response": "completionResponse",
+    "--tell-completion": "tellCompletion",
+    "--max-time": "maxTime",
+    "--max-cost": "maxCost",
+}
+
+
+@value
+class Prompt:
+    """What the agent is told, again and again."""
+
+    backlog: Callable[[], Backlog]
+
+    def kept(self) -> dict[str, Any]:
+        """The text, or the file that is read before each turn."""
+        if isinstance(self.backlog, PromptFile):
+            return {"file": self.backlog.path}
+        return {"text": self.backlog().tasks[0].text}
+
+
+def read(invocation: Invocation) -> Plan[Prompt]:
+    """Check everything that can be checked before a run begins."""
+    text, file = invocation.flags["prompt"], invocation.flags["prompt_file"]
+    if (text is None) == (file is None):
+        raise ConfigError(
+            "give exactly one of --prompt and --prompt-file",
+            'For example: ralph run -p "Make the tests pass" or ralph run -f PROMPT.md',
+        )
+    prompt: Callable[[], Backlog] = PromptText(text) if text is not None else PromptFile(file)
+    if file == "-":
+        prompt = PromptInput(invocation.stdin)
+    loaded = load(invocation.workspace, flag_overrides(invocation.flags, _FLAGS))
+    return _plan(invocation, loaded, prompt, "Give a prompt with -p TEXT or -f FILE.")
+
+
+def again(
+    invocation: Invocation, loaded: Loaded, kept: Mapping[str, Any], run_dir: str
+) -> Plan[Prompt]:
+    """The same prompt; a file is read anew."""
+    prompt = PromptFile(kept["file"]) if "file" in kept else PromptText(kept["text"])
+    return _plan(invocation, loaded, prompt, "Put it back, then: ralph resume")
+
+
+def _plan(
+    invocation: Invocation, loaded: Loaded, prompt: Callable[[], Backlog], remedy: str
+) -> Plan[Prompt]:
+    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=Terms(remedy))
+    marker = wording_of(plan.settings).contract.marker
+    sentence = "" if plan.settings.tell_completion else completion_sentence(marker)
+    briefing = replace(plan.briefing, marker=marker, completion_sentence=sentence)
+    return sandboxed(replace(plan, briefing=briefing))
+
+
+def first(plan: Plan[Prompt]) -> tuple[Plan[Prompt], Order]:
+    """The first turn."""
+    state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
+    case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
+    allowed = allowance(plan.limits, patience_of(plan.settings))(case)
+    return plan, Order(Compose(wording_of(plan.settings))(case), 1, allowance=allowed)
+
+
+def policy(loaded: Loaded) -> Policy:
+    """The policy by the settings alone."""
+    settings = loaded.settings
+    return harness(limits_of(settings), patience_of(settings), wording_of(settings))
+
+
+def wording_of(settings: Settings) -> Wording:
+    """How the prompt is put together."""
+    count_to = settings.maximum_iterations if settings.include_iteration_count_in_prompt else None
+    return Wording(ResponseTag(settings.completion_response), settings.tell_completion, count_to)
+
+
+def wire(plan: Plan[Prompt], run: RunContext) -> Wired:
+    """The prompt loop in its workspace."""
+    settings, scm = plan.settings, plan.settings.scm
+    commits = scm is not None and bool(scm.tasks)
+    place = workplace(plan, run, trees_of(plan, run) if settings.guardrails or commits else None)
+    patience, checks = patience_of(settings), place.checks
+    policy = harness(
+        plan.limits,
+        patience,
+        wording_of(settings),
+        (*(checks.secrets(run.tell) if commits else ()), *checks.guardrails()),
+        _scm(place) if commits else None,
+        law=place.law(),
+    )
+    where = plan.sandbox.words() if plan.sandbox else f"{IN_PLACE} {guard_words(plan)}"
+    notes = [where, *_checks_words(plan), *place.prepare()]
+    if place.trees is not None and scm is not None and any(map(is_commit, scm.tasks)):
+        yours = place.trees.yours()
+        left_out = f"Not committed yet, and left out of this run's commits: {listed(yours, 5)}"
+        notes += [left_out] if yours else []
+    return Wired(place.sandboxed(policy), place.agent, place.world(patience), notes=tuple(notes))
+
+
+def _checks_words(plan: Plan[Prompt]) -> list[str]:
+    if not plan.settings.guardrails:
+        return ["No guardrail is configured: only the agent's word will count."]
+    if problem := ralph_dir_problem(plan.workspace):
+        return [f"{problem}. The guardrails' logs go beside the journal instead."]
+    return []
+
+
+def _scm(place: Workplace) -> ScmCommand:
+    plan, run, settings = place.plan, place.run, place.plan.settings
+    assert settings.scm is not None
+    return ScmCommand(
+        settings.scm.command,
+        settings.scm.tasks,
+        plan.workspace,
+        plan.environ,
+        run.attention,
+        settings.stop_grace,
+        settings.max_time,
+        run.start,
+        place.trees,
+    )
+
+
+LOOP = Loop(read, again, wire, policy, first, unattended=False)

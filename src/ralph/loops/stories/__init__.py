@@ -1,0 +1,1 @@
+"""R: stories of a PRD, each reviewed by a fresh session before it counts."""

@@ -1,0 +1,1 @@
+"""S: restarts an agent until its task is marked DONE."""

@@ -1,0 +1,54 @@
+"""A command as someone gave it, and the settings that its flags override."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ralph.core.value import value
+from ralph.core.world import Signals
+
+if TYPE_CHECKING:
+    from ralph.adapters.keeper_process import Launched
+    from ralph.core.state import RunState
+    from ralph.ui import Reader
+    from ralph.ui.lines import Briefing
+
+AGENT_FLAGS = {  # flag -> the setting it overrides, in every loop
+    "--stream-agent-output": "streamAgentOutput",
+    "--agent": "agent.command",
+    "--model": "agent.model",
+    "--timeout": "timeout",
+    "--idle-timeout": "idleTimeout",
+    "--stop-grace": "stopGrace",
+}
+PLACE_FLAGS = {  # in every loop whose turns may be sandboxed
+    "--max-wait": "maxWait",
+    "--sandbox": "sandbox",
+    "--network": "network",
+    "--sandbox-show": "sandboxShow",
+    "--guard": "guard.enabled",
+}
+
+
+@value
+class Invocation:
+    """What someone typed, and where."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    flags: Mapping[str, Any]
+    stdin: TextIO | None
+    out: TextIO | None
+    err: TextIO | None
+    keeper: "Launched | None" = None  # one that was launched before
+    asked: Callable[[], Signals] | None = None  # what a program asks for; None: signals do
+    follow: "Callable[[Briefing, RunState], Reader] | None" = None  # who reads along, from a state
+
+
+def flag_overrides(
+    flags: Mapping[str, Any], settings: Mapping[str, str]
+) -> dict[str, tuple[Any, str]]:
+    """What was given on the command line, by the setting that each flag overrides."""
+    return {
+        setting: (flags[flag.removeprefix("--").replace("-", "_")], flag)
+        for flag, setting in settings.items()
+    }

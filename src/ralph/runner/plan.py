@@ -1,0 +1,308 @@
+"""Planning: from flags and settings to a run that could start. Nothing is begun here."""
+
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from ralph.adapters.agents import (
+    AgentModule,
+    Request,
+    find_command,
+    kind_of,
+    module_of,
+    named_command,
+    split_flags,
+)
+from ralph.adapters.environment import Environment, agent_environment
+from ralph.adapters.files import project_dir, state_root, unwritable_state, write_atomically
+from ralph.adapters.scm import task_words
+from ralph.core.limits import Limits, Prices
+from ralph.core.redact import know
+from ralph.core.task import Backlog
+from ralph.core.turn import Order
+from ralph.core.value import replace, value
+from ralph.core.world import Signals
+from ralph.errors import ConfigError, StateError
+from ralph.ports import Policy
+from ralph.profiles.shared import Patience
+from ralph.runner.invocation import Invocation
+from ralph.runner.loops import LOOPS
+from ralph.runner.money import asked_model, limit_of_money, prices_of, refuse_uncounted, uncounted
+from ralph.runner.wired import RunContext, Wired
+from ralph.settings.load import Loaded, combine
+from ralph.settings.schema import AgentSettings, Settings
+from ralph.settings.secrecy import secrets_in
+from ralph.settings.source import Layer
+from ralph.ui.lines import Briefing
+
+if TYPE_CHECKING:
+    from ralph.adapters.recovery import History
+    from ralph.adapters.sandbox.credentials import Secrets
+    from ralph.adapters.sandbox.interface import Capabilities, Network
+    from ralph.core.verdict import Reason
+
+PLAN = "plan.json"  # in a run's directory
+DIRECT = "direct"  # in place, because someone said so
+IN_PLACE = "Sandbox: none (in place)."  # the first line about it
+_STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
+
+
+class Work(Protocol):
+    """What only its own loop knows of a plan."""
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON, for `ralph resume`; the settings are kept beside it."""
+
+
+_Work_co = TypeVar("_Work_co", bound=Work, covariant=True)
+_Work = TypeVar("_Work", bound=Work)
+
+
+@value
+class Loop:
+    """One way of working."""
+
+    read: Callable[[Invocation], "Plan[Any]"]  # the command, into a plan; nothing is made
+    again: Callable[[Invocation, Loaded, Mapping[str, Any], str], "Plan[Any]"]  # to resume a run
+    wire: Callable[["Plan[Any]", RunContext], Wired]
+    policy: Callable[[Loaded], Policy]  # with its ladders as these settings have them, to look at
+    first: Callable[["Plan[Any]"], tuple["Plan[Any]", Order]] | None = None  # for `--dry-run`
+    unattended: bool = True  # a sandbox is permission enough for the agent
+    guarded: bool = True  # where nothing contains the agent
+    hooks: tuple[str, ...] = ()  # that it brings along for the agent, beside the guard's
+    begin: Callable[["Plan[Any]"], None] = lambda _: None  # once a new run has the lock
+    claims: bool = False  # its scope may be shared by people who share no state directory
+    marks: Callable[["Plan[Any]"], Callable[[], Signals]] = lambda _: Signals
+    jobs: Callable[["Plan[Any]", str, int], tuple[int, ...]] = lambda _plan, _run, _keeper: ()
+    carry_out: "Callable[[Invocation, Plan[Any], str, History], Reason] | None" = None
+
+
+def loop_named(name: str) -> Loop:
+    """A loop of the table."""
+    loop = importlib.import_module(LOOPS[name][0]).LOOP
+    assert isinstance(loop, Loop)
+    return loop
+
+
+@value
+class Sandboxing:
+    """How a run is contained, once it was tried here."""
+
+    backend: str
+    can: "Capabilities"
+    network: "Network"
+    secrets: "Secrets"
+    guard: str = ""  # what is to be said of it, where nothing contains
+    hides: str = ""  # the secrets in words
+
+    def environment(self) -> dict[str, str]:
+        """What the agent's environment says beside the usual."""
+        return {"IS_SANDBOX": "1"} if self.can.contain and os.geteuid() == 0 else {}
+
+    def words(self) -> str:
+        """The first line of a run about it."""
+        if self.backend == DIRECT:
+            return f"{IN_PLACE} {self.guard}"
+        names = ("contain", "rollback", "egress")
+        can = ", ".join(name for name in names if getattr(self.can, name)) or "nothing"
+        network = f"; network: {self.network}" if self.can.egress else ""
+        guard = f". {self.guard}" if self.guard else ""
+        hides = f"; hidden: {self.hides}" if self.hides else ""
+        return f"Sandbox: {self.backend} ({can}){network}{hides}{guard}"
+
+
+@value
+class Plan(Generic[_Work_co]):
+    """A run that could start: everything checked, nothing begun."""
+
+    loop_name: str
+    work: _Work_co
+    workspace: str
+    environ: Mapping[str, str]
+    loaded: Loaded
+    backlog: Callable[[], Backlog]
+    limits: Limits
+    briefing: Briefing
+    command: tuple[str, ...]
+    kind: str
+    module: AgentModule
+    environment: Environment
+    state_root: str
+    scope: str  # the directory in which there may be one such run at a time (ADR 10)
+    project: str  # that directory's place in the state directory; a worker has its lead's
+    home: str  # where the backlog and its records are: a worker works elsewhere
+    layer_root: str  # the state directory in which sandboxes keep their layers
+    prices: Prices | None = None  # what tokens cost, where the agent does not tell
+    price_words: str = ""  # where they come from, if not from the settings
+    sandbox: Sandboxing | None = None  # None: in place
+    others: tuple["Plan[Any]", ...] = ()  # the same, as other agents take turns in it
+    workers: int = 1  # how many tasks are worked on at once
+    lead: str = ""  # the run that a worker belongs to
+    task: str = ""  # the worker's
+
+    @property
+    def loop(self) -> Loop:
+        """The loop that reads, wires and shows it."""
+        return loop_named(self.loop_name)
+
+    @property
+    def model(self) -> str:
+        """The model that is asked for, by Ralph's setting or the agent's own flag."""
+        return asked_model(self.settings, self.module, self.command) or ""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.loaded.settings
+
+    @property
+    def agents(self) -> "tuple[Plan[Any], ...]":
+        """The plan as each of its agents takes turns in it."""
+        return (self, *self.others)
+
+
+@value
+class Terms:
+    """What is refused before a run begins, and what the remedy is."""
+
+    remedy: str  # about a backlog that cannot be read
+    money: tuple[str, ...] = ("maxCost",)  # the settings that limit what may be spent
+    heals: bool = False  # the run itself puts a broken backlog right
+    over: bool = False  # no agent will be started
+
+
+def planned(
+    loop: str,
+    work: _Work,
+    invocation: Invocation,
+    loaded: Loaded,
+    backlog: Callable[[], Backlog],
+    *,
+    terms: Terms,
+) -> Plan[_Work]:
+    """The plan of a run of that loop in its workspace, with the limits of the settings."""
+    tasks = backlog()
+    if tasks.problem and not terms.heals:
+        raise ConfigError(tasks.problem, terms.remedy)
+    settings, agent = loaded.settings, loaded.settings.agent
+    command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
+    kind = kind_of(command[0], agent.kind)
+    module = module_of(kind)
+    prices, price_words = prices_of(settings, module, command)
+    if not terms.over:
+        why = uncounted(settings, module, command[0], kind, priced=prices is not None)
+        refuse_uncounted(limit_of_money(loaded, terms.money), why)
+        sample = tasks.tasks[0].text if tasks.tasks else ""
+        _refuse_what_cannot_work(settings, module, command, sample)
+    briefing = Briefing(
+        iterations=settings.maximum_iterations,
+        guardrails=frozenset(g.command for g in settings.guardrails),
+        permission_hint=module.PERMISSION_HINT,
+    )
+    root = state_root(invocation.environ)
+    know(secrets_in(invocation.environ, settings, (invocation.workspace, root)))
+    return Plan(
+        loop_name=loop,
+        work=work,
+        workspace=invocation.workspace,
+        environ=invocation.environ,
+        loaded=loaded,
+        backlog=backlog,
+        limits=limits_of(settings),
+        briefing=briefing,
+        command=command,
+        kind=kind,
+        module=module,
+        environment=_environment(invocation, agent, command[0]),
+        state_root=root,
+        scope=invocation.workspace,
+        project=project_dir(root, invocation.workspace),
+        home=invocation.workspace,
+        layer_root=root,
+        prices=prices,
+        price_words=price_words,
+    )
+
+
+def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> Environment:
+    return agent_environment(
+        invocation.environ,
+        agent.kind or os.path.basename(command).lower(),
+        keep=agent.env.keep,
+        unset=agent.env.unset,
+        put=agent.env.set,
+    )
+
+
+def _refuse_what_cannot_work(
+    settings: Settings, module: AgentModule, command: tuple[str, ...], prompt: str
+) -> None:
+    """What would fail in every iteration is refused before the first."""
+    agent, flags = settings.agent, split_flags(settings.agent.flags)
+    module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
+    for task in settings.scm.tasks if settings.scm else ():
+        task_words(task)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What a run may use up."""
+    return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
+
+
+def patience_of(settings: Settings) -> Patience:
+    """How long the run bears with the agent."""
+    return Patience(
+        settings.timeout,
+        settings.idle_timeout,
+        settings.result_grace,
+        settings.stop_grace,
+        settings.max_wait,
+        settings.fail_after,
+        settings.fail_delay,
+        settings.stall_after,
+    )
+
+
+def wary_patience(loaded: Loaded) -> Patience:
+    """The same for tasks and stories, where an agent stalls that changes nothing."""
+    patience = patience_of(loaded.settings)
+    if loaded.origins.get("stallAfter") is not None:
+        return patience
+    return replace(patience, stall_after=_STALL_AFTER)
+
+
+# ------------------------------------------------------------------ kept for `ralph resume`
+
+
+def keep_plan(plan: Plan[Work], run_dir: str) -> None:
+    """Write down what the run is to do, for this user only: it may hold secrets."""
+    kept = {"loop": plan.loop_name, "settings": plan.loaded.merged, "work": plan.work.kept()}
+    try:
+        write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
+    except OSError as error:
+        raise unwritable_state(run_dir, error) from error
+
+
+def kept_work(run_dir: str, loop: str) -> Mapping[str, Any] | None:
+    """What a run of that loop was to do; None if it was another's, or nobody can tell."""
+    try:
+        with open(os.path.join(run_dir, PLAN), encoding="utf-8") as file:
+            kept = json.load(file)
+        return dict(kept["work"]) if kept["loop"] == loop else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def plan_again(invocation: Invocation, run_dir: str) -> Plan[Work]:
+    """The plan of a run that was begun before: its own settings and prompt, as they were then."""
+    path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
+    try:
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        loaded = combine([Layer(f"run {run}", kept["settings"])])
+        return loop_named(kept["loop"]).again(invocation, loaded, kept["work"], run_dir)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"cannot read what run {run} was to do: {path}: {error}"
+        raise StateError(message, "Start a new one: ralph run") from error
