@@ -16,7 +16,7 @@ from ralph.adapters import keeper_process
 from ralph.adapters.keeper import Keeper
 from ralph.adapters.process import Command
 from ralph.core.verdict import Cut
-from ralph.runner.carry_out import keeping
+from ralph.runner.keeping import keeping
 
 HOSTILE = Path(__file__).resolve().parent.parent / "faults" / "hostile.c"
 SECONDS = "20"  # how long it would live; a test that leaves it alive harms nobody for long

@@ -18,7 +18,7 @@ from run_support import Here, Running, assert_clear, facts, journals, prepare, p
 from ralph.adapters.journal import read_journal
 from ralph.core.facts import Ended
 from ralph.core.state import RunState, replay
-from ralph.runner import plan as planning
+from ralph.runner import kept as planning
 from ralph.testing.install import calls
 
 # What it does follows from what is there, so that a turn can be taken again.

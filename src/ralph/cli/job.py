@@ -191,7 +191,7 @@ class Job:
 
     def carry_out(self, keeper: "Launched | None", output: "Output", errors: "Output") -> "Exit":
         """Run the command to its end, or as long as nobody asks us to stop."""
-        from ralph.runner.carry_out import keeping
+        from ralph.runner.keeping import keeping
 
         with keeping(keeper, jobs=self._jobs) as start:
             ended = self._run(start, output, errors)

@@ -1,10 +1,9 @@
 """One run from beginning to end: lock, journal, readers, engine, and the last word."""
 
 import os
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,35 +20,32 @@ from ralph.adapters.journal import JOURNAL, FileJournal
 from ralph.adapters.ledger import Ledger
 from ralph.adapters.lock import NAME as LOCK_NAME
 from ralph.adapters.lock import Lock, Owner, claimed, read_owner
-from ralph.adapters.process import UNBOUND, Starter, start
 from ralph.adapters.recovery import History, recover
-from ralph.adapters.signals import SignalCounter, SignalFiles
+from ralph.adapters.signals import SignalFiles
 from ralph.adapters.stamps import new_run_id
 from ralph.core.facts import Fact, Resumed, Started
-from ralph.core.redact import redact, redacted_json
 from ralph.core.state import RunState, replay
 from ralph.core.verdict import Reason, Stop
-from ralph.core.world import Signals
 from ralph.engine import run
-from ralph.errors import RalphError, StateError
+from ralph.errors import RalphError
 from ralph.ports import Ports
 from ralph.runner.display import Attention, Display, Recorder, merged
+from ralph.runner.dry_run import show_first_turn
 from ralph.runner.invocation import Invocation
-from ralph.runner.plan import Plan, keep_plan, loop_named, plan_again
+from ralph.runner.keeping import hearing, keeping
+from ralph.runner.kept import keep_plan, plan_again
+from ralph.runner.plan import Plan, loop_named
 from ralph.runner.wired import AgentReaders, RunContext
-from ralph.runner.workplace import build_agent
-from ralph.ui.jsonlines import stop_line
 
 if TYPE_CHECKING:
-    from ralph.adapters.keeper import Keeper
-    from ralph.adapters.keeper_process import Launched
+    pass
 
 
 def execute(name: str, invocation: Invocation) -> int:
     """Have a loop read its command, and carry it out as a new run or only show it (`--dry-run`)."""
     plan = loop_named(name).read(invocation)
     if invocation.flags.get("dry_run"):
-        return _show_first_turn(invocation, plan)
+        return show_first_turn(invocation, plan)
     ensure_state_root(plan.state_root)
     run_id = new_run_id(time.time())
     with _locked(plan, run_id):
@@ -151,61 +147,6 @@ def last_word(display: Display, journal: FileJournal) -> Iterator[None]:
         journal.close()
 
 
-@contextmanager
-def hearing(invocation: Invocation) -> Iterator[Callable[[], Signals]]:
-    """What this process is asked for: by signals, unless it is another program's."""
-    if invocation.asked is not None:
-        yield invocation.asked
-        return
-    with SignalCounter() as counter:
-        yield counter.signals
-
-
-@contextmanager
-def keeping(
-    begun: "Launched | None",
-    end_grace: float = UNBOUND,
-    jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
-    *,
-    adopts: bool = True,
-    run: str = "",
-) -> Iterator[Starter]:
-    """What starts the run's children: a keeper, where the system can have one. A program that is
-    not ours must not adopt: its own children would be ended with the run's."""
-    keeper = _keeper(begun, end_grace, jobs, adopts=adopts, run=run)
-    if keeper is None:
-        yield partial(start, most_grace=end_grace)
-        return
-    try:
-        keeper.begin()
-    except OSError as error:
-        raise StateError(
-            f"the machine cannot start a process now: {error.strerror}", "Try again later."
-        ) from error
-    try:
-        yield keeper
-    finally:
-        keeper.close()
-
-
-def _keeper(
-    begun: "Launched | None",
-    end_grace: float,
-    jobs: Callable[[int], tuple[int, ...]],
-    *,
-    adopts: bool,
-    run: str,
-) -> "Keeper | None":
-    if sys.platform != "linux":
-        return None
-    from ralph.adapters.keeper import Keeper
-    from ralph.adapters.keeper_process import is_possible
-
-    if not is_possible():
-        return None
-    return Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run)
-
-
 def first_state(
     plan: Plan[Any], run_dir: str, profile: str, recorder: Recorder, history: History
 ) -> RunState:
@@ -233,20 +174,3 @@ def _started(plan: Plan[Any], run_dir: str, profile: str) -> Started:
         model=plan.model,
         workers=plan.workers,
     )
-
-
-def _show_first_turn(invocation: Invocation, plan: Plan[Any]) -> int:
-    """`--dry-run`: the prompt and the command of the first turn."""
-    assert plan.loop.first is not None, "a command without it has no --dry-run"
-    by, order = plan.loop.first(plan)
-    launch = build_agent(by, by.project, may_probe=False).launch(order)
-    if invocation.flags["in_json"]:
-        shown = {"type": "dry_run", "time": time.time(), "run": None}
-        first = redacted_json({**shown, "command": launch.argv, "prompt": order.prompt})
-        lines = [first, stop_line(Reason.COMPLETED, time=time.time())]
-    else:
-        argv, how = launch.shown(order.prompt)
-        lines = [f"Command: {shlex.join(argv)}", f"Prompt, {how}:", "", order.prompt]
-        lines = [redact(line) for line in lines]
-    print(*lines, sep="\n", file=invocation.out)
-    return 0

@@ -1,7 +1,6 @@
 """Planning: from flags and settings to a run that could start. Nothing is begun here."""
 
 import importlib
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -16,7 +15,7 @@ from ralph.adapters.agents import (
     split_flags,
 )
 from ralph.adapters.environment import Environment, agent_environment
-from ralph.adapters.files import project_dir, state_root, unwritable_state, write_atomically
+from ralph.adapters.files import project_dir, state_root
 from ralph.adapters.scm import task_words
 from ralph.core.limits import Limits, Prices
 from ralph.core.redact import know
@@ -24,17 +23,16 @@ from ralph.core.task import Backlog
 from ralph.core.turn import Order
 from ralph.core.value import replace, value
 from ralph.core.world import Signals
-from ralph.errors import ConfigError, StateError
+from ralph.errors import ConfigError
 from ralph.ports import Policy
 from ralph.profiles.shared import Patience
 from ralph.runner.invocation import Invocation
 from ralph.runner.loops import LOOPS
 from ralph.runner.money import asked_model, limit_of_money, prices_of, refuse_uncounted, uncounted
 from ralph.runner.wired import RunContext, Wired
-from ralph.settings.load import Loaded, combine
+from ralph.settings.load import Loaded
 from ralph.settings.schema import AgentSettings, Settings
 from ralph.settings.secrecy import secrets_in
-from ralph.settings.source import Layer
 from ralph.ui.lines import Briefing
 
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from ralph.adapters.sandbox.interface import Capabilities, Network
     from ralph.core.verdict import Reason
 
-PLAN = "plan.json"  # in a run's directory
 DIRECT = "direct"  # in place, because someone said so
 IN_PLACE = "Sandbox: none (in place)."  # the first line about it
 _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
@@ -271,38 +268,3 @@ def wary_patience(loaded: Loaded) -> Patience:
     if loaded.origins.get("stallAfter") is not None:
         return patience
     return replace(patience, stall_after=_STALL_AFTER)
-
-
-# ------------------------------------------------------------------ kept for `ralph resume`
-
-
-def keep_plan(plan: Plan[Work], run_dir: str) -> None:
-    """Write down what the run is to do, for this user only: it may hold secrets."""
-    kept = {"loop": plan.loop_name, "settings": plan.loaded.merged, "work": plan.work.kept()}
-    try:
-        write_atomically(os.path.join(run_dir, PLAN), json.dumps(kept), mode=0o600)
-    except OSError as error:
-        raise unwritable_state(run_dir, error) from error
-
-
-def kept_work(run_dir: str, loop: str) -> Mapping[str, Any] | None:
-    """What a run of that loop was to do; None if it was another's, or nobody can tell."""
-    try:
-        with open(os.path.join(run_dir, PLAN), encoding="utf-8") as file:
-            kept = json.load(file)
-        return dict(kept["work"]) if kept["loop"] == loop else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def plan_again(invocation: Invocation, run_dir: str) -> Plan[Work]:
-    """The plan of a run that was begun before: its own settings and prompt, as they were then."""
-    path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
-    try:
-        with open(path, encoding="utf-8") as file:
-            kept = json.load(file)
-        loaded = combine([Layer(f"run {run}", kept["settings"])])
-        return loop_named(kept["loop"]).again(invocation, loaded, kept["work"], run_dir)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"cannot read what run {run} was to do: {path}: {error}"
-        raise StateError(message, "Start a new one: ralph run") from error

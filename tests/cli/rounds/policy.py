@@ -17,7 +17,7 @@ class Enough:
     rounds: int
 
     def __call__(self, case: Case) -> Answer | None:
-        return Accept(f"{self.rounds} rounds") if case.state.iteration >= self.rounds else None
+        return Accept((f"{self.rounds} rounds",)) if case.state.iteration >= self.rounds else None
 
 
 def rounds(count: int) -> Policy:

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,24 +13,19 @@ from ralph.adapters.runners import Runners
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_hooks import Hooks
-from ralph.adapters.task_records import Records
 from ralph.adapters.worktrees import Worktrees
-from ralph.core.case import Case
 from ralph.core.ledger import total
 from ralph.core.limits import Limits, least
 from ralph.core.rules_tasks import DayLimit
-from ralph.core.select import next_task
-from ralph.core.state import NEW
-from ralph.core.turn import Order
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
 from ralph.loops.backlog.parallel.seat import Seat
 from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
 from ralph.profiles.shared import Patience
-from ralph.profiles.tasks import Bounds, Compose, task_allowance
+from ralph.profiles.tasks import Bounds
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import Plan, Terms, kept_work, planned, wary_patience
+from ralph.runner.kept import kept_work
+from ralph.runner.plan import Plan, Terms, planned, wary_patience
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
@@ -163,17 +157,3 @@ def _spent_today(invocation: Invocation) -> float:
 def worktrees_of(plan: Plan[TaskWork]) -> Worktrees:
     """Where workers of this project work."""
     return Worktrees(plan.home, plan.environ, os.path.join(plan.project, "worktrees"))
-
-
-def first(plan: Plan[TaskWork]) -> tuple[Plan[TaskWork], Order]:
-    """The first turn, if there is one."""
-    opening = Case(Boundary.OPENING, NEW, time.time(), backlog=plan.backlog())
-    assignment = next_task(opening)
-    if assignment is None:
-        raise ConfigError("no task can be started", "Look at them: ralph tasks list")
-    state = replace(NEW, iteration=1, task_iteration=1, assignment=assignment)
-    about = partial(plan.work.backlog.material, Records(plan.workspace, ""))
-    case = replace(opening, boundary=Boundary.WATCHING, state=state)
-    bounds = plan.work.bounds
-    allowed = task_allowance(bounds, plan.work.patience)(case)
-    return plan, Order(Compose(about, bounds.task)(case), 1, allowance=allowed)

@@ -22,9 +22,10 @@ from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.wiring import backlog_notes
 from ralph.ports import Crew
 from ralph.profiles.parallel import foreman as foremans_policy
-from ralph.runner.carry_out import carry_out, first_state, hearing, keeping, last_word
+from ralph.runner.carry_out import carry_out, first_state, last_word
 from ralph.runner.display import Attention, Display, Recorder
 from ralph.runner.invocation import Invocation
+from ralph.runner.keeping import hearing, keeping
 from ralph.runner.plan import Plan
 from ralph.ui.board import Board
 from ralph.ui.console import Console

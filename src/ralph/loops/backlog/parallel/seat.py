@@ -2,6 +2,8 @@
 
 from ralph.adapters.git_work import Repository
 from ralph.adapters.purse import Purse
+from ralph.adapters.task_edits import note
+from ralph.adapters.task_file import TaskFile
 from ralph.adapters.worktrees import Worktree
 from ralph.core.value import value
 from ralph.profiles.parallel import Place
@@ -17,3 +19,9 @@ class Seat:
     purse: Purse
     place: Place
     told: set[str]  # what one of them has told for all
+
+
+def noted_file(workspace: str, project: str) -> TaskFile:
+    """The project's list. What one worker writes is remembered, lest another takes it for its
+    agent's."""
+    return TaskFile(workspace, witness=lambda task, line: note(project, task, line))

@@ -13,8 +13,8 @@ from ralph.core.facts import Ended, Fact, Step
 from ralph.core.value import replace, value
 from ralph.core.world import hurried
 from ralph.loops.backlog.parallel.seat import Seat
+from ralph.loops.backlog.parts import Parts, parts_of
 from ralph.loops.backlog.plan import TaskWork
-from ralph.loops.backlog.wiring import Parts, parts_of
 from ralph.profiles.parallel import worker
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext, Wired

@@ -2,27 +2,20 @@
 own; the foreman sends them, and tidies up after them."""
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cached_property
 
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.checkpoint_end import sweep
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Repository
-from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
-from ralph.adapters.kept_work import reopen
-from ralph.adapters.ledger import read_ledger
-from ralph.adapters.leftovers import Leftovers, unmerged
-from ralph.adapters.purse import Purse
+from ralph.adapters.leftovers import Leftovers
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import commit_records
-from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
 from ralph.adapters.worktrees import Worktree
@@ -30,16 +23,21 @@ from ralph.core.facts import Assigned, Returned
 from ralph.core.limits import left
 from ralph.core.state import RunState, replay
 from ralph.core.value import replace
-from ralph.core.verdict import Reason, Stop
+from ralph.core.verdict import Stop
 from ralph.core.world import Signals, together
 from ralph.loops.backlog.parallel.coordinator import is_over, outcome_of
-from ralph.loops.backlog.parallel.seat import Seat
-from ralph.loops.backlog.plan import MONEY, TaskWork, worktrees_of
+from ralph.loops.backlog.parallel.kept import (
+    keep_papers,
+    keep_unmerged,
+    reopen_barren,
+    shared_purse,
+)
+from ralph.loops.backlog.parallel.seat import Seat, noted_file
+from ralph.loops.backlog.plan import TaskWork, worktrees_of
 from ralph.profiles.parallel import Place
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 
-_RECENT = 50  # turns that tell what one may cost
 Carry = Callable[[Invocation, Plan[TaskWork], str, History], object]
 
 
@@ -65,7 +63,8 @@ class Foreman:
         self._trees, self._turnstile = worktrees_of(plan), Turnstile()
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
-        self.purse = self._made_purse()
+        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
+        self.purse = shared_purse(plan, spent)
 
     def name(self, number: int) -> str:
         """The run of the n-th worker."""
@@ -99,8 +98,10 @@ class Foreman:
         if not is_over(state):
             return None
         tree = self._trees.of(task)
-        self._keep_papers(tree, run_dir)
-        keep = self._kept(task, run_dir, state)
+        keep_papers(tree.workspace, run_dir)
+        with self._filing:
+            record = self._file.record(task) or {}
+        keep = keep_unmerged(self._repository, run_dir, record, state)
         self._trees.closed(tree, keep=keep)
         branch = tree.branch.removeprefix("refs/heads/") if keep else ""
         return Returned(
@@ -108,25 +109,12 @@ class Foreman:
         )
 
     def end(self, stop: Stop, tell: Callable[[str], None]) -> None:
-        """All workers are back for good: commit what became of their tasks, if the project is still
-        on its branch. Those that only a broken agent failed in are for the next run."""
-        if stop.reason is Reason.FAILING:
-            facts = read_journal(os.path.join(self._run_dir, JOURNAL))[0]
-            reopen(self._file, *replay(facts).barren)
+        """All workers are back for good: keep what became of their tasks."""
+        reopen_barren(self._file, self._run_dir, stop)
         if self._repository.symbolic("HEAD") == self._onto:
             commit_records(self._plan.workspace, self._plan.environ, self._run_dir, tell)
 
     # -------------------------------------------------------------- parts
-
-    def _made_purse(self) -> Purse:
-        before, limit = self._before, self._work.bounds.within.dollars
-        spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
-        costs = [entry.cost_usd or 0.0 for entry in read_ledger(self._plan.project)]
-        origins = self._plan.loaded.origins
-        asked_for = any(origins.get(name) is not None for name in MONEY)
-        # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.
-        dearest = max(costs[-_RECENT:], default=0.0) or (None if asked_for else 0.0)
-        return Purse(limit, self._plan.workers, spent, dearest)
 
     @cached_property
     def _repository(self) -> Repository:
@@ -177,7 +165,7 @@ class Foreman:
         rest = left(bounds.run.seconds, time.time() - self._began)
         seconds = None if rest is None else rest + before.spent.seconds
         bounds = replace(bounds, run=replace(bounds.run, seconds=seconds))
-        backlog = TaskBacklog(self._noted_file(), task)
+        backlog = TaskBacklog(noted_file(plan.workspace, plan.project), task)
         return replace(
             plan,
             workspace=tree.workspace,
@@ -191,34 +179,11 @@ class Foreman:
             task=tree.task,
         )
 
-    def _noted_file(self) -> TaskFile:
-        """The project's list. What one worker writes is remembered, lest another takes it for its
-        agent's."""
-        project = self._plan.project
-        return TaskFile(self._plan.workspace, witness=lambda task, line: note(project, task, line))
-
     def _asked_by(self, task: str) -> Invocation:
         return replace(self._invocation(task), keeper=None, asked=self._heard)
 
     def _heard(self) -> Signals:
         return together(self._signals(), Signals(cancels=int(self._recalled)))
-
-    def _kept(self, task: str, run_dir: str, state: RunState) -> str:
-        """The commit in which people find what was not merged; "" if there is nothing."""
-        with self._filing:
-            record = self._file.record(task) or {}
-        saved, base = str(record.get("saved") or ""), Checkpoint.of(state.task_checkpoint)
-        if base is None or not saved.startswith(f"refs/ralph/{os.path.basename(run_dir)}/"):
-            return ""
-        message = unmerged(task, str(record.get("title") or ""))
-        return on_branch(self._repository, run_dir, saved, base.head, message)
-
-    def _keep_papers(self, tree: Worktree, run_dir: str) -> None:
-        """Logs of gates, and what was reverted, go with the work tree: people may want them."""
-        papers = os.path.join(tree.workspace, ".ralph")
-        with suppress(OSError):
-            ours = shutil.ignore_patterns("*.jsonl", ".gitignore", "settings*.json")
-            shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
 
 
 def _seen_from(workspace: str, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,72 @@
+"""Who a run hears, and who starts its children: signals and the keeper."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ralph.adapters.process import UNBOUND, Starter, start
+from ralph.adapters.signals import SignalCounter
+from ralph.core.world import Signals
+from ralph.errors import StateError
+from ralph.runner.invocation import Invocation
+
+if TYPE_CHECKING:
+    from ralph.adapters.keeper import Keeper
+    from ralph.adapters.keeper_process import Launched
+
+
+@contextmanager
+def hearing(invocation: Invocation) -> Iterator[Callable[[], Signals]]:
+    """What this process is asked for: by signals, unless it is another program's."""
+    if invocation.asked is not None:
+        yield invocation.asked
+        return
+    with SignalCounter() as counter:
+        yield counter.signals
+
+
+@contextmanager
+def keeping(
+    begun: "Launched | None",
+    end_grace: float = UNBOUND,
+    jobs: Callable[[int], tuple[int, ...]] = lambda _: (),
+    *,
+    adopts: bool = True,
+    run: str = "",
+) -> Iterator[Starter]:
+    """What starts the run's children: a keeper, where the system can have one. A program that is
+    not ours must not adopt: its own children would be ended with the run's."""
+    keeper = _keeper(begun, end_grace, jobs, adopts=adopts, run=run)
+    if keeper is None:
+        yield partial(start, most_grace=end_grace)
+        return
+    try:
+        keeper.begin()
+    except OSError as error:
+        raise StateError(
+            f"the machine cannot start a process now: {error.strerror}", "Try again later."
+        ) from error
+    try:
+        yield keeper
+    finally:
+        keeper.close()
+
+
+def _keeper(
+    begun: "Launched | None",
+    end_grace: float,
+    jobs: Callable[[int], tuple[int, ...]],
+    *,
+    adopts: bool,
+    run: str,
+) -> "Keeper | None":
+    if sys.platform != "linux":
+        return None
+    from ralph.adapters.keeper import Keeper
+    from ralph.adapters.keeper_process import is_possible
+
+    if not is_possible():
+        return None
+    return Keeper(adopts=adopts, begun=begun, most_grace=end_grace, jobs=jobs, run=run)
