@@ -187,23 +187,22 @@ def planned(
     command = (named_command if terms.over else find_command)(agent.command, invocation.environ)
     kind = kind_of(command[0], agent.kind)
     module = module_of(kind)
-    prices, price_words = prices_of(settings, module, command)
+    prices, words = prices_of(settings, module, command)
     if not terms.over:
         why = uncounted(settings, module, command[0], kind, priced=prices is not None)
         refuse_uncounted(limit_of_money(loaded, terms.money), why)
-        sample = tasks.tasks[0].text if tasks.tasks else ""
-        _refuse_what_cannot_work(settings, module, command, sample)
+        _refuse_what_cannot_work(settings, module, command, tasks)
     briefing = Briefing(
         iterations=settings.maximum_iterations,
         guardrails=frozenset(g.command for g in settings.guardrails),
         permission_hint=module.PERMISSION_HINT,
     )
-    root = state_root(invocation.environ)
-    know(secrets_in(invocation.environ, settings, (invocation.workspace, root)))
+    here, root = invocation.workspace, state_root(invocation.environ)
+    know(secrets_in(invocation.environ, settings, (here, root)))
     return Plan(
         loop_name=loop,
         work=work,
-        workspace=invocation.workspace,
+        workspace=here,
         environ=invocation.environ,
         loaded=loaded,
         backlog=backlog,
@@ -214,12 +213,12 @@ def planned(
         module=module,
         environment=_environment(invocation, agent, command[0]),
         state_root=root,
-        scope=invocation.workspace,
-        project=project_dir(root, invocation.workspace),
-        home=invocation.workspace,
+        scope=here,
+        project=project_dir(root, here),
+        home=here,
         layer_root=root,
         prices=prices,
-        price_words=price_words,
+        price_words=words,
     )
 
 
@@ -234,9 +233,10 @@ def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> 
 
 
 def _refuse_what_cannot_work(
-    settings: Settings, module: AgentModule, command: tuple[str, ...], prompt: str
+    settings: Settings, module: AgentModule, command: tuple[str, ...], backlog: Backlog
 ) -> None:
     """What would fail in every iteration is refused before the first."""
+    prompt = backlog.tasks[0].text if backlog.tasks else ""
     agent, flags = settings.agent, split_flags(settings.agent.flags)
     module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
     for task in settings.scm.tasks if settings.scm else ():
