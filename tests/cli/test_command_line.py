@@ -152,7 +152,8 @@ def test_importing_ralph_does_nothing() -> None:
 def test_a_bug_is_reported_with_a_file_and_without_a_traceback(workspace: Path) -> None:
     """README §Exit codes: 70 is a bug of ours, with a report to paste."""
     script = (
-        "import sys; from ralph.loops.prompt import loop; from ralph.cli.main import run_command_line\n"
+        "import sys; from ralph.loops.prompt import loop\n"
+        "from ralph.cli.main import run_command_line\n"
         "def stumble(*_): raise RuntimeError('sk-ant-' + 'a1' * 12)\n"
         "loop.load = stumble\n"
         "sys.exit(run_command_line(['run', '-p', 'x', '--json']))"
@@ -169,7 +170,8 @@ def test_a_bug_is_reported_with_a_file_and_without_a_traceback(workspace: Path) 
 
 def test_ctrl_c_before_the_run_begins_is_130(workspace: Path) -> None:
     script = (
-        "import sys; from ralph.loops.prompt import loop; from ralph.cli.main import run_command_line\n"
+        "import sys; from ralph.loops.prompt import loop\n"
+        "from ralph.cli.main import run_command_line\n"
         "def interrupt(*_): raise KeyboardInterrupt\n"
         "loop.load = interrupt\n"
         "sys.exit(run_command_line(['run', '-p', 'x']))"
