@@ -8,7 +8,8 @@ import pytest
 from checkpoint_support import git, new_repository, saved, state, work_of
 
 from ralph.adapters import checkpoint_head
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.errors import StateError
 
 

@@ -7,7 +7,8 @@ from checkpoint_support import files, git, new_repository, work_of
 from hypothesis import HealthCheck, example, given, settings
 from test_checkpoint_random import STEPS, Step, take
 
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_work import Checkpoint
 
 
 def entries(top: Path, work: WorkTree) -> list[str]:

@@ -9,8 +9,9 @@ import pytest
 from checkpoint_support import files, git, new_repository, saved, state, work_of
 
 from ralph.adapters import checkpoint_files
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.checkpoint_files import put_index_back
+from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.errors import ConfigError, StateError
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from checkpoint_support import State, git, new_repository, saved, state, work_of
 
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_work import Checkpoint
 
 # Kills who calls it, before or after call number $KILL_AT.
 GIT = """#!/bin/sh
@@ -24,7 +25,8 @@ exit $code
 """
 CHILD = """
 import os, sys
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_work import Checkpoint
 work = WorkTree(sys.argv[1], os.environ, sys.argv[2])
 print(work.restore(Checkpoint.of(sys.argv[3]), "cut-1"))
 """

@@ -288,3 +288,17 @@ def make_usable(path: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def differing(repository: Repository, tree: str, to: str) -> list[Entry]:
+    """The paths in which two trees differ."""
+    if tree == to:
+        return []
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to)
+    parts = os.fsdecode(repository.ask(*words)).split("\0")[:-1]
+    return [_entry(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _entry(fields: str, path: str) -> Entry:
+    mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
+    return Entry(path, mode, identifier, old_mode, old_identifier)

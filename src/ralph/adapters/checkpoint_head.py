@@ -2,17 +2,14 @@
 task's work is committed (ADR 28)."""
 
 import os
-from typing import TYPE_CHECKING
 
 from ralph.adapters.checkpoint_files import when_unlocked
+from ralph.adapters.checkpoint_work import Checkpoint, Work
 from ralph.adapters.git_look import Seen
 from ralph.adapters.git_work import Repository
 from ralph.core.value import value
 from ralph.core.words import listed
 from ralph.errors import StateError
-
-if TYPE_CHECKING:
-    from ralph.adapters.checkpoint import Checkpoint, WorkTree
 
 _LOG = ("log", "--format=", "--name-only", "-z", "--no-renames", "--root", "--no-show-signature")
 _TRIES = 3
@@ -30,7 +27,7 @@ def move(repository: Repository, ref: str, new: str, old: str) -> bool:
     return False
 
 
-def put_head_back(repository: Repository, to: "Checkpoint", seen: Seen, tip: str) -> bool:
+def put_head_back(repository: Repository, to: Checkpoint, seen: Seen, tip: str) -> bool:
     """HEAD as at the checkpoint; False if somebody has moved the branch on from `tip`."""
     reflog = ("-m", "ralph: restore")
     if not to.branch:
@@ -48,8 +45,8 @@ def put_head_back(repository: Repository, to: "Checkpoint", seen: Seen, tip: str
 class AgentCommits:
     """What the agent committed by itself in a task that is accepted."""
 
-    work: "WorkTree"
-    since: "Checkpoint"
+    work: Work
+    since: Checkpoint
 
     def settle(self) -> Seen:
         """Take those commits off the branch that hold what a person had not committed, and go back

@@ -3,7 +3,6 @@ ignored, the files and last the index are put back: whoever is killed begins aga
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ralph.adapters import checkpoint_repositories, git_look, git_state, git_work
 from ralph.adapters.checkpoint_files import (
@@ -11,22 +10,20 @@ from ralph.adapters.checkpoint_files import (
     Entry,
     Files,
     content,
+    differing,
     index_lines,
     make_usable,
     put_index_back,
 )
 from ralph.adapters.checkpoint_head import put_head_back
 from ralph.adapters.checkpoint_ignored import put_back
-from ralph.adapters.checkpoint_refs import BringBack
+from ralph.adapters.checkpoint_lost_refs import BringBack
+from ralph.adapters.checkpoint_work import Checkpoint, Work
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_look import Seen, is_among
-from ralph.adapters.git_work import Repository
 from ralph.core.value import value
 from ralph.core.words import listed
 from ralph.errors import StateError
-
-if TYPE_CHECKING:
-    from ralph.adapters.checkpoint import Checkpoint, WorkTree
 
 _TRIES = 3
 
@@ -43,7 +40,7 @@ class Kept:
 class Restore:
     """One way back. Nothing that was ignored at the checkpoint is touched, nor `.ralph`."""
 
-    def __init__(self, work: "WorkTree", to: "Checkpoint", label: str) -> None:
+    def __init__(self, work: Work, to: Checkpoint, label: str) -> None:
         self._work, self._to, self._label = work, to, label
         self._repository, self._place = work.repository, work.repository.place
         self._apart = work.apart(to)
@@ -311,17 +308,3 @@ class Restore:
     def _stood(self) -> str:
         aside = self._files.aside
         return f". What stood there: {aside}" if os.path.isdir(aside) else ""
-
-
-def differing(repository: Repository, tree: str, to: str) -> list[Entry]:
-    """The paths in which two trees differ."""
-    if tree == to:
-        return []
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to)
-    parts = os.fsdecode(repository.ask(*words)).split("\0")[:-1]
-    return [_entry(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-
-
-def _entry(fields: str, path: str) -> Entry:
-    mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
-    return Entry(path, mode, identifier, old_mode, old_identifier)

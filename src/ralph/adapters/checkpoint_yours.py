@@ -2,12 +2,11 @@
 
 import os
 
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.checkpoint_files import Files
-from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.checkpoint_files import Files, differing
+from ralph.adapters.checkpoint_work import Checkpoint, Work
 
 
-def give_back(work: WorkTree, since: Checkpoint, label: str) -> tuple[str, tuple[str, ...]]:
+def give_back(work: Work, since: Checkpoint, label: str) -> tuple[str, tuple[str, ...]]:
     """Put a person's files back as they were when the task began: the ref that keeps what stood
     there, and which they are; nothing if they were left alone. Who is killed calls it again."""
     persons = work.persons_paths.difference(

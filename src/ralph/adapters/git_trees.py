@@ -5,8 +5,16 @@ import os
 import shutil
 from functools import cached_property
 
-from ralph.adapters.checkpoint_files import LINK, NOTHING, Apart, Entry, Files, content, index_lines
-from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.checkpoint_files import (
+    LINK,
+    NOTHING,
+    Apart,
+    Entry,
+    Files,
+    content,
+    differing,
+    index_lines,
+)
 from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, unwritable_state, writable_dir, write_atomically
 from ralph.adapters.git_look import Seen, inner_changes, is_checked_out

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.adapters.safe_open import open_regular
 from ralph.core.case import Case
 from ralph.core.gates import Finding

@@ -5,9 +5,9 @@ merge."""
 import os
 
 from ralph.adapters import git_look, git_state
-from ralph.adapters.checkpoint import Checkpoint, WorkTree
-from ralph.adapters.checkpoint_files import LINK, content, index_lines, when_unlocked
-from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_files import LINK, content, differing, index_lines, when_unlocked
+from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.adapters.git_work import Done, Repository, scratch, with_records
 from ralph.adapters.submodules import Submodules
 from ralph.core.value import value

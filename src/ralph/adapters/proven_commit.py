@@ -5,8 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 
-from ralph.adapters.checkpoint_files import content, index_lines, when_unlocked
-from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.checkpoint_files import content, differing, index_lines, when_unlocked
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import Done, scratch

@@ -4,8 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ralph.adapters.checkpoint_files import NOTHING, Entry
-from ralph.adapters.checkpoint_restore import differing
+from ralph.adapters.checkpoint_files import NOTHING, Entry, differing
 from ralph.adapters.safe_open import open_regular
 from ralph.core.case import Case
 from ralph.core.gates import Finding

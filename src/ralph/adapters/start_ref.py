@@ -8,9 +8,8 @@ the stashes that there were. Whatever an agent throws away after that can be had
 import os
 from collections.abc import Iterable
 
-from ralph.adapters.checkpoint_files import LINK, NOTHING
+from ralph.adapters.checkpoint_files import LINK, NOTHING, differing
 from ralph.adapters.checkpoint_refs import stash_of
-from ralph.adapters.checkpoint_restore import differing
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_work import Repository

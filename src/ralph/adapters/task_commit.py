@@ -3,9 +3,9 @@ before the run (ADR 8, ADR 21, ADR 33)."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from ralph.adapters.checkpoint_head import AgentCommits
+from ralph.adapters.checkpoint_work import Checkpoint, Work
 from ralph.adapters.git_work import call, clean_environ
 from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import ProvenCommit, patient
@@ -15,9 +15,6 @@ from ralph.core.redact import redact
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
 from ralph.ports import Committed
-
-if TYPE_CHECKING:
-    from ralph.adapters.checkpoint import Checkpoint, WorkTree
 
 RECORDS = ("tasks.jsonl", "progress.jsonl", "learning.jsonl")
 _LONGEST = 200
@@ -51,7 +48,7 @@ def commit_records(
 class TaskCommit:
     """How a task is committed. `watch` is asked every 250 ms with the seconds since the start."""
 
-    work: "WorkTree"
+    work: Work
     start: Starter = start
     watch: Callable[[float], Cut | None] = patient
 
@@ -59,7 +56,7 @@ class TaskCommit:
         self,
         subject: str,
         task: str,
-        since: "Checkpoint",
+        since: Checkpoint,
         proven: Stand | None = None,
         lists: Iterable[str] = (),
     ) -> Committed:
@@ -95,7 +92,7 @@ class TaskCommit:
         known = [name for name in names if self.work.repository.resolve(f"{stand.tree}:{name}")]
         return [name for name in known if name not in persons]
 
-    def left_out(self, since: "Checkpoint") -> tuple[str, ...]:
+    def left_out(self, since: Checkpoint) -> tuple[str, ...]:
         """A person's files that the agent changed, and repositories that it made: they are in no
         commit of ours."""
         seen = self.work.trees.seen

@@ -5,8 +5,8 @@ import os
 import shutil
 from contextlib import suppress
 
-from ralph.adapters.checkpoint import Checkpoint
 from ralph.adapters.checkpoint_files import content
+from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.adapters.conflicts import Conflicts
 from ralph.adapters.files import ensure_ralph_dir, write_atomically
 from ralph.adapters.joining import Joining, Merged

@@ -1,0 +1,208 @@
+"""The work tree of a run, as it can be looked at, and the checkpoints that were made of it."""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from ralph.adapters import git_look, git_state
+from ralph.adapters.checkpoint_files import Apart
+from ralph.adapters.checkpoint_ignored import Copy
+from ralph.adapters.checkpoint_refs import Refs
+from ralph.adapters.checkpoint_repositories import CopiedRepository
+from ralph.adapters.git_look import Seen
+from ralph.adapters.git_trees import GitTrees
+from ralph.adapters.git_work import Repository
+from ralph.adapters.run_trees import repository_of_run
+from ralph.adapters.start_ref import saved, start_ref, trees_of
+from ralph.core.value import replace, value
+from ralph.errors import StateError
+
+RECORD = "apart.json"  # in the directory of a checkpoint
+_CHANGES = {"A": "added", "D": "deleted"}  # by git's letter; every other is a modification
+
+
+@value
+class Checkpoint:
+    """The work as it stands: where HEAD is, every file, and the index."""
+
+    head: str  # a commit; "" in a repository without commits
+    branch: str  # refs/heads/x; "" where HEAD is detached
+    tree: str  # untracked files too; ignored ones and `.ralph` not
+    index: str  # a file in the run's directory that holds the index; none if there was none
+
+    def text(self) -> str:
+        """One line of JSON, for the journal."""
+        fields = {"head": self.head, "branch": self.branch, "tree": self.tree}
+        return json.dumps({**fields, "index": self.index})
+
+    @staticmethod
+    def of(text: str) -> "Checkpoint | None":
+        """What `text` wrote; None for ""."""
+        if not text:
+            return None
+        said = json.loads(text)
+        return Checkpoint(said["head"], said["branch"], said["tree"], said["index"])
+
+
+class Work:
+    """The work tree of a run."""
+
+    def __init__(
+        self, workspace: str, environ: Mapping[str, str], run_dir: str, *, shared: bool = False
+    ) -> None:
+        """Where the repository is `shared` with other workers, its branches are not ours to put
+        back."""
+        self.workspace = os.path.realpath(workspace)
+        self.environ = environ
+        self.run_dir = os.path.abspath(run_dir)
+        self.shared = shared
+        self.refs = f"refs/ralph/{os.path.basename(self.run_dir)}"
+        self._notes: list[str] = []
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The repository as it was when the run began, also for a run that goes on."""
+        return repository_of_run(self.workspace, self.environ, self.run_dir)
+
+    @cached_property
+    def trees(self) -> GitTrees:
+        """What would be committed; known once the run has begun."""
+        where = (self.repository, self.workspace, self.run_dir)
+        trees = GitTrees(*where, shared=self.shared, mixes=False)
+        if trees.has_begun:
+            trees.begin()
+        return trees
+
+    @property
+    def start_ref(self) -> str:
+        """What keeps a person's work of before the run; not there if there was none."""
+        return start_ref(self.run_dir)
+
+    def dirty(self) -> tuple[str, ...]:
+        """What a person has not committed, relative to the workspace; `.ralph` is left out."""
+        place = self.repository.place
+        inner = git_look.inner_changes(self.repository)
+        inside = {path for path, digest in inner.items() if digest}
+        changed = sorted(inside.union(git_look.look(self.repository).changed))
+        return tuple(os.path.relpath(place.path(path), self.workspace) for path in changed)
+
+    def save(self, tree: str, parents: list[str], what: str) -> str:
+        """A commit of a tree, on no branch."""
+        return saved(self.repository, tree, parents, what)
+
+    @cached_property
+    def persons_paths(self) -> frozenset[str]:
+        """What a person had changed when the run began, in the work tree or in the index."""
+        base, *trees = trees_of(self.repository, self.start_ref) or ("",)
+        paths = (path for tree in trees for path in self.names(base, tree))
+        return frozenset(path for path in paths if not self.repository.place.is_ours(path))
+
+    def empty_tree(self) -> str:
+        """The tree of nothing."""
+        return self.repository.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
+
+    def names(self, one: str, other: str) -> list[str]:
+        """The paths in which two trees differ."""
+        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+        return os.fsdecode(self.repository.ask(*words)).split("\0")[:-1]
+
+    def head(self) -> str:
+        """The commit that HEAD is at; "" if there is none."""
+        return self.repository.resolve("HEAD") or ""
+
+    def under_way(self) -> str:
+        """What git is in the middle of, such as a merge with conflicts; "" if nothing."""
+        found = git_state.under_way(self.repository.place.git_dir)
+        return ", ".join(operation.name for operation in found)
+
+    def holds(self, commit: str) -> bool:
+        """Whether a commit is part of what HEAD is at."""
+        return self.repository.follows(commit)
+
+    def tree(self) -> str:
+        """The work tree now, as a tree in git."""
+        return self.tree_of(self.look())
+
+    def look(self) -> Seen:
+        """What there is now, by the rules of when the run began."""
+        head = self.trees.look().head
+        return replace(self.trees.seen, head=head, branch=self.repository.symbolic("HEAD"))
+
+    def where(self) -> Seen:
+        """Where HEAD is, and nothing else."""
+        return Seen(self.head(), self.repository.symbolic("HEAD"))
+
+    def tree_of(self, seen: Seen) -> str:
+        """What was seen, as a tree in git."""
+        return self.trees.view.tree(seen)
+
+    def delta(self, since: Checkpoint, to: str = "") -> dict[str, str]:
+        """What became of each path that differs now, or in what a ref keeps: added, modified or
+        deleted. Paths are relative to the top of the repository."""
+        tree = self.repository.resolve(f"{to}^{{tree}}") if to else self.tree()
+        if tree == since.tree:
+            return {}
+        words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", since.tree, tree)
+        said = os.fsdecode(self.repository.ask(*words)).split("\0")
+        pairs = zip(said[::2], said[1::2], strict=False)  # it ends with a NUL
+        return {path: _CHANGES.get(how, "modified") for how, path in pairs}
+
+    def exclude(self) -> str | None:
+        """The repository's own list of ignored files, as it is now."""
+        try:
+            with open(self.repository.place.exclude, "rb") as file:
+                return os.fsdecode(file.read())
+        except OSError:
+            return None
+
+    def apart(self, checkpoint: Checkpoint) -> Apart:
+        """What a checkpoint knows and git does not keep."""
+        said = self._said(checkpoint)
+        kept = frozenset(said["apart"]), frozenset(said["ignored"])
+        return Apart(*kept, said["modes"], said["raw"], said["exclude"], said["inner"])
+
+    def refs_at(self, checkpoint: Checkpoint) -> Refs:
+        """Where branches, tags and the stash were at a checkpoint."""
+        said = self._said(checkpoint)
+        return Refs(said["refs"], tuple((commit, words) for commit, words in said["stash"]))
+
+    def copies_at(self, checkpoint: Checkpoint) -> dict[str, Copy]:
+        """The copies of ignored files that a checkpoint has."""
+        said = self._said(checkpoint)["copies"].items()
+        return {
+            path: Copy(name, size, mode, tuple(changed))
+            for path, (name, size, mode, changed) in said
+        }
+
+    def repositories_at(self, checkpoint: Checkpoint) -> dict[str, CopiedRepository]:
+        """The copies of other repositories that a checkpoint has."""
+        said = self._said(checkpoint).get("repositories", {})  # an older Ralph made no such copies
+        return {path: CopiedRepository(*fields) for path, fields in said.items()}
+
+    def _said(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        path = os.path.join(os.path.dirname(checkpoint.index), RECORD)
+        try:
+            with open(path, encoding="utf-8") as file:
+                said: dict[str, Any] = json.load(file)
+        except (OSError, ValueError) as error:
+            message = f"the checkpoint cannot be read: {path}: {error}"
+            raise StateError(message, f"Git still has it: git log {self.refs}/start") from error
+        return said
+
+    def note(self, text: str) -> None:
+        """Something that a person has to know."""
+        self._notes.append(text)
+
+    def note_inner_changes(self, what: str, before: Mapping[str, str]) -> None:
+        """Submodules are repositories of their own: only their commits are looked after."""
+        now = git_look.inner_changes(self.repository)
+        for path, digest in now.items():
+            if digest not in ("", before.get(path, "")):
+                self.note(f"{what}: changes inside the submodule {path}")
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person has to know of the last commit or restore; each sentence once."""
+        notes, self._notes = dict.fromkeys(self._notes), []
+        return tuple(notes)
