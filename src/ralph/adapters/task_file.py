@@ -18,9 +18,10 @@ from ralph.adapters.append import append_line, is_at, lock
 from ralph.adapters.files import ensure_ralph_dir
 from ralph.adapters.safe_open import create, open_regular, refuse_irregular, regular
 from ralph.adapters.task_ids import next_id, unknown
-from ralph.adapters.task_lines import Lines, Problem, decoded, encoded, iso, read_line
+from ralph.adapters.task_lines import Lines, Problem, decoded, encoded, read_line
 from ralph.core.backlog import ENDED, cycle
 from ralph.core.task import Backlog, Status, Task
+from ralph.core.timestamps import iso
 from ralph.core.value import value
 from ralph.errors import ConfigError
 

@@ -9,9 +9,10 @@ from typing import Any
 from ralph.adapters.digest import digest_of
 from ralph.adapters.formats.base import Item, Reading
 from ralph.adapters.task_ids import next_id
-from ralph.adapters.task_lines import iso, usable
+from ralph.adapters.task_lines import usable
 from ralph.core.backlog import ENDED
 from ralph.core.task import Status
+from ralph.core.timestamps import iso
 from ralph.core.value import replace, value
 from ralph.core.words import listed
 

@@ -7,7 +7,7 @@ import gc
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from ralph.core import completion
 from ralph.core.limits import Limits, Spent
 from ralph.core.task import Status, Task
+from ralph.core.timestamps import iso
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -251,13 +252,6 @@ def _moment(text: str | None) -> str:
         return iso(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         raise ValueError(f"createdAt is no ISO time: {text[:40]!r}") from None
-
-
-def iso(moment: datetime) -> str:
-    """A time as our lines have it: 2026-01-31T12:00:00.000Z."""
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def usable(task_id: str) -> bool:

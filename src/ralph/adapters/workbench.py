@@ -14,7 +14,6 @@ from ralph.adapters.kept_work import bring_back, reopen
 from ralph.adapters.notify import Notify
 from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_file import NAME, TaskFile
-from ralph.adapters.task_lines import iso
 from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
@@ -23,6 +22,7 @@ from ralph.core.outcome import artifacts_of, outcome
 from ralph.core.redact import redact
 from ralph.core.state import RunState
 from ralph.core.task import Status
+from ralph.core.timestamps import iso
 from ralph.core.turn import Turn
 from ralph.core.value import replace, value
 from ralph.core.verdict import Accept, Cause, Park, Stop, Verdict

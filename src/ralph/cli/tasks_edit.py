@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_lines import iso
 from ralph.cli.given import current_directory, proper, refuse_agents, shown
 from ralph.cli.params import in_directory
 from ralph.cli.records import refuse_own_backlog
@@ -24,6 +23,7 @@ from ralph.cli.tasks_common import (
 from ralph.cli.tasks_fields import GUARDED, described, fields_of, title_of
 from ralph.core.backlog import ENDED, TRANSITIONS, legal
 from ralph.core.task import Status
+from ralph.core.timestamps import iso
 from ralph.errors import ConfigError
 
 # Of another status. What a person brings back has its limits anew.

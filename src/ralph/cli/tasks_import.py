@@ -16,7 +16,6 @@ from ralph.adapters.formats.base import Format, Reading
 from ralph.adapters.formats.registry import NAMES, by_name, detect
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_import import Import, Merge, Origin, same_place
-from ralph.adapters.task_lines import iso
 from ralph.adapters.task_sync import LARGEST, repository_of
 from ralph.cli.given import current_directory, is_agents, shown
 from ralph.cli.params import completed_by, in_directory
@@ -25,6 +24,7 @@ from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import task_file
 from ralph.core import completion
 from ralph.core.backlog import ENDED
+from ralph.core.timestamps import iso
 from ralph.core.value import replace, value
 from ralph.core.words import counted, listed
 from ralph.errors import ConfigError

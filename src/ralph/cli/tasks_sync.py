@@ -11,13 +11,13 @@ import click
 
 from ralph.adapters.github_cli import runner
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_lines import iso
 from ralph.adapters.task_sync import How, Synced, Trackers, evidence_words, repository_of, told
 from ralph.cli.given import current_directory, refuse_agents, shown
 from ralph.cli.params import in_directory
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import loaded, task_file
 from ralph.core.task import Status
+from ralph.core.timestamps import iso
 
 _MARKS = {How.MARKED: "+", How.CONFLICT: "!", How.FAILED: "!"}
 _UNTOLD = 1  # exit code: some list could not be told

@@ -15,8 +15,8 @@ from ralph.adapters.formats.json_lists import (
     with_members,
 )
 from ralph.adapters.formats.records import MEMBER, NOTHING, from_beside, moment
-from ralph.adapters.task_lines import iso
 from ralph.core.json_text import Item as Place
+from ralph.core.timestamps import iso
 
 NAME = "beads"
 PLAIN = {"title": "title", "description": "description", "notes": "notes", "labels": "tags"}

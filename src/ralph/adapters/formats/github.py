@@ -12,8 +12,8 @@ from ralph.adapters.formats.json_lists import first_place, items, parsed, thinne
 from ralph.adapters.formats.leading_id import is_id, leading_id
 from ralph.adapters.formats.records import MEMBER, NOTHING, Names, from_beside, moment
 from ralph.adapters.formats.urgency import urgency
-from ralph.adapters.task_lines import iso
 from ralph.core.json_text import Item as Place
+from ralph.core.timestamps import iso
 from ralph.errors import ConfigError
 
 NAME = "github"

@@ -7,8 +7,8 @@ from itertools import count
 from typing import Any
 
 from ralph.adapters.digest import digest_of
-from ralph.adapters.task_lines import iso
 from ralph.core.task import Status
+from ralph.core.timestamps import iso
 
 Record = Mapping[str, Any]
 NOTHING: tuple[object, ...] = (None, "", [], {}, ())
