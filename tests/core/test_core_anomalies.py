@@ -6,7 +6,7 @@ from core_cases import closing as closing_case
 from core_cases import said
 
 from ralph.core.anomalies import JOURNAL, Anomaly, anomalies_in, costly
-from ralph.core.claims import CompleteClaim
+from ralph.core.contracts import CompleteClaim
 from ralph.core.facts import Decided, Fact, Step
 from ralph.core.gates import Finding
 from ralph.core.rules import Stalled

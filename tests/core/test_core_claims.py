@@ -2,14 +2,13 @@
 
 import pytest
 
-from ralph.core.claims import (
-    Claim,
+from ralph.core.claims import Claim, find_claims
+from ralph.core.contracts import (
     CompleteClaim,
     Contract,
     PromiseTag,
     ResponseTag,
     asked,
-    find_claims,
     said_failed,
 )
 from ralph.core.turn import Turn

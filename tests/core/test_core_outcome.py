@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from core_cases import CRASHED, CUT, FINDING, failed, said
 
-from ralph.core.outcome import Outcome, artifacts_of, outcome
+from ralph.core.contracts import artifacts_of
+from ralph.core.outcome import Outcome, outcome
 from ralph.core.turn import Turn
 from ralph.core.verdict import Accept, Continue, Feedback, Park, Reason, Stop, Verdict, Wait
 

@@ -18,7 +18,7 @@ from core_cases import (
 )
 
 from ralph.core.case import Case, IllegalAnswerError, decide
-from ralph.core.claims import PromiseTag, ResponseTag
+from ralph.core.contracts import PromiseTag, ResponseTag
 from ralph.core.events import Usage
 from ralph.core.limits import Limits, Spent
 from ralph.core.rules import (

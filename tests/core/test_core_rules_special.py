@@ -6,7 +6,7 @@ import pytest
 from core_cases import CRASHED, FINDING, NOW, UNDER_WORK, closing, opening, said
 
 from ralph.core.case import Case
-from ralph.core.claims import CompleteClaim, PromiseTag
+from ralph.core.contracts import CompleteClaim, PromiseTag
 from ralph.core.limits import Limits, Spent
 from ralph.core.rules_marks import WaitCode, marked_done, waiting
 from ralph.core.rules_session import ULTRAWORK, Disbelieved, Remind

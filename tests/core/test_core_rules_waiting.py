@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from core_cases import CRASHED, NOW, UNDER_WORK, closing, failed, said
 
-from ralph.core.claims import ResponseTag
+from ralph.core.contracts import ResponseTag
 from ralph.core.facts import Landed
 from ralph.core.rules import Objections, RateLimit, barred, refused
 from ralph.core.turn import Turn

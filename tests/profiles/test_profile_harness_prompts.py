@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from histories import CRASH, DONE, WORK, limited, play
 
-from ralph.core.claims import ResponseTag
+from ralph.core.contracts import ResponseTag
 from ralph.core.facts import Began, Fact, Resumed
 from ralph.core.gates import Finding
 from ralph.core.limits import Limits

@@ -6,9 +6,8 @@ import pytest
 from histories import CRASH, CUT, DONE, WORK, Played, erred, limited, play, said
 
 from ralph.core.case import Case
-from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Step
+from ralph.core.facts import Began, Decided, Ended, Fact, Resumed, Step, scm_task
 from ralph.core.limits import Limits
-from ralph.core.scm import scm_task
 from ralph.core.state import replay
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Order, Role, Turn

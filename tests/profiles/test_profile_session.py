@@ -9,7 +9,7 @@ import pytest
 from histories import said
 
 from ralph.core.case import Case
-from ralph.core.claims import PromiseTag
+from ralph.core.contracts import PromiseTag
 from ralph.core.facts import Began, Decided
 from ralph.core.rules_session import ULTRAWORK
 from ralph.core.state import RunState, replay

@@ -4,9 +4,8 @@ import os
 from collections.abc import Iterator
 
 from ralph.core.case import Case
-from ralph.core.claims import CompleteClaim
+from ralph.core.contracts import CompleteClaim, artifacts_of
 from ralph.core.gates import Finding
-from ralph.core.outcome import artifacts_of
 from ralph.core.plain import plain
 from ralph.core.value import value
 from ralph.core.words import listed

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from ralph.adapters.bus import Bus, new_message
 from ralph.adapters.children import ChildRun, active_children, end_children
 from ralph.adapters.task_folder import TaskFolder
-from ralph.core.attempts import NO_CHILDREN, outcome
+from ralph.core.attempts import outcome
 from ralph.core.events import AgentEvent
 from ralph.core.facts import Decided, Fact, Resumed
 from ralph.core.redact import redact
+from ralph.core.rules import NO_CHILDREN
 from ralph.core.state import NEW, RunState, fold
 from ralph.core.turn import Turn
 from ralph.core.value import value

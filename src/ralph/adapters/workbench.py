@@ -17,8 +17,8 @@ from ralph.adapters.task_file import NAME, TaskFile
 from ralph.adapters.task_records import Records, actions_in
 from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
-from ralph.core.claims import CompleteClaim
-from ralph.core.outcome import artifacts_of, outcome
+from ralph.core.contracts import CompleteClaim, artifacts_of
+from ralph.core.outcome import outcome
 from ralph.core.redact import redact
 from ralph.core.state import RunState
 from ralph.core.task import Status

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ralph.core.claims import CompleteClaim
+from ralph.core.contracts import CompleteClaim
 from ralph.core.facts import Decided, Fact, Step
 from ralph.core.state import RunState
 from ralph.core.value import value

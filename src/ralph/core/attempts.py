@@ -4,7 +4,6 @@ from ralph.core.rules import SILENT, TIMED_OUT, describe_failure
 from ralph.core.turn import Ending, Turn
 from ralph.core.verdict import Continue, Reason, Stop, Verdict
 
-NO_CHILDREN = "no active children"
 RESTARTING = ", restarting..."
 
 

@@ -1,6 +1,6 @@
 """What an agent is told about a task of a backlog (B §The Loop)."""
 
-from ralph.core.claims import CompleteClaim
+from ralph.core.contracts import CompleteClaim
 from ralph.core.prompt import count_line
 from ralph.core.task import Task
 from ralph.core.value import value

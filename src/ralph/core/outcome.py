@@ -1,16 +1,14 @@
 """What came of an iteration, in the words of B's IterationResult (B §Iteration Result)."""
 
-import json
 from typing import Any
 
-from ralph.core.claims import Claim, said_failed
+from ralph.core.contracts import artifacts_of, last_result, said_failed
 from ralph.core.gates import Finding
 from ralph.core.rules import describe_failure
 from ralph.core.turn import Turn
 from ralph.core.value import value
 from ralph.core.verdict import Accept, Continue, Park, Reason, Stop, Verdict, Wait
 
-_MOST_ARTIFACTS = 100
 _DETAILS = {"continue": "reason", "blocked": "blocker", "failed": "error", "waiting": "reason"}
 
 
@@ -76,26 +74,6 @@ def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 
-def artifacts_of(turn: Turn) -> tuple[str, ...]:
-    """The paths that the agent names in its last result (B §Explicit Completion)."""
-    named = _last_result(turn).get("artifacts")
-    texts = [path for path in named if isinstance(path, str)] if isinstance(named, list) else []
-    return tuple(texts[:_MOST_ARTIFACTS])
-
-
 def _said(turn: Turn, key: str) -> str:
-    word = _last_result(turn).get(key)
+    word = last_result(turn).get(key)
     return _first_line(word) if isinstance(word, str) else ""
-
-
-def _last_result(turn: Turn) -> dict[str, Any]:
-    objects = [_object(claim) for claim in turn.claims if claim.tag == "result"]
-    return next((found for found in reversed(objects) if found), {})
-
-
-def _object(claim: Claim) -> dict[str, Any]:
-    try:
-        found = json.loads(claim.content)
-    except (ValueError, RecursionError):  # the agent wrote it
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import field, fields, is_dataclass
 
 from ralph.core.case import Case, Rule
-from ralph.core.claims import Contract, asked
+from ralph.core.contracts import Contract, asked
 from ralph.core.events import Usage
 from ralph.core.limits import Limits, Spent, exceeded
 from ralph.core.task import Assignment
@@ -32,6 +32,7 @@ from ralph.core.verdict import (
 from ralph.core.words import counted, duration
 from ralph.core.world import hurried
 
+NO_CHILDREN = "no active children"
 TIMED_OUT = "timed out after"
 SILENT = "silent for"
 _SAID = 300  # of a program's last words; an agent that prints its prompt must not snowball

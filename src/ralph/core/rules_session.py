@@ -1,7 +1,7 @@
 """Rules of the loop inside one session (P)."""
 
 from ralph.core.case import Case
-from ralph.core.claims import PromiseTag
+from ralph.core.contracts import PromiseTag
 from ralph.core.value import value
 from ralph.core.verdict import Answer, Continue, Feedback
 

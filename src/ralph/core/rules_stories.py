@@ -1,7 +1,7 @@
 """Rules of reviewed stories (R)."""
 
 from ralph.core.case import Case
-from ralph.core.claims import Contract
+from ralph.core.contracts import Contract
 from ralph.core.gates import repeated
 from ralph.core.rules import objections, spacing
 from ralph.core.task import ReviewStatus, Task

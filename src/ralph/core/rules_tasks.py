@@ -1,7 +1,7 @@
 """Rules of the backlog (B): each task has limits of its own, and may name its own proof."""
 
 from ralph.core.case import Case
-from ralph.core.claims import said_failed
+from ralph.core.contracts import said_failed
 from ralph.core.limits import Limits, Spent, exceeded, left
 from ralph.core.outcome import own_error
 from ralph.core.select import blockers, next_task

@@ -20,10 +20,11 @@ from ralph.core.facts import (
     Settled,
     Started,
     Step,
+    owed_after,
+    pushed_after,
 )
 from ralph.core.gates import Finding, Repeats, repeated
 from ralph.core.limits import Spent
-from ralph.core.scm import owed_after, pushed_after
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.value import replace, value

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from ralph.core.case import Case
-from ralph.core.claims import Claim, PromiseTag, find_claims
+from ralph.core.claims import Claim, find_claims
+from ralph.core.contracts import PromiseTag
 from ralph.core.facts import Fact
 from ralph.core.limits import Spent
 from ralph.core.loop import CAP, SLASH, spelled

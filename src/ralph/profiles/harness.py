@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
-from ralph.core.claims import ResponseTag
+from ralph.core.contracts import ResponseTag
 from ralph.core.facts import Fact, Proved, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import completion_sentence, count_line, cut_off, place

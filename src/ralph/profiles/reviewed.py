@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
-from ralph.core.claims import CompleteClaim
+from ralph.core.contracts import CompleteClaim
 from ralph.core.facts import Fact, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import cut_off, place

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ralph.core.case import Case
-from ralph.core.claims import said_failed
+from ralph.core.contracts import said_failed
 from ralph.core.facts import Fact, Landed
 from ralph.core.gates import Finding
 from ralph.core.prompt import landed, place

@@ -1,7 +1,7 @@
 """P: the loop inside one session. Only the stopping boundary exists; nothing is started."""
 
 from ralph.core.case import Case
-from ralph.core.claims import PromiseTag
+from ralph.core.contracts import PromiseTag
 from ralph.core.limits import Limits
 from ralph.core.rules import Believed, RunLimit, cancelled
 from ralph.core.rules_session import Disbelieved, Remind

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from ralph.core.attempts import NO_CHILDREN
 from ralph.core.case import Case, Ladder
 from ralph.core.facts import Fact, Settled, Step
 from ralph.core.limits import Limits
 from ralph.core.prompt import cut_off, place
 from ralph.core.rules import (
+    NO_CHILDREN,
     MoneyLeft,
     RateLimit,
     RunLimit,

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ralph.core.backlog_prompt import Material, task_prompt
 from ralph.core.case import Case, Ladder
-from ralph.core.claims import CompleteClaim, said_failed
+from ralph.core.contracts import CompleteClaim, said_failed
 from ralph.core.facts import Fact, Settled, Step
 from ralph.core.limits import Limits, least, left
 from ralph.core.prompt import cut_off, place

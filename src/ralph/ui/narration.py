@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator
 
-from ralph.core.attempts import NO_CHILDREN, RESTARTING, outcome, timeout
+from ralph.core.attempts import RESTARTING, outcome, timeout
 from ralph.core.facts import (
     Began,
     Checked,
@@ -20,6 +20,7 @@ from ralph.core.facts import (
     Started,
     Step,
 )
+from ralph.core.rules import NO_CHILDREN
 from ralph.core.state import Phase, RunState
 from ralph.core.turn import Ending, Role, Turn
 from ralph.core.verdict import (

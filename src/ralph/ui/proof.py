@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ralph.core.facts import Proved
-from ralph.core.scm import scm_task
+from ralph.core.facts import Proved, scm_task
 from ralph.core.state import RunState
 from ralph.core.words import listed
 from ralph.ui.lines import Line

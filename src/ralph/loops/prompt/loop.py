@@ -7,7 +7,7 @@ from typing import Any
 from ralph.adapters.files import PromptFile, PromptInput, PromptText, ralph_dir_problem
 from ralph.adapters.scm import ScmCommand
 from ralph.core.case import Case
-from ralph.core.claims import ResponseTag
+from ralph.core.contracts import ResponseTag
 from ralph.core.prompt import completion_sentence
 from ralph.core.state import NEW
 from ralph.core.task import Assignment, Backlog

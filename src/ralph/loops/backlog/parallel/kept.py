@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from ralph.adapters.checkpoint import Checkpoint
+from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.adapters.git_work import Repository
 from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.checkpoint_end import sweep
-from ralph.adapters.checkpoint_work import Checkpoint
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Repository
 from ralph.adapters.journal import JOURNAL, read_journal
