@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.main import _COMMANDS
+from ralph.cli.commands import COMMANDS
 from ralph.cli.run import run
 from ralph.core.verdict import Reason
 from ralph.settings.load import load
@@ -26,7 +26,7 @@ def test_every_setting_is_in_the_readme(key: str) -> None:
     assert re.search(rf"\b{key.rpartition('.')[2].removesuffix('[]')}\b", README)
 
 
-@pytest.mark.parametrize("command", list(_COMMANDS))
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_command_is_in_the_readme(command: str) -> None:
     assert f"| `ralph {command}" in README
 

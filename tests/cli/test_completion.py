@@ -73,10 +73,10 @@ def test_what_may_stand_where_the_cursor_is(words: str, offered: list[str]) -> N
 
 
 def test_without_a_word_every_command_is_offered_and_none_is_imported() -> None:
-    from ralph.cli.main import _COMMANDS
+    from ralph.cli.commands import COMMANDS
 
-    assert asked("ralph ", 1) == [f"plain,{name}" for name in _COMMANDS]
-    modules = [module for module, _ in _COMMANDS.values() if module != "ralph.cli.completion"]
+    assert asked("ralph ", 1) == [f"plain,{name}" for name in COMMANDS]
+    modules = [module for module, _ in COMMANDS.values() if module != "ralph.cli.completion"]
     env = {**os.environ, "_RALPH_COMPLETE": "bash_complete"}
     env |= {"COMP_WORDS": "ralph ", "COMP_CWORD": "1"}
     code = (

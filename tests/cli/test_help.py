@@ -8,8 +8,9 @@ import click
 import pytest
 from run_support import Here, assert_clear
 
-from ralph.cli.main import _COMMANDS, _SECTIONS
-from ralph.cli.main import ralph as program
+from ralph.cli import commands
+from ralph.cli.commands import SECTIONS
+from ralph.cli.commands import ralph as program
 
 
 @pytest.fixture
@@ -57,22 +58,22 @@ def test_help_fits_a_terminal_of_80_columns(here: Here, command: tuple[str, ...]
 def test_the_list_names_every_command_once_under_a_heading(here: Here) -> None:
     lines = here("--help").out.splitlines()
     shown = [line.split()[0] for line in lines if line[:2] == "  " and line[2:3].isalpha()]
-    for name, (_, words) in _COMMANDS.items():
+    for name, (_, words) in commands.COMMANDS.items():
         assert shown.count(name) == 1
         assert any(line.strip().startswith(name) and words[:30] in line for line in lines)
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings[:2] == ["Options:", "Commands:"]
-    assert set(headings[2:]) <= {f"{title}:" for title in _SECTIONS}
+    assert set(headings[2:]) <= {f"{title}:" for title in SECTIONS}
 
 
 def test_no_command_stands_under_two_headings() -> None:
-    placed = [name for names in _SECTIONS.values() for name in names]
+    placed = [name for names in SECTIONS.values() for name in names]
     assert len(placed) == len(set(placed))
 
 
 def test_the_list_imports_no_command() -> None:
     """README: `ralph --help` is quick because it imports nothing for the list."""
-    modules = sorted({module for module, _ in _COMMANDS.values()})
+    modules = sorted({module for module, _ in commands.COMMANDS.values()})
     code = (
         "import sys; from ralph.cli.main import run_command_line as r; r(['--help']); "
         f"print([m for m in {modules} if m in sys.modules])"

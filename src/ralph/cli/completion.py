@@ -38,7 +38,7 @@ class Words(ShellComplete):
 
     def get_completions(self, args: list[str], incomplete: str) -> Items:
         """What may stand where the cursor is; no command is imported to list their names."""
-        from ralph.cli.main import with_command
+        from ralph.cli.commands import with_command
 
         first_word = not args or (args[0] == "-C" and len(args) == 2)
         if first_word and not incomplete.startswith("-"):
@@ -93,7 +93,7 @@ def answer(instruction: str) -> int:
 
 
 def _completer(shell: str) -> Words:
-    from ralph.cli.main import ralph
+    from ralph.cli.commands import ralph
 
     return _SHELLS[shell](ralph, {}, "ralph", VARIABLE)
 
@@ -108,7 +108,7 @@ def _own_shell(environ: Mapping[str, str]) -> str:
 
 
 def _commands(incomplete: str) -> Items:
-    from ralph.cli.main import ralph
+    from ralph.cli.commands import ralph
 
     described = ralph.described().items()
     return [CompletionItem(n, help=words) for n, words in described if n.startswith(incomplete)]

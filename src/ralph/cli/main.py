@@ -9,95 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralph.cli.commands import commands, ralph, with_command
 from ralph.cli.ending import ending, print_anything, report
-from ralph.cli.lazy import LazyGroup
 from ralph.core.redact import know
 from ralph.core.secrets import secret_among, secrets_of
 from ralph.core.verdict import Reason
-from ralph.runner.loops import LOOPS, is_run
+from ralph.runner.loops import is_run
 
 if TYPE_CHECKING:
     from ralph.adapters.keeper_process import Launched
     from ralph.adapters.registration import Registered
-
-
-_COMMANDS = {
-    "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
-    "tasks": ("ralph.cli.tasks", "Work through a backlog, one proven task at a time."),
-    "prd": ("ralph.cli.prd", "Work through stories that must survive a fresh review."),
-    "loop": ("ralph.cli.session_loops", "Keep one session of an agent at a task until it is done."),
-    "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
-    "job": ("ralph.cli.job", "Run a command as a child run of a task."),
-    "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),
-    "status": ("ralph.cli.status", "Show what a run is doing and what it has spent."),
-    "logs": ("ralph.cli.logs", "Tell what a run did, or follow it."),
-    "stop": ("ralph.cli.steer", "End a run after its current operation, or at once."),
-    "pause": ("ralph.cli.steer", "Pause a run before its next turn."),
-    "resume": ("ralph.cli.steer", "Go on with a run that is paused, was stopped or was killed."),
-    "guard": ("ralph.cli.guard", "Judge a shell command as the guard does."),
-    "hook": ("ralph.cli.hook", "Answer an agent's host: what its hooks call."),
-    "plugin": ("ralph.cli.plugin", "Put Ralph's hooks into claude, codex or gemini, or out."),
-    "sandbox": ("ralph.cli.sandbox", "Run a command so that what it changes can be undone."),
-    "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
-    "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
-    "doctor": ("ralph.cli.doctor", "Look at this machine: what is wrong, and what to type."),
-    "demo": ("ralph.cli.demo", "See Ralph at work, without any agent, key or network."),
-    "completion": ("ralph.cli.completion", "Print the script that makes a shell complete ralph."),
-}
-_SECTIONS = {  # of the help; what is named in none of them stands first
-    "Supervise": ("supervise", "job", "bus"),
-    "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
-    "Safety": ("sandbox", "guard", "hook"),
-    "Set up and understand": ("init", "plugin", "doctor", "explain", "demo", "completion"),
-}
-_EPILOG = """\b
-Examples:
-  ralph demo                            what it is about, in a few seconds
-  ralph init                            settings for a project of yours
-  ralph run -p "Make the tests pass"    then let it work
-\b
-Every command has examples too: ralph COMMAND --help
-"""
-_NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
-
-
-def _commands() -> dict[str, tuple[str, str, str]]:
-    """The table above, and a command for each loop that it does not know."""
-    told = {name: (module, name, words) for name, (module, words) in _COMMANDS.items()}
-    names = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
-    new = {word: name for word, name in names.items() if word not in told}
-    return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in new.items()}
-
-
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:  # a shell that completes wants no answer
-        from ralph import __version__
-
-        click.echo(f"ralph {__version__}")
-        context.exit()
-
-
-@click.group(
-    cls=LazyGroup,
-    lazy=_commands,
-    sections=_SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_EPILOG,
-)
-@click.option(
-    "-v",
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Print the version.",
-)
-def ralph() -> None:
-    """Run AI coding agents in a loop until the work is done, and prove that it is done.
-
-    `ralph -p ...` is short for `ralph run -p ...`.
-    """
 
 
 def run_command_line(
@@ -133,15 +54,6 @@ def _named_directories(arguments: list[str]) -> list[str]:
     return named
 
 
-def with_command(arguments: list[str]) -> list[str]:
-    """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
-    if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in _commands():
-        return [arguments[2], *arguments[:2], *arguments[3:]]
-    if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
-        return ["run", *arguments]
-    return arguments
-
-
 def _invoke(
     arguments: list[str], keeper: "Launched | None", job: "Registered | None", last: str
 ) -> int:
@@ -163,7 +75,7 @@ def _invoke(
 
 def _usage_error(error: click.ClickException, arguments: list[str], *, last: str) -> int:
     context = getattr(error, "ctx", None)
-    named = [word for word in arguments[:1] if word in _commands()]
+    named = [word for word in arguments[:1] if word in commands()]
     where = context.command_path if context is not None else " ".join(("ralph", *named))
     remedy = f"Try: {where} --help"
     return report(error.format_message(), remedy, Reason.CONFIG, last=last)

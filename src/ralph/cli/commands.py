@@ -1,0 +1,93 @@
+"""The commands of `ralph` by name, each imported only when it is called."""
+
+import click
+
+from ralph.cli.lazy import LazyGroup
+from ralph.runner.loops import LOOPS
+
+COMMANDS = {
+    "run": ("ralph.cli.run", "Run an agent in a loop until its work is done and proven."),
+    "tasks": ("ralph.cli.tasks", "Work through a backlog, one proven task at a time."),
+    "prd": ("ralph.cli.prd", "Work through stories that must survive a fresh review."),
+    "loop": ("ralph.cli.session_loops", "Keep one session of an agent at a task until it is done."),
+    "supervise": ("ralph.cli.supervise", "Restart an agent until its task is marked DONE."),
+    "job": ("ralph.cli.job", "Run a command as a child run of a task."),
+    "bus": ("ralph.cli.bus", "Post, read and follow the messages of a task."),
+    "status": ("ralph.cli.status", "Show what a run is doing and what it has spent."),
+    "logs": ("ralph.cli.logs", "Tell what a run did, or follow it."),
+    "stop": ("ralph.cli.steer", "End a run after its current operation, or at once."),
+    "pause": ("ralph.cli.steer", "Pause a run before its next turn."),
+    "resume": ("ralph.cli.steer", "Go on with a run that is paused, was stopped or was killed."),
+    "guard": ("ralph.cli.guard", "Judge a shell command as the guard does."),
+    "hook": ("ralph.cli.hook", "Answer an agent's host: what its hooks call."),
+    "plugin": ("ralph.cli.plugin", "Put Ralph's hooks into claude, codex or gemini, or out."),
+    "sandbox": ("ralph.cli.sandbox", "Run a command so that what it changes can be undone."),
+    "init": ("ralph.cli.init", "Create .ralph/settings.json by answering a few questions."),
+    "explain": ("ralph.cli.explain", "Show the settings in force and the rules, in order."),
+    "doctor": ("ralph.cli.doctor", "Look at this machine: what is wrong, and what to type."),
+    "demo": ("ralph.cli.demo", "See Ralph at work, without any agent, key or network."),
+    "completion": ("ralph.cli.completion", "Print the script that makes a shell complete ralph."),
+}
+SECTIONS = {  # of the help; what is named in none of them stands first
+    "Supervise": ("supervise", "job", "bus"),
+    "Watch and steer": ("status", "logs", "stop", "pause", "resume"),
+    "Safety": ("sandbox", "guard", "hook"),
+    "Set up and understand": ("init", "plugin", "doctor", "explain", "demo", "completion"),
+}
+_EPILOG = """\b
+Examples:
+  ralph demo                            what it is about, in a few seconds
+  ralph init                            settings for a project of yours
+  ralph run -p "Make the tests pass"    then let it work
+\b
+Every command has examples too: ralph COMMAND --help
+"""
+_NOT_FOR_RUN = ("-h", "--help", "-v", "--version")
+
+
+def commands() -> dict[str, tuple[str, str, str]]:
+    """The table above, and a command for each loop that it does not know."""
+    told = {name: (module, name, words) for name, (module, words) in COMMANDS.items()}
+    names = {command.split()[0]: name for name, (_, command) in LOOPS.items()}
+    new = {word: name for word, name in names.items() if word not in told}
+    return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in new.items()}
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:  # a shell that completes wants no answer
+        from ralph import __version__
+
+        click.echo(f"ralph {__version__}")
+        context.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=commands,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_EPILOG,
+)
+@click.option(
+    "-v",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def ralph() -> None:
+    """Run AI coding agents in a loop until the work is done, and prove that it is done.
+
+    `ralph -p ...` is short for `ralph run -p ...`.
+    """
+
+
+def with_command(arguments: list[str]) -> list[str]:
+    """`ralph -p x` is `ralph run -p x`, and `ralph -C dir explain` is `ralph explain -C dir`."""
+    if arguments[:1] == ["-C"] and arguments[2:3] and arguments[2] in commands():
+        return [arguments[2], *arguments[:2], *arguments[3:]]
+    if arguments and arguments[0].startswith("-") and arguments[0] not in _NOT_FOR_RUN:
+        return ["run", *arguments]
+    return arguments
