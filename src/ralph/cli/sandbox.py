@@ -19,7 +19,6 @@ from ralph.cli.params import current_directory, in_directory, shown_credentials
 from ralph.cli.sandbox_lines import (
     change_lines,
     kept_lines,
-    network_of,
     probe_lines,
     refused_lines,
     shown,
@@ -193,7 +192,7 @@ class _Visit:
 
         project = current_directory()
         policy = _policy(self._environ)
-        wanted = None if network is None else network_of(network)
+        wanted = None if network is None else _wanted(network)
         plan.refuse_within(policy.state, project)
         name = catalog.choose(project, policy).name if backend == "auto" else backend
         self._check(name)
@@ -341,6 +340,15 @@ def _where_it_is(program: str) -> str:
     if not is_hidden(os.path.realpath(program)) or not os.path.exists(program):
         return ""
     return ", where temporary directories and Ralph's state are hidden: put it into the project"
+
+
+def _wanted(network: str) -> Network:
+    from ralph.adapters.sandbox.network import network_of
+
+    try:
+        return network_of(network)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--network'") from None
 
 
 def _network(name: str, wanted: Network | None) -> Network:

@@ -1,49 +1,15 @@
 """What `ralph sandbox` prints: changes, what became of them, and what a machine can do."""
 
 import os
-import re
 from collections.abc import Iterator
 
-import click
-
 from ralph.adapters.sandbox.catalog import Probed
-from ralph.adapters.sandbox.interface import ON, Change, Entry, Kept, Kind, Network, Spared
+from ralph.adapters.sandbox.interface import Change, Entry, Kept, Kind, Network, Spared
 from ralph.core.words import counted
 from ralph.ui.style import Style, Tone
 
 _MOST = 40  # changes that are listed one by one
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?(:[0-9]{1,9})?")
-_LARGEST_PORT = 65535
 _WIDTH = max(map(len, Kind))
-
-
-def network_of(text: str) -> Network:
-    """`off`, `on`, or hosts with commas between."""
-    if text in ("off", "on"):
-        return ON if text == "on" else Network()
-    hosts = [host.strip() for host in text.split(",") if host.strip()]
-    why = next(filter(None, map(_wrong, hosts)), "" if hosts else f"{text!r} is no host")
-    if why:
-        raise click.BadParameter(
-            f"{why}: say off, on, or hosts as in pypi.org,*.npmjs.org:443.",
-            param_hint="'--network'",
-        )
-    return Network(hosts=tuple(hosts))
-
-
-def _wrong(host: str) -> str:
-    """Why something on the list can be no host; "" if it can be one."""
-    if host.lower() in ("on", "off"):
-        return f"{host!r} stands alone and in small letters"
-    if host.startswith("[") or host.count(":") > 1:
-        return f"{host!r}: an address of IPv6 cannot be on the list, only its name"
-    if not _HOST.fullmatch(host):
-        return f"{host!r} is no host"
-    name, colon, port = host.partition(":")
-    if colon and not 0 < int(port) <= _LARGEST_PORT:
-        example = f"--network {name}:8080"
-        return f"{host!r}: {port!r} is no port, which is from 1 to {_LARGEST_PORT} ({example})"
-    return ""
 
 
 def shown(path: str) -> str:

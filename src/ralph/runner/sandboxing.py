@@ -67,9 +67,14 @@ def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> 
 def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     from ralph.adapters.agents import split_flags
     from ralph.adapters.sandbox.hosts import hosts_of
-    from ralph.cli.sandbox_lines import network_of
+    from ralph.adapters.sandbox.network import network_of
 
-    wish = None if plan.settings.network is None else network_of(plan.settings.network)
+    try:
+        wish = None if plan.settings.network is None else network_of(plan.settings.network)
+    except ValueError as error:
+        raise ConfigError(
+            f"Invalid value for '--network': {error}", "Try: ralph run --help"
+        ) from None
     if not can.egress:
         if wish not in (None, ON):
             raise ConfigError(
