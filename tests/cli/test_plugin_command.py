@@ -15,7 +15,7 @@ from run_support import RALPH, Here, assert_clear, ralph
 from ralph.adapters import host_files
 from ralph.adapters.files import write_atomically
 from ralph.cli.plugin_hosts import HOSTS
-from ralph.core.loop import CAP
+from ralph.core.host_cap import CAP
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {name: host.file for name, host in HOSTS.items()}

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from ralph.core.host_cap import MARK, cap_in, lifted, unlifted
+from ralph.core.host_cap import CAP, MARK, cap_in, lifted, unlifted
 from ralph.core.json_text import JsonText, JsonTextError
-from ralph.core.loop import CAP
 
 SETTINGS = [
     "{}",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ralph.core.loop import CAP, Refused, Wish, limit_of, opening, parse, spelled
+from ralph.core.host_cap import CAP
+from ralph.core.loop import Refused, Wish, limit_of, opening, parse, spelled
 from ralph.core.rules_session import ULTRAWORK
 
 TASK = "Build it"

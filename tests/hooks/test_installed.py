@@ -12,7 +12,8 @@ from hook_support import begin, event
 
 from ralph.cli.hook_commands import installed
 from ralph.hooks import HOOKS
-from ralph.hooks.installed import main, plugin_is_on
+from ralph.hooks.installed import main
+from ralph.hooks.plugin_state import plugin_is_on
 
 Json = dict[str, Any]
 ON: Json = {"enabledPlugins": {"ralph@ralph": True}}

@@ -1,17 +1,13 @@
-"""The law between gates: lists stay as the turn left them, whatever code a check runs (ADR 33)."""
+"""The law between gates: the task list stays as the turn left it, whatever checks run (ADR 33)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from ralph.adapters.story_gates import Lists
 from ralph.adapters.task_watch import TaskWatch
 from ralph.core.case import Case
 from ralph.core.gates import Finding
+from ralph.core.proof import undone
 from ralph.core.value import value
 
-_WORDS = (
-    "Code run by a check changed {}; it was restored. Only Ralph and people may change it: remove"
-    " that from the code."
-)
 _SHARED = (
     "The project's task list was changed while your checks ran; it was restored. Only Ralph and"
     " people may change it: if your code does, remove that."
@@ -30,24 +26,6 @@ class TaskListGate:
     def check(self, case: Case) -> Iterator[Finding]:
         """Nothing where only people and workers have written."""
         if self.own.put_back():
-            yield Finding(self.name, _WORDS.format("the task list"))
+            yield Finding(self.name, undone("the task list"))
         if self.shared is not None and self.shared.put_back():
             yield Finding(self.name, _SHARED)
-
-
-@value
-class StoryListGate:
-    """Puts the list of stories back."""
-
-    lists: Lists
-    put_back: Callable[[bytes, int], str]  # writes it, and says where what stood there is
-    name = "story list"
-    always = True
-
-    def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing where it is the same to the byte."""
-        wanted = self.lists.standing
-        if wanted and self.lists.raw() != wanted[-1]:
-            kept = self.put_back(wanted[-1], case.state.iteration)
-            where = f" What stood there: {kept}" if kept else ""
-            yield Finding(self.name, _WORDS.format("tasks.json") + where, gist="tasks.json")

@@ -1,6 +1,6 @@
 """R's checks after the agent's exit, by what the host remembers of the list before the turn."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from ralph.adapters.story_store import StoryStore
 from ralph.adapters.uncommitted import HostCommit, uncommitted
 from ralph.core.case import Case
 from ralph.core.gates import Finding
-from ralph.core.proof import Stand
+from ralph.core.proof import Stand, undone
 from ralph.core.review import (
     NotAListError,
     Problem,
@@ -166,3 +166,21 @@ def _findings(gate: str, problems: Iterable[Problem]) -> Iterator[Finding]:
     yield from (Finding(gate, words) for words in told[:_MOST])
     if len(told) > _MOST:
         yield Finding(gate, f"And {len(told) - _MOST} more. See them all: ralph prd check")
+
+
+@value
+class StoryListGate:
+    """Puts the list of stories back, whatever code a check runs (ADR 33)."""
+
+    lists: Lists
+    put_back: Callable[[bytes, int], str]  # writes it, and says where what stood there is
+    name = "story list"
+    always = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Nothing where it is the same to the byte."""
+        wanted = self.lists.standing
+        if wanted and self.lists.raw() != wanted[-1]:
+            kept = self.put_back(wanted[-1], case.state.iteration)
+            where = f" What stood there: {kept}" if kept else ""
+            yield Finding(self.name, undone("tasks.json") + where, gist="tasks.json")

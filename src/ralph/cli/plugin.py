@@ -25,10 +25,10 @@ from ralph.cli.plugin_files import (
 )
 from ralph.cli.plugin_hosts import HOSTS, Host
 from ralph.cli.terminal import is_terminal
-from ralph.core.loop import CAP
+from ralph.core.host_cap import CAP
 from ralph.core.verdict import Reason
 from ralph.errors import ConfigError
-from ralph.hooks.installed import PLUGIN, plugin_is_on
+from ralph.hooks.plugin_state import PLUGIN, plugin_is_on
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARKETPLACE = os.path.join(".claude-plugin", "marketplace.json")

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from ralph.adapters.host_files import Change, read_text
 from ralph.cli.plugin_hosts import OURS, Host
 from ralph.core.hook_text import found, installed, uninstalled
-from ralph.core.host_cap import cap_in, lifted, unlifted
+from ralph.core.host_cap import CAP, cap_in, lifted, unlifted
 from ralph.core.json_text import JsonText, JsonTextError
-from ralph.core.loop import CAP
 from ralph.core.value import value
 from ralph.errors import ConfigError
 

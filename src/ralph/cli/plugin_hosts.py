@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ralph.cli.hook_commands import installed
 from ralph.core.hook_text import Group
 from ralph.core.value import value
-from ralph.hooks.installed import claude_home
+from ralph.hooks.plugin_state import claude_home
 
 _PATIENCE = {"stop": 600}  # seconds; gates of a loop may run in it
 _LEAST_PATIENCE = 10

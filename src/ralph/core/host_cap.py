@@ -1,33 +1,37 @@
 """Claude's cap of held stops in a row: lifted in the text of its settings, and as it was again."""
 
-from ralph.core.json_text import Item, JsonText, JsonTextError
-from ralph.core.loop import CAP
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from ralph.core.json_text import Item, JsonText
 
+CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 MARK = "RALPH_LIFTED_CAP"  # beside it, so that nobody's own is taken for ours
 _ENV = "env"
 _NONE = "0"
 
 
-def cap_in(text: JsonText) -> str | None:
+def cap_in(text: "JsonText") -> str | None:
     """What the settings say of the cap; None if nothing."""
     env = text.member(text.top, _ENV)
     cap = env.content.get(CAP) if env is not None and isinstance(env.content, dict) else None
     return cap if isinstance(cap, str) else None
 
 
-def lifted(text: JsonText) -> str:
+def lifted(text: "JsonText") -> str:
     """The settings without the cap, unless they speak of it already."""
     env = text.member(text.top, _ENV)
     if env is None:
         return text.appended(text.top, 0, {CAP: _NONE, MARK: "1"}, _ENV).raw
     if not isinstance(env.content, dict):
+        from ralph.core.json_text import JsonTextError
+
         raise JsonTextError(f'"{_ENV}" is not an object')
     if CAP in env.content:
         return text.raw
     return text.appended(env.at, 1, _NONE, CAP).appended(env.at, 1, "1", MARK).raw
 
 
-def unlifted(text: JsonText) -> str:
+def unlifted(text: "JsonText") -> str:
     """The settings without what `lifted` has put in; a cap that is another by now is a person's."""
     env = text.member(text.top, _ENV)
     if env is None or not isinstance(env.content, dict) or MARK not in env.content:
@@ -38,7 +42,7 @@ def unlifted(text: JsonText) -> str:
     return text.removed(text.top, env.start).raw if text.is_hollow(env.at) else text.raw
 
 
-def _inside(text: JsonText, env: Item, name: str) -> Item:
+def _inside(text: "JsonText", env: "Item", name: str) -> "Item":
     found = text.member(env.at, name)
     assert found is not None, "it was seen there"
     return found

@@ -5,13 +5,13 @@ out of it, and what is left is the task, in its own spelling and spacing.
 """
 
 from ralph.core.claims import find_claims
+from ralph.core.host_cap import CAP
 from ralph.core.value import value
 from ralph.core.words import counted
 
 SLASH = "RALPH_SLASH"  # `plugin` or `bare`: how the commands are called where a hook runs
 COMMANDS = ("ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status")
 POLICIES = ("reject", "warn", "accept")
-CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 _NUMBERS = ("--max-iterations", "--min-tool-calls")
 _WORDS = ("--completion-promise", "--on-promise-no-work", "--gate")
 FLAGS = (*_NUMBERS, *_WORDS, "--ulw")

@@ -46,3 +46,11 @@ def hook_words(altered: tuple[str, ...], findings: tuple[Finding, ...] = ()) -> 
         return f"{what}, each time: what was checked is not what would be committed"
     texts = "\n".join(finding.text for finding in findings)
     return f"{what}, and with that {findings[0].gate} does not pass\n{texts}"
+
+
+def undone(what: str) -> str:
+    """The objection to code of a check that changed a list, which is as it was again."""
+    return (
+        f"Code run by a check changed {what}; it was restored. Only Ralph and people may change it:"
+        " remove that from the code."
+    )

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from ralph.core.loop import SLASH, Refused, opening, parse, spelled
 from ralph.core.loop_state import CANCELLED, Loop, aged, begun, ended, told_of
+from ralph.hooks.host import session_of
 from ralph.hooks.loops import Store, Unreadable, load
-from ralph.hooks.session_loop import begun_by, session_of
+from ralph.hooks.session_loop import begun_by
 
 TYPE_CHECKING = False  # as typing has it
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Event = dict[str, Any]
     Hook = Callable[[Event, Mapping[str, str], str], str]  # event, environment, here -> answer
 
+KEPT = "RALPH_START"  # set by a run that keeps what was not committed when it began
 _MOST_INPUT = 64 << 20  # bytes
 _BLANKS = " \t\r\n"  # of JSON
 
@@ -165,3 +166,28 @@ def tell(words: str) -> None:
 def _write(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
+
+
+def session_of(event: "Event") -> str:
+    """The id of the session; empty where the host names none."""
+    session = event.get("session_id")
+    return session if isinstance(session, str) else ""
+
+
+def transcript_of(event: "Event") -> str:
+    """Where the host says that the transcript is; empty where it says nothing."""
+    path = event.get("transcript_path")
+    return path if isinstance(path, str) and "\0" not in path else ""
+
+
+def project_of(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
+    """The project as the host names it, else where the agent is."""
+    for given in (environ.get("CLAUDE_PROJECT_DIR"), event.get("cwd"), here):
+        if isinstance(given, str) and given.startswith("/") and "\0" not in given:
+            return given
+    return here
+
+
+def is_of_claude(event: "Event") -> bool:
+    """Whether the host is the one with a cap on held stops."""
+    return event.get("hook_event_name") == "Stop" and "turn_id" not in event

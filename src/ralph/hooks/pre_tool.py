@@ -28,6 +28,7 @@ if __name__ == "__main__":
 
 from ralph.core.uncommitted import MARKER  # noqa: E402  the package may lie above
 from ralph.hooks.host import (  # noqa: E402
+    KEPT,
     Malformed,
     directory,
     event_of,
@@ -39,7 +40,6 @@ from ralph.hooks.host import (  # noqa: E402
     upwards,
 )
 
-KEPT = "RALPH_START"  # set by a run that keeps what was not committed when it began
 _STRICT = "strict"
 _SHELL_TOOLS = frozenset({"Bash", "run_shell_command"})
 _MOST_SECONDS = 0.5  # of the processor; a host that waits too long lets the call pass

@@ -5,7 +5,7 @@ Whatever is missing or broken lets the agent stop, and says why (ADR 30).
 
 import os
 
-from ralph.hooks.host import tell
+from ralph.hooks.host import project_of, session_of, tell, transcript_of
 from ralph.hooks.loops import Store, Unreadable, folder_of, load
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from ralph.hooks.host import Event
 
 _LETS_GO = "the stop is not held by a loop"
-
-
-def session_of(event: "Event") -> str:
-    """The id of the session; empty where the host names none."""
-    session = event.get("session_id")
-    return session if isinstance(session, str) else ""
 
 
 def judge(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
@@ -60,25 +54,6 @@ def _tell_if_any(environ: "Mapping[str, str]") -> None:
         return
     if any(name.endswith(".loop") for name in names):
         tell(f"{_LETS_GO}, because the event has no session_id")
-
-
-def transcript_of(event: "Event") -> str:
-    """Where the host says that the transcript is; empty where it says nothing."""
-    path = event.get("transcript_path")
-    return path if isinstance(path, str) and "\0" not in path else ""
-
-
-def project_of(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
-    """The project as the host names it, else where the agent is."""
-    for given in (environ.get("CLAUDE_PROJECT_DIR"), event.get("cwd"), here):
-        if isinstance(given, str) and given.startswith("/") and "\0" not in given:
-            return given
-    return here
-
-
-def is_of_claude(event: "Event") -> bool:
-    """Whether the host is the one with a cap on held stops."""
-    return event.get("hook_event_name") == "Stop" and "turn_id" not in event
 
 
 def begun_by(loop: "Loop", event: "Event", environ: "Mapping[str, str]", here: str) -> "Loop":

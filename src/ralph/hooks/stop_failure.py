@@ -18,8 +18,8 @@ def main() -> int:
 
 def answer(event: "Event", environ: "Mapping[str, str]", _here: str) -> str:
     """Nothing: such a stop cannot be held."""
+    from ralph.hooks.host import session_of
     from ralph.hooks.loops import Store, Unreadable, load
-    from ralph.hooks.session_loop import session_of
 
     session = session_of(event)
     try:

@@ -9,8 +9,9 @@ from ralph.core.case import Case
 from ralph.core.claims import Claim, find_claims
 from ralph.core.contracts import PromiseTag
 from ralph.core.facts import Fact
+from ralph.core.host_cap import CAP
 from ralph.core.limits import Spent
-from ralph.core.loop import CAP, SLASH, spelled
+from ralph.core.loop import SLASH, spelled
 from ralph.core.loop_state import (
     ACCEPTED,
     CANCELLED,
@@ -28,9 +29,8 @@ from ralph.core.value import replace
 from ralph.core.verdict import Accept, Continue, Reason, Stop, Verdict
 from ralph.core.world import Signals, Snapshot
 from ralph.engine import stop_hook
-from ralph.hooks.host import tell
+from ralph.hooks.host import is_of_claude, project_of, tell, transcript_of
 from ralph.hooks.loops import Store
-from ralph.hooks.session_loop import is_of_claude, project_of, transcript_of
 from ralph.hooks.transcript import Seen, Since, seen
 from ralph.ports import Gate, Ports, Watch
 from ralph.profiles.session import session as session_profile

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ralph.cli.hook_commands import SOURCE, quickly, with_packages
-from ralph.hooks.pre_tool import KEPT
+from ralph.hooks.host import KEPT
 from ralph.runner.plan import Plan
 
 if TYPE_CHECKING:

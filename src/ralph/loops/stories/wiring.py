@@ -7,7 +7,6 @@ from functools import partial
 
 from ralph.adapters.artifacts_gate import Artifacts
 from ralph.adapters.git_ignore import ignore_here, is_ignored
-from ralph.adapters.list_gates import StoryListGate
 from ralph.adapters.story_desk import StoryDesk
 from ralph.adapters.story_file import PRD, PROMPT
 from ralph.adapters.story_gates import (
@@ -15,6 +14,7 @@ from ralph.adapters.story_gates import (
     InvariantsGate,
     Lists,
     SchemaGate,
+    StoryListGate,
     TransitionsGate,
 )
 from ralph.adapters.story_marker import StoryMarker
