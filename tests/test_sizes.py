@@ -8,8 +8,9 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FUNCTION = 50
-LONGEST_MODULE = 400
-LARGEST_MEDIAN = 10
+LONGEST_MODULE = 600
+MEDIAN_FUNCTION = 10
+MEDIAN_MODULE = 150
 DIRECTORIES = ("src", "tests", "bench")
 
 
@@ -73,16 +74,22 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert not wrong, f"\n{wrong}"
 
 
-def test_no_module_is_longer_than_400_lines() -> None:
-    """STYLE §12: module ≤ 400 lines, tests and bench included."""
+def test_no_module_is_longer_than_600_lines() -> None:
+    """STYLE §12: a module may have 600 lines when it is one thing, tests and bench included."""
     wrong = longer(modules(*DIRECTORIES), LONGEST_MODULE)
     assert not wrong, f"\n{wrong}"
+
+
+def test_the_median_module_is_short() -> None:
+    """STYLE §12: the median decides. `__init__` of a room, a docstring, does not count."""
+    sizes = [p.lines for p in modules("src") if not p.where.endswith("__init__.py")]
+    assert median(sizes) <= MEDIAN_MODULE, table()
 
 
 def test_the_median_function_is_short() -> None:
     """STYLE §12: median function ≤ 10 lines."""
     print(table())
-    assert median(piece.lines for piece in functions("src")) <= LARGEST_MEDIAN, table()
+    assert median(piece.lines for piece in functions("src")) <= MEDIAN_FUNCTION, table()
 
 
 if __name__ == "__main__":
