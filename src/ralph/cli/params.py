@@ -4,7 +4,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -212,3 +212,8 @@ def run_loop(name: str, flags: dict[str, object]) -> int:
 json_lines = click.option(
     "--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line."
 )
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print them as their style dressed them, in a pipe too."""
+    click.echo("\n".join(lines), color=True)

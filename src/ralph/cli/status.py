@@ -19,8 +19,8 @@ from ralph.adapters.runs import (
 )
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.tree import Tree, measure
-from ralph.cli.params import completed_by, current_directory, in_directory
-from ralph.cli.terminal import print_lines, style_here
+from ralph.cli.params import completed_by, current_directory, in_directory, print_lines
+from ralph.cli.terminal import style_here
 from ralph.core.facts import Launching
 from ralph.core.life import Account, Life, life_of
 from ralph.core.task import Assignment

@@ -13,7 +13,7 @@ from ralph.adapters.task_commit import commit_of
 from ralph.adapters.task_file import NAME, Listing
 from ralph.adapters.task_records import Records
 from ralph.cli.given import shown
-from ralph.cli.params import in_directory
+from ralph.cli.params import in_directory, print_lines
 from ralph.cli.tasks_common import in_json as json_option
 from ralph.cli.tasks_common import (
     loaded,
@@ -24,7 +24,7 @@ from ralph.cli.tasks_common import (
     which_tasks,
 )
 from ralph.cli.tasks_lines import nothing_ready, one_task, table, tree
-from ralph.cli.terminal import print_lines, style_here
+from ralph.cli.terminal import style_here
 from ralph.core.backlog import chosen, unknown_blockers
 from ralph.core.case import Case
 from ralph.core.select import blockers, next_task

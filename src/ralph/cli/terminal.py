@@ -3,11 +3,9 @@
 import os
 import select
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any, TextIO
-
-import click
 
 from ralph.errors import RalphError
 from ralph.ui.style import Style, Wishes, choose_style
@@ -77,8 +75,3 @@ def style_here(flags: Wishes = Wishes()) -> Style:
     except (OSError, RalphError):
         pass
     return style_of(sys.stdout, os.environ, wishes, flags)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print them as their style dressed them, in a pipe too."""
-    click.echo("\n".join(lines), color=True)
