@@ -1,11 +1,15 @@
 """Bad input: full disks and read-only directories. A clear message, the remedy, nothing lost."""
 
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from rights_support import (
+    AS_ORDINARY_USER,
+    NAMESPACE,
+    needs_mount,
+    needs_ordinary_user,
+)
 from run_support import RALPH, Done, assert_clear, journals, prepare, prompts, ralph, turns
 
 from ralph.adapters.journal import read_journal
@@ -14,31 +18,6 @@ from ralph.testing.install import calls
 
 DONE = {"response": "DONE"}
 FILL = "head -c 100000000 /dev/zero > {}/fill"
-
-
-def works(*command: str) -> bool:
-    found = shutil.which(command[0]) is not None
-    return found and subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-NAMESPACE = ("unshare", "--map-root-user", "--mount")
-CAN_MOUNT = works(*NAMESPACE, "mount", "-t", "tmpfs", "none", "/mnt")
-needs_mount = pytest.mark.skipif(
-    not CAN_MOUNT, reason="a tiny disk needs a mount namespace, which is not allowed here"
-)
-# Root may write everywhere, unless it gives up just that.
-AS_ORDINARY_USER = (
-    ()
-    if os.geteuid()
-    else (
-        *("setpriv", "--bounding-set=-dac_override,-dac_read_search"),
-        "--inh-caps=-dac_override,-dac_read_search",
-    )
-)
-needs_ordinary_user = pytest.mark.skipif(
-    not works(*AS_ORDINARY_USER, "true"),
-    reason="root may write everywhere, and setpriv is not there to change that",
-)
 
 
 def ralph_on_tiny_disk(disk: Path, *arguments: str, before: str = "true") -> Done:

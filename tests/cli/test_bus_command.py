@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from rights_support import AS_ORDINARY_USER, needs_ordinary_user
 from run_support import RALPH, Done, Here, Running, assert_clear, in_shell, ralph, text
-from test_bad_disk import AS_ORDINARY_USER, needs_ordinary_user
 
 from ralph.adapters.bus import Bus, new_message
 from ralph.core.bus import Message

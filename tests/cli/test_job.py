@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from job_support import Jobs, await_that, info_of, job, make_task, only_run, runs
+from rights_support import AS_ORDINARY_USER, NAMESPACE, needs_mount, needs_ordinary_user
 from run_support import RALPH, Done, assert_clear, in_shell, ralph
-from test_bad_disk import AS_ORDINARY_USER, NAMESPACE, needs_mount, needs_ordinary_user
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from prd_support import contents, git
+from rights_support import AS_ORDINARY_USER, needs_ordinary_user
 from run_support import RALPH, Here, assert_clear, ralph
-from test_bad_disk import AS_ORDINARY_USER, needs_ordinary_user
 
 from ralph.core.review import malformed
 from ralph.core.story_prompt import filled
