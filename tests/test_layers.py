@@ -42,9 +42,7 @@ ROOMS = {
     "proving": room("core ports errors"),  # gates on one tree, for the engine and for settling
     "engine": room("core ports proving errors"),
     "profiles": room("core ports proving errors"),
-    "adapters": room(
-        "core streams ports errors", "apprise msgspec tree_sitter tree_sitter_bash yaml"
-    ),
+    "adapters": room("core streams ports errors", "apprise msgspec yaml"),
     "settings": room("core streams ports errors", "msgspec"),
     "testing": room("core streams ports errors adapters"),  # its kits drive adapters
     "hooks": room("core ports proving engine profiles"),

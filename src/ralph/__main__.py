@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from ralph.adapters.keeper_process import Launched
     from ralph.adapters.registration import Registered
-    from ralph.core.shell_nodes import Script
 else:
     import _signal as signal  # the other makes enums of it all, which takes half of our start
 
@@ -49,22 +48,8 @@ def _answer_host(hook: str) -> None:
     """Run a hook and exit; a host waits for it, and no signal of ours may end it."""
     from ralph.hooks import HOOKS, module_of
 
-    if hook == "pre-tool":
-        sys.exit(_judge_tool_call())
     if hook in HOOKS:
         sys.exit(__import__(module_of(hook), fromlist=("main",)).main())
-
-
-def _judge_tool_call() -> int:
-    """The guard's hook, with the second parser where that is installed."""
-    from ralph.hooks.pre_tool import main as judge
-
-    def second() -> "Callable[[str], Script] | None":
-        from ralph.adapters.bash_tree import reader
-
-        return reader()
-
-    return judge(second)
 
 
 def _hold_standard_streams() -> None:

@@ -13,10 +13,9 @@ from ralph.hooks.pre_tool import allowing, choices, project_of, surroundings, ve
 from ralph.ui.clean import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ralph.core.danger import Verdict
-    from ralph.core.shell_nodes import Script
 
 _EPILOG = """\b
 Examples:
@@ -77,7 +76,7 @@ def check(
 
     def judged(strict: bool) -> "Verdict":
         where = surroundings(here, project, os.environ, strict=strict, command=text)
-        return verdict_on(text, where, chosen.allow, _second_reader)
+        return verdict_on(text, where, chosen.allow)
 
     verdict = judged(level == STRICT)
     if in_json:
@@ -124,9 +123,3 @@ def _text(words: tuple[str, ...]) -> str:
             "COMMAND is one text: quote it, as in: ralph guard check -- 'rm -rf build/'"
         )
     return words[0]
-
-
-def _second_reader() -> "Callable[[str], Script] | None":
-    from ralph.adapters.bash_tree import reader
-
-    return reader()

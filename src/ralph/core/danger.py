@@ -8,13 +8,8 @@ accidents and clumsy evasion, not a sandbox: a file is not read, unless the comm
 from ralph.core.danger_paths import Where
 from ralph.core.danger_rule import UNREADABLE, Refusal
 from ralph.core.danger_run import Judge
-from ralph.core.shell import parse
 from ralph.core.shell_nodes import Unfollowable
 from ralph.core.shell_text import unknown
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from ralph.core.danger_run import Parse
 
 __all__ = ["Verdict", "Where", "judge", "unreadable"]
 
@@ -37,11 +32,9 @@ class Verdict:
         self.level = refusal.level if refusal else ""
 
 
-def judge(
-    command: str, where: Where, allow: tuple[str, ...] = (), read: "Parse" = parse
-) -> Verdict:
+def judge(command: str, where: Where, allow: tuple[str, ...] = ()) -> Verdict:
     """The verdict on a command in a world. `allow` are patterns of commands that a person allows
-    although they are refused; `read` is the parser. Whatever cannot be followed is denied."""
+    although they are refused. Whatever cannot be followed is denied."""
     patterns = [pattern.split() for pattern in allow]
 
     def allowed(argv: list[str]) -> bool:
@@ -50,7 +43,7 @@ def judge(
     if len(command) > _LONGEST:
         return unreadable("it is too long")
     try:
-        return Verdict(Judge(where, allowed, read).judge(command))
+        return Verdict(Judge(where, allowed).judge(command))
     except Unfollowable as error:
         return unreadable(str(error))
     except RecursionError:

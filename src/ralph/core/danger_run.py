@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from ralph.core.danger_paths import Where
     from ralph.core.shell_nodes import Node
 
-    Parse = Callable[[str], Script]
-
 _MOST_STEPS = 3000
 _MOST_CHOICES = 16
 _DEEPEST = 60
@@ -57,13 +55,8 @@ _MANY = 100
 class Judge:
     """Judges scripts in one world. `allowed` tells which refused commands a person allows."""
 
-    def __init__(
-        self,
-        where: "Where",
-        allowed: "Callable[[list[str]], bool]",
-        read: "Parse" = parse,
-    ) -> None:
-        self.where, self.allowed, self.read = where, allowed, read
+    def __init__(self, where: "Where", allowed: "Callable[[list[str]], bool]") -> None:
+        self.where, self.allowed = where, allowed
         self.places = Places(where)
         self.expander = Expander(where, self.run)
         self.caller = Caller(self)
@@ -87,7 +80,7 @@ class Judge:
 
     def text(self, script: str, state: State) -> str:
         """Judge a script; what it prints."""
-        return self.run(self.read(script), state)
+        return self.run(parse(script), state)
 
     def _judge_uncalled(self, state: State) -> None:
         """A function that nobody calls here may be exported, or named by a trap."""

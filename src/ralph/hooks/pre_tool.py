@@ -12,13 +12,10 @@ import sys
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from ralph.core.danger import Verdict, Where
-    from ralph.core.shell_nodes import Script
-
-    SecondReader = Callable[[], Callable[[str], Script] | None]
 else:
     import _signal as signal  # the other makes enums of it all
 
@@ -43,7 +40,6 @@ from ralph.hooks.host import (  # noqa: E402
 _STRICT = "strict"
 _SHELL_TOOLS = frozenset({"Bash", "run_shell_command"})
 _MOST_SECONDS = 0.5  # of the processor; a host that waits too long lets the call pass
-_LONGEST_TREE = 100_000  # the grammar's parser cannot be interrupted
 _SETTINGS = (".ralph/settings.json", ".ralph/settings.local.json")
 _REFUSED = 2
 _LONGEST_LINE = 4096
@@ -55,10 +51,10 @@ class TooSlow(BaseException):
     """A command takes too long to follow; nothing on the way may catch it."""
 
 
-def main(second: "SecondReader | None" = None) -> int:
-    """Answer the host; the exit code. `second` finds another parser, where one is installed."""
+def main() -> int:
+    """Answer the host; the exit code."""
     try:
-        reason = refusal(sent(), os.environ, directory(), second)
+        reason = refusal(sent(), os.environ, directory())
     except BaseException as error:  # noqa: BLE001  a crash would let the call pass
         reason = f"the guard itself failed: {error!r}"
     if reason is None:
@@ -67,9 +63,7 @@ def main(second: "SecondReader | None" = None) -> int:
     return _REFUSED
 
 
-def refusal(
-    raw: bytes, environ: "Mapping[str, str]", here: str, second: "SecondReader | None" = None
-) -> str | None:
+def refusal(raw: bytes, environ: "Mapping[str, str]", here: str) -> str | None:
     """Why the call is refused, or None. Nothing is where the guard is off."""
     try:
         event = _event(raw)
@@ -88,7 +82,7 @@ def refusal(
     chosen = choices(project)
     strict = chosen.level == _STRICT or not environ.get(KEPT)
     where = surroundings(cwd, project, environ, strict=strict, command=command)
-    return _told(verdict_on(command, where, chosen.allow, second))
+    return _told(verdict_on(command, where, chosen.allow))
 
 
 def _event(raw: bytes) -> "dict[str, Any]":
@@ -248,15 +242,9 @@ def choices(project: str) -> Choices:
     return Choices(known, "standard" if level in (None, "standard") else _STRICT)
 
 
-def verdict_on(
-    command: str,
-    where: "Where",
-    allow: tuple[str, ...] = (),
-    second: "SecondReader | None" = None,
-) -> "Verdict":
-    """The verdict on a command. Where there is a second parser, either may refuse, and what only
-    one of them can follow is judged by that one. One that takes too long is refused."""
-    from ralph.core.danger import unreadable
+def verdict_on(command: str, where: "Where", allow: tuple[str, ...] = ()) -> "Verdict":
+    """The verdict on a command; one that takes too long is refused."""
+    from ralph.core.danger import judge, unreadable
 
     # Garbage is left alone meanwhile: to look for it in a large program takes longer than we may,
     # and what is raised while others are told of that is lost.
@@ -267,7 +255,7 @@ def verdict_on(
     signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS, _MOST_SECONDS)
     try:
         try:
-            return _by_parsers(command, where, allow, second)
+            return judge(command, where, allow)
         finally:
             _forget_time(before)
     except TooSlow:  # it may come while the time is being forgotten
@@ -285,20 +273,6 @@ def _forget_time(before: "Any") -> None:  # noqa: ANN401  what `signal.signal` g
 
 def _give_up(*_: object) -> None:
     raise TooSlow
-
-
-def _by_parsers(
-    command: str, where: "Where", allow: tuple[str, ...], second: "SecondReader | None"
-) -> "Verdict":
-    from ralph.core.danger import judge
-    from ralph.core.danger_rule import UNREADABLE
-
-    ours = judge(command, where, allow)
-    decided = ours.category not in ("", UNREADABLE) or len(command) > _LONGEST_TREE
-    if second is None or decided or (read := second()) is None:
-        return ours
-    theirs = judge(command, where, allow, read)
-    return ours if theirs.category == UNREADABLE else theirs
 
 
 def _told(verdict: "Verdict") -> str | None:
