@@ -3,14 +3,9 @@
 import re
 
 from ralph.core.danger_paths import FREE_PLACE
-from ralph.core.danger_rule import DATABASE, STRICT, Call, Rule, positional
+from ralph.core.danger_rule import Call, positional, rules
 from ralph.core.shell_text import names, unknown
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_FILES = names("sqlite3 sqlite duckdb")
 _FOR_TESTS = re.compile(
     r"(?<![a-z])(?:test(?:s|ing|db)?|dev|development|local|tmp|temp|scratch|sandbox|ci|e2e|spec"
     r"|demo|example|fixtures?|playground)\d*(?![a-z])"
@@ -31,6 +26,15 @@ _VALUED = names(
 _BY_PLACE = names("psql mysql mariadb pgcli mycli dropdb mongo mongosh mysqladmin")
 # Frameworks that empty the development's database unless told otherwise, and ask before others.
 _CAREFUL = names("rails rake mix artisan php")
+_DROPPED = names(
+    "table database schema index view column user role owned keyspace collection constraint type"
+    " sequence materialized function trigger extension tablespace"
+)
+_RESETS = names(
+    "db:drop db:reset db:wipe db:drop:all db:schema:load migrate:fresh migrate:reset"
+    " migrate:refresh db:purge db:truncate_all schema:drop db:migrate:undo:all db:migrate:reset"
+    " db:setup flush reset_db sqlflush"
+)
 _ADDRESS = re.compile(r"^[\w+]+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)(?:\?(.*))?$")
 
 
@@ -41,8 +45,9 @@ def is_scratch(call: Call) -> bool:
     told = [call.state.value(name) or "" for name in _ENVIRONMENTS] + call.values(*_TELLING)
     if any(unknown(text) or _IN_USE.search(text) for text in told):
         return False
-    if call.name in _FILES:
-        return _is_own_file(call)
+    if call.name in ("sqlite3", "sqlite", "duckdb"):
+        file = "".join(positional(call.words, _VALUED)[:1])
+        return file == ":memory:" or (call.kind(file) == FREE_PLACE and not unknown(file))
     url = call.state.value("DATABASE_URL") or ""
     if url.startswith(("file:", "sqlite:")):
         return is_for_tests(url)
@@ -58,20 +63,13 @@ def _addresses(call: Call, url: str) -> "list[re.Match[str]]":
     return [match for word in [*call.words, url] if (match := _ADDRESS.match(word))]
 
 
-def _told(call: Call, key: str) -> list[str]:
-    """What `psql "host=x dbname=y"` says."""
-    texts = [text for word in call.words for text in word.split()]
-    return [text.removeprefix(key) for text in texts if text.startswith(key)]
-
-
 def _is_here(call: Call, url: str) -> bool:
     """Whether it is on this machine, or in a container of the project."""
     found = _addresses(call, url)
     hosts = [match[1] for match in found] + call.values(*_ELSEWHERE)
     hosts += [call.state.value(name) or "" for name in _PLACES]
-    hosts += [
-        text.partition("=")[2] for word in call.words for text in word.split() if "host=" in text
-    ]
+    texts = [text for word in call.words for text in word.split()]
+    hosts += [text.partition("=")[2] for text in texts if "host=" in text]
     far = [host for host in hosts if host and host not in _HERE and "/" not in host[:1]]
     asked = any("host=" in (match[3] or "") for match in found)
     return not far and not asked and not unknown(url) and "+srv" not in "".join(call.words)
@@ -80,7 +78,8 @@ def _is_here(call: Call, url: str) -> bool:
 def _names_tests(call: Call, url: str, told: list[str]) -> bool:
     """Whether every database that is named is for tests, and at least one is."""
     named = [match[2] for match in _addresses(call, url)] + call.values(*_NAMING)
-    named += _told(call, "dbname=")
+    texts = [text for word in call.words for text in word.split()]  # `psql "host=x dbname=y"`
+    named += [text.removeprefix("dbname=") for text in texts if text.startswith("dbname=")]
     places = [w for w in positional(call.words, _VALUED) if "=" not in w and "://" not in w]
     if call.name in _BY_PLACE and not named:
         named = places[-1:] if call.name in ("dropdb", "mysqladmin") else places[:1]
@@ -91,12 +90,6 @@ def _names_tests(call: Call, url: str, told: list[str]) -> bool:
     if dropped and not others:
         return True
     return all(map(is_for_tests, named or told)) and bool(named or told)
-
-
-def _is_own_file(call: Call) -> bool:
-    file = "".join(positional(call.words, _VALUED)[:1])
-    kept = call.places.kind(file, call.state.cwd) == FREE_PLACE
-    return file == ":memory:" or (kept and not unknown(file))
 
 
 def is_for_tests(name: str) -> bool:
@@ -113,26 +106,6 @@ def _dropped(texts: list[str]) -> tuple[list[str], bool]:
     whole = [words for words in statements if words[:2] == ["drop", "database"]]
     others = any(loses_data(" ".join(words)) for words in statements if words not in whole)
     return [words[-1].strip("\"'`") for words in whole], others
-
-
-def _rule(
-    why: str, names: str, *, test: "Callable[[Call], bool] | None" = None, **given: str
-) -> Rule:
-    """A rule about databases of which nobody knows that they are for tests; `strict` does not
-    ask."""
-
-    def holds(call: Call) -> bool:
-        return (test is None or test(call)) and (call.strict or not is_scratch(call))
-
-    if test is not None:
-        holds.__name__ = test.__name__
-    return Rule(DATABASE, why, names, test=holds, **given)
-
-
-def _sql(call: Call) -> bool:
-    """Whether any text for the database deletes more than single rows."""
-    texts = [*call.words, call.state.stdin or ""]
-    return any(loses_data(text) for text in texts)
 
 
 def loses_data(text: str) -> bool:
@@ -168,13 +141,6 @@ def _has_condition(words: list[str]) -> bool:
     return bool(condition) and condition.strip("\"')") not in ("1", "1=1", "true", "'1'='1")
 
 
-_DROPPED = names(
-    "table database schema index view column user role owned keyspace collection"
-    " constraint type sequence"
-    " materialized function trigger extension tablespace"
-)
-
-
 def _flushes(call: Call) -> bool:
     words = {word.lower() for word in call.words} | set((call.state.stdin or "").lower().split())
     return not words.isdisjoint({"flushall", "flushdb", "shutdown", "debug"})
@@ -182,74 +148,45 @@ def _flushes(call: Call) -> bool:
 
 def _mongo(call: Call) -> bool:
     texts = " ".join([*call.words, call.state.stdin or ""]).replace(" ", "").lower()
-    return any(
-        mark in texts
-        for mark in ("dropdatabase(", ".drop(", "deletemany({})", ".remove({})", "dropindexes(")
-    )
+    marks = ("dropdatabase(", ".drop(", "deletemany({})", ".remove({})", "dropindexes(")
+    return any(mark in texts for mark in marks)
 
 
-def _migrates_back(call: Call) -> bool:
-    return any(word in _RESETS for word in call.words)
-
-
-_RESETS = names(
-    "db:drop db:reset db:wipe db:drop:all db:schema:load migrate:fresh migrate:reset"
-    " migrate:refresh db:purge db:truncate_all"
-    " schema:drop db:migrate:undo:all db:migrate:reset db:setup flush reset_db sqlflush"
-)
-
-
-RULES = (
-    _rule(
-        "it deletes tables, databases or all rows",
-        "psql mysql mariadb sqlite3 sqlite sqlcmd cqlsh clickhouse-client clickhouse"
-        " duckdb cockroach bq snowsql sqlplus pgcli mycli trino presto usql isql influx",
-        test=_sql,
-    ),
-    _rule("it deletes a database or a user", "dropdb dropuser pg_dropcluster"),
-    _rule("it deletes a database", "mysqladmin", sub="drop|shutdown"),
-    _rule(
-        "it deletes what the database holds",
-        "redis-cli valkey-cli keydb-cli memcached-tool",
-        test=_flushes,
-    ),
-    _rule("it deletes what the database holds", "mongo mongosh", test=_mongo),
-    _rule("it deletes what the database holds", "pg_restore", flags="--clean", letters="c"),
-    _rule("it deletes what the database holds", "mongorestore", flags="--drop"),
-    _rule(
-        "it deletes what the database holds",
-        "rails rake artisan php sequelize sequelize-cli typeorm mix manage.py"
-        " python python3 django-admin",
-        test=_migrates_back,
-    ),
-    _rule("it deletes what the database holds", "mix", sub="ecto.drop|ecto.reset"),
-    _rule("it deletes what the database holds", "prisma", sub="migrate reset"),
-    _rule(
-        "it deletes what the database holds",
-        "prisma",
-        sub="db push",
-        flags="--force-reset --accept-data-loss",
-    ),
-    Rule(
-        DATABASE,
-        "it deletes what the database holds",
-        "supabase",
-        sub="db|projects reset|delete",
-        level=STRICT,
-    ),
-    _rule("it deletes what the database holds", "supabase", sub="projects delete"),
-    _rule(
-        "it deletes what the database of others holds; leave out --linked",
-        "supabase",
-        sub="db reset",
-        flags="--linked --db-url",
-    ),
-    _rule("it deletes what the database holds", "alembic", sub="downgrade base"),
-    _rule(
-        "it deletes what the database holds",
-        "knex",
-        sub="migrate:rollback",
-        flags="--all",
-    ),
-    _rule("it deletes what the database holds", "drizzle-kit", sub="drop"),
+_TABLE = """\
+database: it deletes tables, databases or all rows
+    psql|mysql|mariadb|sqlite3|sqlite|sqlcmd|cqlsh|clickhouse-client|clickhouse|duckdb|cockroach|bq|
+        snowsql|sqlplus|pgcli|mycli|trino|presto|usql|isql|influx (sql)
+database: it deletes a database or a user
+    dropdb|dropuser|pg_dropcluster
+database: it deletes a database
+    mysqladmin drop|shutdown
+database: it deletes what the database holds
+    redis-cli|valkey-cli|keydb-cli|memcached-tool (flushes)
+    mongo|mongosh (mongo)
+    pg_restore --clean -c
+    mongorestore --drop
+    rails|rake|artisan|php|sequelize|sequelize-cli|typeorm|mix|manage.py|python|python3|
+        django-admin (migrates back)
+    mix ecto.drop|ecto.reset
+    prisma migrate reset
+    prisma db push --force-reset --accept-data-loss
+    alembic downgrade base
+    knex migrate:rollback --all
+    drizzle-kit drop
+database strict: it deletes what the database holds
+    supabase db|projects reset|delete
+database: it deletes what the database holds
+    supabase projects delete
+database: it deletes what the database of others holds; leave out --linked
+    supabase db reset --linked --db-url
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "sql": lambda c: any(map(loses_data, [*c.words, c.state.stdin or ""])),
+        "flushes": _flushes,
+        "mongo": _mongo,
+        "migrates back": lambda c: not _RESETS.isdisjoint(c.words),
+    },
+    unless=is_scratch,
 )

@@ -2,11 +2,9 @@
 
 import re
 
-from ralph.core.danger_files import judge_change
-from ralph.core.danger_rule import EVASION, FILES, Call, Rule, positional
+from ralph.core.danger_files import change
+from ralph.core.danger_rule import Call, positional, rules
 
-_VIM = "vim vi nvim ex view gvim vimdiff"
-_EMACS = "emacs emacsclient"
 _VALUED = ("-c", "--cmd", "-S", "-u", "-i", "-s", "--eval", "-l", "-f", "--funcall", "--load")
 _RANGE = r"[%.$\d,;'<>+-]*"
 _BEFORE = rf"^[\s:]*(?:(?:sil\w*|noa\w*|keep\w*|exe\w*|bufdo|argdo)!?\s*['\"]?)*{_RANGE}\s*"
@@ -34,33 +32,35 @@ def _runs(call: Call) -> bool:
     )
 
 
-def _writes(call: Call) -> bool:
+def _writes(call: Call) -> None:
     """`-c 'w PATH'`"""
     found = [match for command in _commands(call) for match in re.findall(_WRITES, command)]
-    return _judge(call, found, "writes to")
+    _change(call, found, "writes to")
 
 
-def _writes_by_lisp(call: Call) -> bool:
+def _writes_by_lisp(call: Call) -> None:
     told = [text for text in call.values("--eval", "--execute") if re.search(_WRITES_LISP, text)]
-    return _judge(call, re.findall(r'"([/~.][^"]*)"', " ".join(told)), "writes to")
+    _change(call, re.findall(r'"([/~.][^"]*)"', " ".join(told)), "writes to")
 
 
-def _edits(call: Call) -> bool:
+def _edits(call: Call) -> None:
     paths = positional(call.words, [*_VALUED, *(w for w in call.words if w[-1:] == "c")])
-    return _judge(call, [path for path in paths if path[:1] not in ("+", "")], "edits")
+    _change(call, [path for path in paths if path[:1] not in ("+", "")], "edits")
 
 
-def _judge(call: Call, paths: list[str], verb: str) -> bool:
+def _change(call: Call, paths: list[str], verb: str) -> None:
     home = call.places.where.home
-    for path in paths:
-        whole = f"{home}{path[1:]}" if path[:1] == "~" else path
-        judge_change(whole, call.places, call.state.cwd, verb)
-    return False
+    change(call, [f"{home}{path[1:]}" if path[:1] == "~" else path for path in paths], verb)
 
 
-RULES = (
-    Rule(EVASION, "it runs a command from an editor", f"{_VIM} {_EMACS}", test=_runs),
-    Rule(FILES, "", _VIM, test=_writes),
-    Rule(FILES, "", _EMACS, test=_writes_by_lisp),
-    Rule(FILES, "", f"{_VIM} ed nano emacs", test=_edits),
+_TABLE = """\
+evasion: it runs a command from an editor
+    vim|vi|nvim|ex|view|gvim|vimdiff|emacs|emacsclient (runs)
+file-system:
+    vim|vi|nvim|ex|view|gvim|vimdiff (writes)
+    emacs|emacsclient (writes by lisp)
+    vim|vi|nvim|ex|view|gvim|vimdiff|ed|nano|emacs (edits)
+"""
+RULES = rules(
+    _TABLE, {"runs": _runs, "writes": _writes, "writes by lisp": _writes_by_lisp, "edits": _edits}
 )

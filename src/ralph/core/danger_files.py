@@ -12,19 +12,22 @@ from ralph.core.danger_rule import (
     HISTORY,
     PERMISSIONS,
     PERSISTENCE,
-    PRIVILEGE,
     REVERSE,
     Call,
     Refused,
-    Rule,
+    rules,
 )
 from ralph.core.shell_text import ANY, EACH, ENDLESS, SURE, plain, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ralph.core.danger_paths import Places
 
 CURL_VALUED = "HdXuAeTFmbcxwEr"
+ENDLESS_FILES = frozenset({"/dev/zero", "/dev/urandom", "/dev/random"})
+_HUGE = 100 * 1024**3
 _HISTORIES = (".bash_history", ".zsh_history", ".history", ".python_history", ".sh_history")
 
 
@@ -38,10 +41,9 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
         return
     if kind == A_DEVICE:
         raise Refused(DEVICE, f"{name} is a device or a switch of the kernel")
-    if kind == UNKNOWN and verb == "deletes" and _is_sure(path, places):
-        return
     if kind == UNKNOWN:
-        raise Refused(FILES, f"nobody can tell what it {verb}: {name}; {_known(places)}")
+        _judge_unknown(path, places, verb)
+        return
     _judge_special(path, places, cwd, verb)
     if kind == OUTSIDE and into and places.is_temporary_root(path, cwd):
         return
@@ -53,17 +55,16 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
         raise Refused(GIT, f"it {verb} {name}, the repository itself")
 
 
-def _is_sure(path: str, places: "Places") -> bool:
-    """`rm -rf "${BUILD_DIR:?}/out"`: it is set, and its author means it."""
+def _judge_unknown(path: str, places: "Places", verb: str) -> None:
+    """Refuse a path that nobody knows, except `rm -rf "${BUILD_DIR:?}/out"` at `standard`: that is
+    set, and its author means it."""
     rest = path.removeprefix(f"{ANY}{SURE}")
-    return not places.where.strict and rest != path and plain(rest) and ".." not in rest
-
-
-def _known(places: "Places") -> str:
-    """What to write instead of a path that nobody knows."""
+    sure = verb == "deletes" and rest != path and plain(rest) and ".." not in rest
+    instead = "name the path, set the variable in this command, or write ${NAME:?}"
     if places.where.strict:
-        return "name the path"
-    return "name the path, set the variable in this command, or write ${NAME:?}"
+        sure, instead = False, "name the path"
+    if not sure:
+        raise Refused(FILES, f"nobody can tell what it {verb}: {shown(path)}; {instead}")
 
 
 def _judge_special(path: str, places: "Places", cwd: str, verb: str) -> None:
@@ -79,10 +80,10 @@ def _judge_special(path: str, places: "Places", cwd: str, verb: str) -> None:
         raise Refused(GUARD, f"{name} steers Ralph or the agent's host")
 
 
-def _each(call: Call, paths: list[str], verb: str, *, into: bool = False) -> bool:
+def change(call: Call, paths: "Iterable[str]", verb: str, *, into: bool = False) -> None:
+    """Refuse a command that changes one of these paths where nothing may be changed."""
     for path in paths:
         judge_change(path, call.places, call.state.cwd, verb, into=into)
-    return False
 
 
 def judge_everything(paths: list[str], verb: str) -> None:
@@ -91,34 +92,35 @@ def judge_everything(paths: list[str], verb: str) -> None:
         raise Refused(FILES, f"it {verb} every file of the project; name those that you mean")
 
 
-def _removes(call: Call) -> bool:
+def _removes(call: Call) -> None:
     judge_everything(call.args, "deletes")
-    return _each(call, [path for path in call.args if path], "deletes")  # "" is no file
+    change(call, filter(None, call.args), "deletes")  # "" is no file
 
 
-def _moves(call: Call) -> bool:
+def _moves(call: Call) -> None:
     target = call.value("-t", "--target-directory")
     sources, last = (call.args, [target]) if target else (call.args[:-1], call.args[-1:])
     judge_everything(sources, "moves away")
     for path in call.args:
-        if call.places.kind(path, call.state.cwd) == SINK:
+        if call.kind(path) == SINK:
             raise Refused(FILES, f"mv would replace {shown(path)} itself")
-    _each(call, sources, "moves away")
-    return _each(call, last, "overwrites", into=True)
+    change(call, sources, "moves away")
+    change(call, last, "overwrites", into=True)
 
 
-def _copies(call: Call) -> bool:
+def _copies(call: Call) -> None:
     target = call.value("-t", "--target-directory") if call.name != "rsync" else None
     makes = call.name == "install" and (call.has("--directory") or call.has_letter("d", "mogt"))
     last = [target] if target else call.args if makes else call.args[1:][-1:]
     if call.name == "rsync" and call.has("--delete", "--delete-after", "--delete-excluded"):
-        return _each(call, last, "deletes in")
-    return _each(call, last, "overwrites", into=True)
+        change(call, last, "deletes in")
+    else:
+        change(call, last, "overwrites", into=True)
 
 
-def _links(call: Call) -> bool:
+def _links(call: Call) -> None:
     """A link to a whole directory outside would lead what follows out of the project."""
-    whole = call.places.absolute(call.args[0], call.state.cwd) if call.args else "/x/y"
+    whole = call.whole(call.args[0]) if call.args else "/x/y"
     if (whole.count("/") < 2 and whole[0] == "/") or whole == call.places.where.home:
         raise Refused(EVASION, f"a link to {whole} leads out of the project")
     _copies(call)
@@ -128,11 +130,6 @@ def _links(call: Call) -> bool:
         target = call.args[1] if len(call.args) > 1 else name
         call.places.link(f"{target}/{name}", whole, cwd)
         call.places.link(target, whole, cwd)
-    return False
-
-
-def _written(call: Call) -> bool:
-    return _each(call, call.args, "overwrites")
 
 
 def download_targets(call: Call) -> list[str]:
@@ -142,58 +139,46 @@ def download_targets(call: Call) -> list[str]:
     return call.clustered("o", CURL_VALUED) + call.values("--output")
 
 
-def _output_option(call: Call) -> bool:
+def _output_option(call: Call) -> None:
     if call.name in ("curl", "wget"):
         found = download_targets(call)
     else:
         found = call.values("-o", "--output", "--output-file", "--out", "-out")
-    return _each(call, [path for path in found if path not in ("", "-")], "overwrites", into=True)
+    change(call, [path for path in found if path not in ("", "-")], "overwrites", into=True)
 
 
-def _edits(call: Call) -> bool:
+def _edits(call: Call) -> None:
     """`sed -i` and `perl -i`: every word that is a path."""
     lettered = call.has_letter("i", "eEIMmrC0" if call.name in ("perl", "ruby") else "efl")
-    if not lettered and not call.has("--in-place"):
-        return False
-    script = call.value("-e", "--expression", "-f", "--file", "-E")
-    paths = call.args if script is not None else call.args[1:]
-    return _each(call, [path for path in paths if path != script], "overwrites")
+    if lettered or call.has("--in-place"):
+        script = call.value("-e", "--expression", "-f", "--file", "-E")
+        paths = call.args if script is not None else call.args[1:]
+        change(call, [path for path in paths if path != script], "overwrites")
 
 
-def _dd(call: Call) -> bool:
+def _dd(call: Call) -> None:
     outputs = [word[3:] for word in call.words if word.startswith("of=")]
-    endless = any(w in ("if=/dev/zero", "if=/dev/urandom", "if=/dev/random") for w in call.words)
-    _each(call, outputs, "overwrites")
+    endless = any(f"if={path}" in call.words for path in ENDLESS_FILES)
+    change(call, outputs, "overwrites")
     if endless and outputs and not any(word.startswith("count=") for word in call.words):
         raise Refused(BOMB, "without count= it fills the disk")
     sizes = [_size(w.partition("=")[2]) for w in call.words if w.startswith(("count=", "bs="))]
     if endless and len(sizes) == 2 and sizes[0] * sizes[1] >= _HUGE:
         raise Refused(BOMB, "it would fill the disk")
-    return False
 
 
-def _unpacks(call: Call) -> bool:
+def _unpacks(call: Call) -> None:
     """Archives are unpacked where -C or -d says, and written where -f does."""
-    if call.name == "unzip":
-        target = call.value("-d")
-        return _each(call, [target] if target else [], "unpacks into", into=True)
     first = call.words[0] if call.words else ""
     letters = "" if first[:2] == "--" else first
-    if "x" in letters or call.has("--extract") or call.has_letter("x", "fC"):
+    target = None
+    if call.name == "unzip":
+        target = call.value("-d")
+    elif "x" in letters or call.has("--extract") or call.has_letter("x", "fC"):
         if "P" in letters or call.has_letter("P", "fC") or call.has("--absolute-names"):
             raise Refused(FILES, "it may unpack to anywhere")
         target = call.value("-C", "--directory")
-        return _each(call, [target] if target else [], "unpacks into", into=True)
-    return False
-
-
-def _runs_by_tar(call: Call) -> bool:
-    starts = ("--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command")
-    return any(word.startswith(starts) for word in call.words)
-
-
-def _steering(call: Call) -> bool:
-    return any(call.places.steers(path, call.state.cwd) for path in call.args if not unknown(path))
+    change(call, [target] if target else [], "unpacks into", into=True)
 
 
 def _size(text: str) -> int:
@@ -202,24 +187,6 @@ def _size(text: str) -> int:
     power = "KMGTPE".find(text[-1:]) + 1 if text else 0
     number = text.rstrip("KMGTPE").lstrip("+")
     return int(number) * 1024**power if number.isdecimal() and number.isascii() else 0
-
-
-def _is_huge(call: Call) -> bool:
-    given = call.value("-s", "--size", "-l", "--length", "-c", "--bytes")
-    return _size(given or "") >= _HUGE
-
-
-_HUGE = 100 * 1024**3
-
-
-def _endless(call: Call) -> bool:
-    return not call.state.piped and any(
-        word in ("/dev/zero", "/dev/urandom", "/dev/random") for word in call.words
-    )
-
-
-def _without_end(call: Call) -> bool:
-    return ENDLESS in (call.state.stdin or "") and bool(call.args)
 
 
 def _mode(call: Call) -> str:
@@ -253,90 +220,89 @@ def _sets_identity(call: Call) -> bool:
     return any("s" in rights for _, rights in _added(mode))
 
 
-def _shuts(call: Call) -> bool:
-    return call.has_letter("R") and _mode(call) in ("000", "0", "a-rwx", "-rwx", "a=", "a-w", "a-r")
-
-
-def _outside(call: Call) -> bool:
-    paths = [path for path in call.args[1:] if path != _mode(call)]
-    for path in paths:
-        kind = call.places.kind(path, call.state.cwd)
-        if kind in (OUTSIDE, UNKNOWN, A_DEVICE):
+def _outside(call: Call) -> None:
+    for path in call.args[1:]:
+        if path != _mode(call) and call.kind(path) in (OUTSIDE, UNKNOWN, A_DEVICE):
             raise Refused(
                 PERMISSIONS, f"it changes the rights of {shown(path)}, outside the project"
             )
-    return False
 
 
-def _to_root(call: Call) -> bool:
-    return bool(call.args) and call.args[0].partition(":")[0] in ("root", "0")
-
-
-_DISKS = (
-    "fdisk sfdisk cfdisk gdisk sgdisk parted wipefs mkswap swapon swapoff losetup"
-    " cryptsetup hdparm blkdiscard"
-    " badblocks mdadm pvcreate pvremove vgremove lvremove lvcreate zpool diskutil"
-    " dmsetup tune2fs e2fsck"
-    " debugfs resize2fs nvme mkfs mkfs.ext4 mkfs.ext3 mkfs.ext2 mkfs.xfs mkfs.btrfs"
-    " mkfs.vfat mkfs.fat"
-    " mkfs.ntfs newfs newfs_hfs mke2fs format flashrom efibootmgr grub-install"
-)
-RULES = (
-    Rule(FILES, "", "rm rmdir unlink shred srm trash trash-put rimraf del-cli gio", test=_removes),
-    Rule(FILES, "", "mv rename", test=_moves),
-    Rule(FILES, "", "cp install rsync ditto", test=_copies),
-    Rule(FILES, "", "ln link", test=_links),
-    Rule(FILES, "", "tee truncate fallocate sponge mkfifo patch", test=_written),
-    Rule(FILES, "", "sed gsed perl", test=_edits),
-    Rule(FILES, "", "dd", test=_dd),
-    Rule(FILES, "", "tar gtar bsdtar unzip", test=_unpacks),
-    Rule(EVASION, "tar would run a command", "tar gtar bsdtar", test=_runs_by_tar),
-    Rule(FILES, "", "curl wget sort openssl gcc cc clang rustc", test=_output_option),
-    Rule(
-        GUARD,
-        "it changes what steers Ralph or the agent's host",
-        "touch mkdir chmod chown",
-        test=_steering,
-    ),
-    Rule(
-        DEVICE,
-        "it changes disks or their tables",
-        _DISKS,
-        test=lambda c: c.words[:1] not in (["-l"], ["--list"], ["list"], ["status"]),
-    ),
-    Rule(
-        PRIVILEGE,
-        "it mounts or unmounts file systems",
-        "mount umount fusermount",
-        test=lambda c: bool(c.args),
-    ),
-    Rule(BOMB, "it would fill the disk", "truncate fallocate mkfile head", test=_is_huge),
-    Rule(BOMB, "it would fill the disk", "tee sponge", test=_without_end),
-    Rule(
-        PERMISSIONS,
-        "everybody could write what is made from now on; leave the umask as it is",
-        "umask",
-        test=lambda c: bool(c.args) and not c.args[0].strip("0"),
-    ),
-    Rule(BOMB, "it never ends", "cat cp", test=_endless),
-    Rule(
-        PERMISSIONS,
-        "everybody could write there; give rights to the owner only",
-        "chmod install mkdir",
-        test=_opens_to_all,
-    ),
-    Rule(
-        PERMISSIONS,
-        "it lets a program run as its owner",
-        "chmod install mkdir",
-        test=_sets_identity,
-    ),
-    Rule(PERMISSIONS, "it shuts everybody out, recursively", "chmod", test=_shuts),
-    Rule(PERMISSIONS, "", "chmod chown chgrp", test=_outside),
-    Rule(PERMISSIONS, "it gives files to root", "chown", test=_to_root),
-    Rule(
-        PERMISSIONS,
-        "it changes attributes or rights beyond the mode",
-        "chattr setfacl setcap chflags xattr",
-    ),
+_TABLE = """\
+file-system:
+    rm|rmdir|unlink|shred|srm|trash|trash-put|rimraf|del-cli|gio (removes)
+    mv|rename (moves)
+    cp|install|rsync|ditto (copies)
+    ln|link (links)
+    tee|truncate|fallocate|sponge|mkfifo|patch (written)
+    sed|gsed|perl (edits)
+    dd (dd)
+    tar|gtar|bsdtar|unzip (unpacks)
+    curl|wget|sort|openssl|gcc|cc|clang|rustc (output option)
+evasion: tar would run a command
+    tar|gtar|bsdtar (runs by tar)
+guard: it changes what steers Ralph or the agent's host
+    touch|mkdir|chmod|chown (steering)
+device: it changes disks or their tables
+    fdisk|sfdisk|cfdisk|gdisk|sgdisk|parted|wipefs|mkswap|swapon|swapoff|losetup|cryptsetup|hdparm|
+        blkdiscard|badblocks|mdadm|pvcreate|pvremove|vgremove|lvremove|lvcreate|zpool|diskutil|
+        dmsetup|tune2fs|e2fsck|debugfs|resize2fs|nvme|mkfs|mkfs.ext4|mkfs.ext3|mkfs.ext2|mkfs.xfs|
+        mkfs.btrfs|mkfs.vfat|mkfs.fat|mkfs.ntfs|newfs|newfs_hfs|mke2fs|format|flashrom|efibootmgr|
+        grub-install (_changes disks)
+privilege: it mounts or unmounts file systems
+    mount|umount|fusermount (_names one)
+resource-bomb: it would fill the disk
+    truncate|fallocate|mkfile|head (is huge)
+    tee|sponge (without end)
+permissions: everybody could write what is made from now on; leave the umask as it is
+    umask (_open to all)
+resource-bomb: it never ends
+    cat|cp (endless)
+permissions: everybody could write there; give rights to the owner only
+    chmod|install|mkdir (opens to all)
+permissions: it lets a program run as its owner
+    chmod|install|mkdir (sets identity)
+permissions: it shuts everybody out, recursively
+    chmod (shuts)
+permissions:
+    chmod|chown|chgrp (outside)
+permissions: it gives files to root
+    chown (to root)
+permissions: it changes attributes or rights beyond the mode
+    chattr|setfacl|setcap|chflags|xattr
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "removes": _removes,
+        "moves": _moves,
+        "copies": _copies,
+        "links": _links,
+        "written": lambda c: change(c, c.args, "overwrites"),
+        "edits": _edits,
+        "dd": _dd,
+        "unpacks": _unpacks,
+        "output option": _output_option,
+        "runs by tar": lambda c: c.begins(
+            *("--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command")
+        ),
+        "steering": lambda c: any(
+            c.places.steers(path, c.state.cwd) for path in c.args if not unknown(path)
+        ),
+        "_changes disks": lambda c: c.words[:1] not in (["-l"], ["--list"], ["list"], ["status"]),
+        "_names one": lambda c: bool(c.args),
+        "is huge": lambda c: (
+            _size(c.value("-s", "--size", "-l", "--length", "-c", "--bytes") or "") >= _HUGE
+        ),
+        "without end": lambda c: ENDLESS in (c.state.stdin or "") and bool(c.args),
+        "_open to all": lambda c: bool(c.args) and not c.args[0].strip("0"),
+        "endless": lambda c: not c.state.piped and not ENDLESS_FILES.isdisjoint(c.words),
+        "opens to all": _opens_to_all,
+        "sets identity": _sets_identity,
+        "shuts": lambda c: (
+            c.has_letter("R") and _mode(c) in ("000", "0", "a-rwx", "-rwx", "a=", "a-w", "a-r")
+        ),
+        "outside": _outside,
+        "to root": lambda c: bool(c.args) and c.args[0].partition(":")[0] in ("root", "0"),
+    },
 )

@@ -1,32 +1,47 @@
 """Rules about git: what was pushed is not replaced, no check is skipped, no way back is lost."""
 
-from ralph.core.danger_branches import forces_shared
-from ralph.core.danger_files import judge_change
-from ralph.core.danger_rule import (
-    EXFILTRATION,
-    FILES,
-    GIT,
-    GUARD,
-    PUSH,
-    STRICT,
-    Call,
-    Rule,
-)
-from ralph.core.shell_text import names, unknown
+import re
 
-_PUSHES = "push|send-pack|http-push"
-_FORCES = "--force --force-with-lease --force-if-includes"
+from ralph.core.danger_files import change
+from ralph.core.danger_rule import Call, rules
+from ralph.core.shell_text import names, plain, unknown
+
+# Branches that others share: what is pushed there by force, or deleted, is lost for them too.
+_SHARED = re.compile(
+    r"(?:main|master|trunk|dev|develop|development|next|gh-pages|edge|nightly"
+    r"|v?\d[\w.]*"  # a version, or a tag
+    r"|(?:.*[-_/.])?(?:pre|non)?(?:prod(?:uction)?|live|stag(?:e|ing)|qa|uat)(?:[-_/.].*)?"
+    r"|(?:releases?|stable|hotfix|support|version)(?:[-_/.].*)?)"
+)
+_HERE = frozenset({"HEAD", "@", "@{u}", "@{upstream}", "@{push}"})
+_CHECKS = names(".husky .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml")
+
+
+def is_shared(branch: str) -> bool:
+    """Whether others may work on a branch of this name; on one that nobody knows they may."""
+    name = branch.removeprefix("refs/").removeprefix("heads/").lower()
+    if not name.strip("-@") or not plain(name) or any(c in name for c in "*?[{"):
+        return True
+    return bool(_SHARED.fullmatch(name)) or name.startswith(("tags/", "remotes/", "ralph/"))
+
+
+def _forces_shared(call: Call) -> bool:
+    """Whether a forced push goes to a branch that others share, or that is not told."""
+    here = call.state.branch or call.places.where.branch
+    targets = []
+    for refspec in call.subs[2:]:
+        source, colon, target = refspec.removeprefix("+").partition(":")
+        name = target if colon else source
+        targets.append(here if name in _HERE else name)
+    chosen = any("push.default" in word.lower() for word in call.words)
+    every = call.has("--all", "--tags", "--mirror", "--branches")
+    return chosen or every or any(map(is_shared, targets or [here]))
 
 
 def _forced_refspec(call: Call) -> bool:
     """`git push origin +branch`"""
     forced = any(word[:1] == "+" and len(word) > 1 for word in call.subs[1:])
-    return forced and (call.strict or forces_shared(call))
-
-
-def _deletes(call: Call) -> bool:
-    """`git push origin :branch`"""
-    return any(word[:1] == ":" and len(word) > 1 for word in call.subs[1:])
+    return forced and (call.strict or _forces_shared(call))
 
 
 def may_be_a_flag(call: Call) -> bool:
@@ -39,13 +54,8 @@ def _to_an_address(call: Call) -> bool:
     return "://" in remote or ("@" in remote and ":" in remote)
 
 
-def _adds_remote(call: Call) -> bool:
+def _adds_remote(call: Call) -> None:
     call.state.added_remote = True
-    return False
-
-
-def _to_a_new_remote(call: Call) -> bool:
-    return call.state.added_remote and call.subs[1:2] not in ([], ["origin"])
 
 
 def whole_tree(call: Call) -> bool:
@@ -54,25 +64,14 @@ def whole_tree(call: Call) -> bool:
 
 
 def _removes_steering(call: Call) -> bool:
-    if call.has("--cached"):
-        return False
     places, cwd = call.places, call.state.cwd
-    return any(places.steers(p, cwd) or places.may_steer(p, cwd) for p in call.subs[1:])
+    steering = any(places.steers(p, cwd) or places.may_steer(p, cwd) for p in call.subs[1:])
+    return steering and not call.has("--cached")
 
 
-def _everything(call: Call) -> bool:
-    return whole_tree(call) and not call.has("--cached")
-
-
-def _writes_output(call: Call) -> bool:
+def _writes_output(call: Call) -> None:
     path = call.value("--output") or (call.value("-o") if call.subs[:1] == ["archive"] else None)
-    if path:
-        judge_change(path, call.places, call.state.cwd, "overwrites")
-    return False
-
-
-def _skips(call: Call) -> bool:
-    return bool(call.state.value("SKIP"))
+    change(call, [path] if path else [], "overwrites")
 
 
 def _takes_checks(call: Call) -> bool:
@@ -83,107 +82,60 @@ def _takes_checks(call: Call) -> bool:
     return any(path[0] in _CHECKS or path[:2] == [".git", "hooks"] for path in paths)
 
 
-_CHECKS = names(".husky .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml")
-RULES = (
-    Rule(
-        GIT,
-        "it skips the checks of the repository's hooks",
-        "git",
-        sub="commit|push|merge|rebase",
-        test=_skips,
-    ),
-    Rule(GIT, "it removes the checks of the repository's hooks", "rm mv chmod", test=_takes_checks),
-    Rule(
-        GIT,
-        "it removes the checks of the repository's hooks",
-        "pre-commit lefthook husky overcommit",
-        sub="uninstall",
-    ),
-    Rule(FILES, "", "git", test=_writes_output),
-    Rule(
-        GIT,
-        "it skips the checks of the repository's hooks",
-        "git",
-        sub="commit",
-        flags="--no-verify",
-        letters="n",
-        valued="mFCctSu",
-    ),
-    Rule(
-        GIT,
-        "it skips the checks of the repository's hooks",
-        "git",
-        sub="push|merge|am|rebase|cherry-pick",
-        flags="--no-verify",
-    ),
-    Rule(
-        PUSH,
-        "a force push replaces what others have; push a new commit",
-        "git",
-        sub=_PUSHES,
-        flags=_FORCES,
-        letters="f",
-        valued="o",
-        level=STRICT,
-    ),
-    Rule(
-        PUSH,
-        "a force push replaces what others have; push a new commit, or name a branch of your own",
-        "git",
-        sub=_PUSHES,
-        flags=_FORCES,
-        letters="f",
-        valued="o",
-        test=forces_shared,
-    ),
-    Rule(
-        PUSH,
-        "it replaces or deletes branches of the remote",
-        "git",
-        sub="push|send-pack|http-push",
-        flags="--mirror --delete --prune",
-        letters="d",
-        valued="o",
-    ),
-    Rule(PUSH, "+ before a branch forces it", "git", sub=_PUSHES, test=_forced_refspec),
-    Rule(PUSH, ": before a branch deletes it there", "git", sub=_PUSHES, test=_deletes),
-    Rule(
-        PUSH,
-        "nobody can tell whether it is a force push; write the words out",
-        "git",
-        sub="push",
-        test=may_be_a_flag,
-    ),
-    Rule(
-        EXFILTRATION,
-        "it pushes to an address; push to a remote of the repository",
-        "git",
-        sub="push",
-        test=_to_an_address,
-    ),
-    Rule(
-        EXFILTRATION,
-        "it pushes to a remote that was added just now",
-        "git",
-        sub="push",
-        test=_to_a_new_remote,
-    ),
-    Rule(EXFILTRATION, "", "git", sub="remote add", test=_adds_remote),
-    Rule(
-        GIT,
-        "it rewrites or deletes history",
-        "git",
-        sub="filter-branch|filter-repo|replace|fast-import|prune",
-    ),
-    Rule(GIT, "it rewrites or deletes history", "git-filter-repo bfg git-filter-branch"),
-    Rule(GIT, "it deletes the last way back", "git", sub="reflog expire|delete"),
-    Rule(GIT, "it deletes the last way back", "git", sub="gc", flags="--prune"),
-    Rule(
-        GUARD,
-        "it removes what steers Ralph or the agent's host",
-        "git",
-        sub="rm|mv",
-        test=_removes_steering,
-    ),
-    Rule(FILES, "it deletes the whole project", "git", sub="rm", test=_everything),
+_TABLE = """\
+git-history: it skips the checks of the repository's hooks
+    git commit|push|merge|rebase (skips)
+git-history: it removes the checks of the repository's hooks
+    rm|mv|chmod (takes checks)
+    pre-commit|lefthook|husky|overcommit uninstall
+file-system:
+    git (writes output)
+git-history: it skips the checks of the repository's hooks
+    git commit --no-verify -n/mFCctSu
+    git push|merge|am|rebase|cherry-pick --no-verify
+force-push strict: a force push replaces what others have; push a new commit
+    git push|send-pack|http-push --force --force-with-lease --force-if-includes -f/o
+force-push: a force push replaces what others have; push a new commit, or name a branch of your own
+    git push|send-pack|http-push --force --force-with-lease --force-if-includes -f/o (forces shared)
+force-push: it replaces or deletes branches of the remote
+    git push|send-pack|http-push --mirror --delete --prune -d/o
+force-push: + before a branch forces it
+    git push|send-pack|http-push (forced refspec)
+force-push: : before a branch deletes it there
+    git push|send-pack|http-push (deletes)
+force-push: nobody can tell whether it is a force push; write the words out
+    git push (may be a flag)
+exfiltration: it pushes to an address; push to a remote of the repository
+    git push (to an address)
+exfiltration: it pushes to a remote that was added just now
+    git push (to a new remote)
+exfiltration:
+    git remote add (adds remote)
+git-history: it rewrites or deletes history
+    git filter-branch|filter-repo|replace|fast-import|prune
+    git-filter-repo|bfg|git-filter-branch
+git-history: it deletes the last way back
+    git reflog expire|delete
+    git gc --prune
+guard: it removes what steers Ralph or the agent's host
+    git rm|mv (removes steering)
+file-system: it deletes the whole project
+    git rm (everything)
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "skips": lambda c: bool(c.state.value("SKIP")),
+        "takes checks": _takes_checks,
+        "writes output": _writes_output,
+        "forces shared": _forces_shared,
+        "forced refspec": _forced_refspec,
+        "deletes": lambda c: any(word[:1] == ":" and len(word) > 1 for word in c.subs[1:]),
+        "may be a flag": may_be_a_flag,
+        "to an address": _to_an_address,
+        "to a new remote": lambda c: c.state.added_remote and c.subs[1:2] not in ([], ["origin"]),
+        "adds remote": _adds_remote,
+        "removes steering": _removes_steering,
+        "everything": lambda c: whole_tree(c) and not c.has("--cached"),
+    },
 )

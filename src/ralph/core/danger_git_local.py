@@ -4,15 +4,10 @@ A run keeps what was not committed when it began, and git's reflog what was. So 
 refused by the level `strict` only, or where nothing was kept.
 """
 
-from ralph.core.danger_branches import checks_out, deletes_shared, is_shared, renames
-from ralph.core.danger_git import may_be_a_flag, whole_tree
+from ralph.core.danger_git import is_shared, may_be_a_flag, whole_tree
 from ralph.core.danger_paths import FREE_PLACE
-from ralph.core.danger_rule import GIT, GUARD, STRICT, Call, Rule, positional
+from ralph.core.danger_rule import Call, positional, rules
 from ralph.core.shell_text import ANY, names, unknown
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FETCHED = ("refs/remotes/", "refs/tags/", "refs/pull/")
 # What builds and tools make again, by the first directory below the project that it is in.
@@ -22,6 +17,22 @@ _MADE_AGAIN = names(
     " .venv venv site public .output .svelte-kit DerivedData cmake-build-debug cmake-build-release"
     " tmp logs"
 )
+
+
+def _checks_out(call: Call) -> None:
+    """Remember the branch that is checked out from now on; this refuses nothing."""
+    made = call.clustered("b", "") + call.clustered("c", "") + call.values("--create", "--orphan")
+    named = made or ([] if "--" in call.words else call.subs[1:2])
+    if named:
+        call.state.branch = named[0]
+
+
+def _renames(call: Call) -> None:
+    """Remember what the branch is called from now on; this refuses nothing."""
+    if call.subs[0] == "symbolic-ref" and len(call.subs) > 2:
+        call.state.branch = call.subs[2]
+    elif call.subs[0] == "branch" and (call.has_letter("mM", "tu") or call.has("--move")):
+        call.state.branch = "".join(call.subs[-1:])
 
 
 def _of_worktree(call: Call) -> bool:
@@ -41,6 +52,11 @@ def _forced_delete(call: Call) -> bool:
     )
 
 
+def _deletes_shared(call: Call) -> bool:
+    deletes = call.has_letter("dD", "tu") or call.has("--delete")
+    return deletes and _forced_delete(call) and any(map(is_shared, call.subs[1:]))
+
+
 def _forces_fetch(call: Call) -> bool:
     """A branch of one's own is overwritten by one that was fetched."""
     forced = call.has("--force") or call.has_letter("f", "jo")
@@ -51,27 +67,12 @@ def _forces_fetch(call: Call) -> bool:
     return False
 
 
-def _sets_ref(call: Call) -> bool:
-    return len(call.subs) > 2 or call.has("--delete") or call.has_letter("d")
-
-
 def _cleans_more(call: Call) -> bool:
     """Whether `git clean` deletes more than what builds make again."""
     named = positional(call.words, ["-e", "--exclude", *"-C", "-c"])[1:]
     paths = [path.strip("/").removeprefix("./") for path in named]
     made = [path for path in paths if _MADE_AGAIN & {*path.split("/")} and ".." not in path]
     return not_dry(call) and (not paths or len(made) < len(paths))
-
-
-def _tree_outside(call: Call) -> bool:
-    """Work trees elsewhere may be somebody else's."""
-    places, cwd = call.places, call.state.cwd
-    return any(places.kind(path, cwd) != FREE_PLACE for path in call.subs[2:])
-
-
-def _deletes_shared(call: Call) -> bool:
-    deletes = call.has_letter("dD", "tu") or call.has("--delete")
-    return deletes and _forced_delete(call) and deletes_shared(call)
 
 
 def _touches_kept(call: Call) -> bool:
@@ -91,96 +92,78 @@ def _forgets(call: Call) -> bool:
     return not known and any("expire" in key or key.startswith("core.") for key in keys)
 
 
-def _moves_shared(call: Call) -> bool:
-    names = [word for word in call.subs[1:2] if word.startswith("refs/heads/")]
-    return any(map(is_shared, names))
-
-
-def _local(
-    why: str, sub: str, *, test: "Callable[[Call], bool] | None" = None, **given: str
-) -> Rule:
-    """A rule that only `strict` has."""
-    return Rule(GIT, why, "git", sub=sub, test=test, level=STRICT, **given)
-
-
-_LOSES = "it throws away changes that were not committed"
-_LOSES_ALL = "it throws away every change in the tree; name the files"
-_BY_HAND = "it changes a reference by hand"
-RULES = (
-    Rule(GIT, "", "git", sub="checkout|switch", test=checks_out),
-    Rule(GIT, "", "git", sub="branch|symbolic-ref", test=renames),
-    Rule(
-        GUARD,
-        "it may change what Ralph keeps; name the refs",
-        "git",
-        sub="update-ref|fetch|pull|push",
-        test=_touches_kept,
-    ),
-    Rule(GIT, "it deletes the last way back", "git", test=_forgets),
-    _local("it moves a branch", "checkout|switch", letters="BC", valued="bc"),
-    _local("it rewrites the last commit; make a new one", "commit", flags="--amend"),
-    _local(f"{_LOSES}; git stash keeps them", "reset", flags="--hard"),
-    _local(
-        "nobody can tell whether it is --hard; write the words out",
-        "reset|clean|rebase|checkout|branch",
-        test=may_be_a_flag,
-    ),
-    _local(
-        "it deletes files that git does not know; delete them by name",
-        "clean",
-        flags="--force",
-        letters="f",
-        valued="e",
-        test=not_dry,
-    ),
-    Rule(
-        GIT,
-        "it deletes files that git does not know; name folders that a build makes again",
-        "git",
-        sub="clean",
-        flags="--force",
-        letters="f",
-        valued="e",
-        test=_cleans_more,
-    ),
-    _local(_LOSES_ALL, "checkout", test=whole_tree),
-    _local(_LOSES, "checkout", flags="--force", letters="f", valued="bB"),
-    _local(_LOSES, "switch", flags="--force --discard-changes", letters="f", valued="cC"),
-    _local(_LOSES_ALL, "restore", test=_of_worktree),
-    _local(
-        "it rewrites commits",
-        "rebase",
-        flags="--onto --interactive --root --exec",
-        letters="ix",
-    ),
-    _local(_BY_HAND, "update-ref"),
-    Rule(GIT, "others share this branch", "git", sub="update-ref", test=_moves_shared),
-    _local(_BY_HAND, "symbolic-ref", test=_sets_ref),
-    _local("it throws away stashed work", "stash drop|clear"),
-    _local("it deletes or moves a branch, merged or not", "branch", test=_forced_delete),
-    Rule(GIT, "others share this branch", "git", sub="branch", test=_deletes_shared),
-    _local(
-        "it deletes or replaces a tag", "tag", flags="--delete --force", letters="df", valued="mFu"
-    ),
-    _local(
-        "it throws away a work tree with its changes",
-        "worktree remove",
-        flags="--force",
-        letters="f",
-    ),
-    Rule(
-        GIT,
-        "it throws away a work tree outside the project, with its changes",
-        "git",
-        sub="worktree remove",
-        flags="--force",
-        letters="f",
-        test=_tree_outside,
-    ),
-    _local(
-        "it throws away a submodule's changes", "submodule deinit", flags="--force", letters="f"
-    ),
-    _local(_LOSES, "reset|read-tree", flags="--merge --reset"),
-    _local(_LOSES, "checkout-index", flags="--force", letters="f"),
-    _local("it overwrites a branch; fetch without a target", "fetch|pull", test=_forces_fetch),
+_TABLE = """\
+git-history:
+    git checkout|switch (checks out)
+    git branch|symbolic-ref (renames)
+guard: it may change what Ralph keeps; name the refs
+    git update-ref|fetch|pull|push (touches kept)
+git-history: it deletes the last way back
+    git (forgets)
+git-history strict: it moves a branch
+    git checkout|switch -B -C/bc
+git-history strict: it rewrites the last commit; make a new one
+    git commit --amend
+git-history strict: it throws away changes that were not committed; git stash keeps them
+    git reset --hard
+git-history strict: nobody can tell whether it is --hard; write the words out
+    git reset|clean|rebase|checkout|branch (may be a flag)
+git-history strict: it deletes files that git does not know; delete them by name
+    git clean --force -f/e (not dry)
+git-history: it deletes files that git does not know; name folders that a build makes again
+    git clean --force -f/e (cleans more)
+git-history strict: it throws away every change in the tree; name the files
+    git checkout (whole tree)
+    git restore (of worktree)
+git-history strict: it throws away changes that were not committed
+    git checkout --force -f/bB
+    git switch --force --discard-changes -f/cC
+    git reset|read-tree --merge --reset
+    git checkout-index --force -f
+git-history strict: it rewrites commits
+    git rebase --onto --interactive --root --exec -i -x
+git-history strict: it changes a reference by hand
+    git update-ref
+    git symbolic-ref (sets ref)
+git-history: others share this branch
+    git update-ref (moves shared)
+git-history strict: it throws away stashed work
+    git stash drop|clear
+git-history strict: it deletes or moves a branch, merged or not
+    git branch (forced delete)
+git-history: others share this branch
+    git branch (deletes shared)
+git-history strict: it deletes or replaces a tag
+    git tag --delete --force -d -f/mFu
+git-history strict: it throws away a work tree with its changes
+    git worktree remove --force -f
+git-history: it throws away a work tree outside the project, with its changes
+    git worktree remove --force -f (tree outside)
+git-history strict: it throws away a submodule's changes
+    git submodule deinit --force -f
+git-history strict: it overwrites a branch; fetch without a target
+    git fetch|pull (forces fetch)
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "checks out": _checks_out,
+        "renames": _renames,
+        "touches kept": _touches_kept,
+        "forgets": _forgets,
+        "may be a flag": may_be_a_flag,
+        "not dry": not_dry,
+        "cleans more": _cleans_more,
+        "whole tree": whole_tree,
+        "of worktree": _of_worktree,
+        "sets ref": lambda c: len(c.subs) > 2 or c.has("--delete") or c.has_letter("d"),
+        "moves shared": lambda c: any(
+            word.startswith("refs/heads/") and is_shared(word) for word in c.subs[1:2]
+        ),
+        "forced delete": _forced_delete,
+        "deletes shared": _deletes_shared,
+        # Work trees elsewhere may be somebody else's.
+        "tree outside": lambda c: any(c.kind(path) != FREE_PLACE for path in c.subs[2:]),
+        "forces fetch": _forces_fetch,
+    },
 )

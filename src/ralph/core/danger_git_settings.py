@@ -2,26 +2,17 @@
 
 from ralph.core.danger_git_keys import forces, redirects, runs
 from ralph.core.danger_git_local import not_dry
-from ralph.core.danger_rule import (
-    CLOUD,
-    EVASION,
-    GIT,
-    GUARD,
-    PERSISTENCE,
-    PUSH,
-    STRICT,
-    Call,
-    Rule,
-    positional,
-)
+from ralph.core.danger_rule import Call, positional, rules
 from ralph.core.shell_text import ANY, names
 
 _READS = ("--get", "--list", "--get-all", "--get-regexp", "--show-origin", "-l")
 _CONFIG_VALUED = names("-f --file --blob --type -t --default --comment --value")
+_REFUSED = names("--force -f --hard --amend --no-verify clean filter-branch --mirror")
 
 
 def _settings(call: Call) -> list[tuple[str, str]]:
-    """What `-c key=value` sets; a value that `--config-env` takes from a variable is not known."""
+    """The keys and values after `-c`; a value that `--config-env` takes from a variable is not
+    known."""
     words = call.words[: call.words.index(call.subs[0])] if call.subs else call.words
     before = Call(["git", *words], call.state, call.places)
     found = before.values("-c")
@@ -32,15 +23,10 @@ def _settings(call: Call) -> list[tuple[str, str]]:
     return [(key.lower(), value) for key, _, value in pairs]
 
 
-def _written(call: Call) -> tuple[str, str]:
-    """The key and the value that `git config` writes; empty where it does not."""
+def _writes_alias(call: Call) -> bool:
     words = positional(call.words[call.words.index("config") + 1 :], _CONFIG_VALUED)
     words = words[1:] if words[:1] in (["set"], ["add"]) else words
-    return (words[0].lower(), words[1]) if len(words) > 1 and not call.has(*_READS) else ("", "")
-
-
-def _runs_by_setting(call: Call) -> bool:
-    return any(runs(key, value) or key.startswith("alias.") for key, value in _settings(call))
+    return len(words) > 1 and not call.has(*_READS) and runs(words[0], words[1])
 
 
 def _other_hooks(call: Call) -> bool:
@@ -50,154 +36,88 @@ def _other_hooks(call: Call) -> bool:
     return "core.hookspath" in named
 
 
-def _forces_by_setting(call: Call) -> bool:
-    return any(forces(key, value) for key, value in _settings(call))
-
-
-def _leads_elsewhere(call: Call) -> bool:
-    return any(redirects(key) for key, _ in _settings(call))
-
-
-def _writes_config(call: Call) -> bool:
-    return not call.has(*_READS) and len(call.subs) > 2
-
-
-def _writes_alias(call: Call) -> bool:
-    return runs(*_written(call))
-
-
 def _redirects_remote(call: Call) -> bool:
     """`git config remote.origin.url ADDRESS`"""
     words = [word for word in call.subs[1:] if word not in ("set", "add")]
-    return redirects(words[0] if len(words) > 1 or call.has("--unset") else "")
+    return (len(words) > 1 or call.has("--unset")) and any(map(redirects, words[:1]))
 
 
 def _shortens_danger(call: Call) -> bool:
     """`git config alias.x 'push --force'`"""
-    words = " ".join(call.subs[2:]).split()
     named = any(word.startswith("alias.") for word in call.subs[1:3])
-    return named and not _REFUSED_WORDS.isdisjoint(words)
+    return named and not _REFUSED.isdisjoint(" ".join(call.subs[2:]).split())
 
 
-_REFUSED_WORDS = frozenset(
-    {"--force", "-f", "--hard", "--amend", "--no-verify", "clean", "filter-branch", "--mirror"}
-)
+def _starts_workflow(call: Call) -> bool:
+    dispatched = any(word.endswith("/dispatches") for word in call.subs)
+    return call.subs[:2] == ["workflow", "run"] or (call.subs[:1] == ["api"] and dispatched)
 
 
-def _cleans_unasked(call: Call) -> bool:
-    return ("clean.requireforce", "false") in _settings(call) and not_dry(call)
-
-
-def _other_end(call: Call) -> bool:
-    """A program that is named for the other end may be run on this one."""
-    flags = ("--upload-pack", "--receive-pack", "--exec")
-    named = any(call.has(flag) for flag in flags)
-    return named or any(word.startswith(("ext::", "fd::")) for word in call.words)
-
-
-RULES = (
-    Rule(
-        EVASION,
-        "git would run a command",
-        "git",
-        sub="grep",
-        flags="--open-files-in-pager",
-        letters="O",
-        valued="ef",
-    ),
-    Rule(GIT, "it replaces the repository's hooks", "git", test=_other_hooks),
-    Rule(
-        GIT,
-        "it changes where the repository is pushed to",
-        "git",
-        sub="remote set-url",
-    ),
-    Rule(
-        GIT,
-        "it changes where the repository is pushed to",
-        "git",
-        sub="remote remove|rm|rename|set-head|prune",
-        level=STRICT,
-    ),
-    Rule(GIT, "it deletes files that git does not know", "git", sub="clean", test=_cleans_unasked),
-    Rule(
-        GIT,
-        "it changes where the repository is pushed to",
-        "git",
-        sub="config",
-        test=_redirects_remote,
-    ),
-    Rule(
-        GIT,
-        "it gives a short name to what is refused",
-        "git",
-        sub="config",
-        test=_shortens_danger,
-    ),
-    Rule(
-        EVASION,
-        "git would run a command",
-        "git",
-        sub="clone|fetch|pull|push|ls-remote|archive|remote|submodule",
-        test=_other_end,
-    ),
-    Rule(
-        EVASION,
-        "git would run a command",
-        "git",
-        sub="difftool",
-        flags="--extcmd",
-        letters="x",
-    ),
-    Rule(PUSH, "a setting makes the push a forced one", "git", sub="push", test=_forces_by_setting),
-    Rule(
-        GIT, "it pushes to where a setting says", "git", sub="push|send-pack", test=_leads_elsewhere
-    ),
-    Rule(
-        EVASION,
-        "git would run programs from there",
-        "git",
-        test=lambda c: any(word.startswith("--exec-path=") for word in c.words),
-    ),
-    Rule(
-        CLOUD,
-        "it starts a workflow, which may deploy or publish; leave that to a person",
-        "gh",
-        test=lambda c: (
-            c.subs[:2] == ["workflow", "run"]
-            or (c.subs[:1] == ["api"] and any(word.endswith("/dispatches") for word in c.subs))
+_TABLE = """\
+evasion: git would run a command
+    git grep --open-files-in-pager -O/ef
+git-history: it replaces the repository's hooks
+    git (other hooks)
+git-history: it changes where the repository is pushed to
+    git remote set-url
+git-history strict: it changes where the repository is pushed to
+    git remote remove|rm|rename|set-head|prune
+git-history: it deletes files that git does not know
+    git clean (cleans unasked)
+git-history: it changes where the repository is pushed to
+    git config (redirects remote)
+git-history: it gives a short name to what is refused
+    git config (shortens danger)
+evasion: git would run a command
+    git clone|fetch|pull|push|ls-remote|archive|remote|submodule (other end)
+    git difftool --extcmd -x
+force-push: a setting makes the push a forced one
+    git push (forces by setting)
+git-history: it pushes to where a setting says
+    git push|send-pack (leads elsewhere)
+evasion: git would run programs from there
+    git (_exec path)
+cloud: it starts a workflow, which may deploy or publish; leave that to a person
+    gh (_starts workflow)
+git-history: it turns the repository's checks on or off
+    gh workflow disable|enable
+git-history: it passes over the repository's checks
+    gh pr merge --admin
+evasion: a setting of git would run a command
+    git (runs by setting)
+persistence: an alias or a setting of git would run a command later
+    git config (writes alias)
+guard: it changes git's settings outside the project; leave out --global
+    git config --global --system (writes config)
+git-history: it deletes the repository or its releases
+    gh repo|release|run|cache|ssh-key|gpg-key delete|archive|rename|delete-asset
+git-history: it changes the remote repository
+    gh repo edit
+git-history: it deletes on the remote
+    gh api (_changes)
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "other hooks": _other_hooks,
+        "cleans unasked": lambda c: ("clean.requireforce", "false") in _settings(c) and not_dry(c),
+        "redirects remote": _redirects_remote,
+        "shortens danger": _shortens_danger,
+        # A program that is named for the other end may be run on this one.
+        "other end": lambda c: (
+            c.has("--upload-pack", "--receive-pack", "--exec") or c.begins("ext::", "fd::")
         ),
-    ),
-    Rule(GIT, "it turns the repository's checks on or off", "gh", sub="workflow disable|enable"),
-    Rule(GIT, "it passes over the repository's checks", "gh", sub="pr merge", flags="--admin"),
-    Rule(EVASION, "a setting of git would run a command", "git", test=_runs_by_setting),
-    Rule(
-        PERSISTENCE,
-        "an alias or a setting of git would run a command later",
-        "git",
-        sub="config",
-        test=_writes_alias,
-    ),
-    Rule(
-        GUARD,
-        "it changes git's settings outside the project; leave out --global",
-        "git",
-        sub="config",
-        flags="--global --system",
-        test=_writes_config,
-    ),
-    Rule(
-        GIT,
-        "it deletes the repository or its releases",
-        "gh",
-        sub="repo|release|run|cache|ssh-key|gpg-key delete|archive|rename|delete-asset",
-    ),
-    Rule(GIT, "it changes the remote repository", "gh", sub="repo edit"),
-    Rule(
-        GIT,
-        "it deletes on the remote",
-        "gh",
-        sub="api",
-        test=lambda c: (c.value("-X", "--method") or "").upper() in ("DELETE", "PUT", "PATCH"),
-    ),
+        "forces by setting": lambda c: any(forces(key, value) for key, value in _settings(c)),
+        "leads elsewhere": lambda c: any(redirects(key) for key, _ in _settings(c)),
+        "_exec path": lambda c: c.begins("--exec-path="),
+        "_starts workflow": _starts_workflow,
+        "runs by setting": lambda c: any(
+            runs(key, value) or key.startswith("alias.") for key, value in _settings(c)
+        ),
+        "writes alias": _writes_alias,
+        "writes config": lambda c: not c.has(*_READS) and len(c.subs) > 2,
+        "_changes": lambda c: (
+            (c.value("-X", "--method") or "").upper() in ("DELETE", "PUT", "PATCH")
+        ),
+    },
 )

@@ -1,28 +1,13 @@
 """Rules about connections: shells for others, and servers for everybody."""
 
-from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.danger_rule import EXPOSURE, REMOTE, REVERSE, STRICT, Call, Rule
+from ralph.core.danger_rule import Call, rules
 from ralph.core.shell_text import names
 
 _CLIENTS = names(
-    "echo printf grep egrep rg sed awk git curl wget ping nc ncat telnet http xh dig"
-    " cat jq test [ ssh nmap"
-    " gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
+    "echo printf grep egrep rg sed awk git curl wget ping nc ncat telnet http xh dig cat jq test ["
+    " ssh nmap gh find export cut tr sort host nslookup kill lsof ss netstat ab wrk hey k6"
 )
-_MARKS = "= :/[,\"'"
 _TUNNELS = ("exec:", "system:", "shell:", "exec=", "pty,")
-
-
-def _listens(call: Call) -> bool:
-    return call.has_letter("lL", "pswxe") or call.has("--listen")
-
-
-def _tunnels(call: Call) -> bool:
-    return any(word.lower().startswith(_TUNNELS) or ",exec:" in word.lower() for word in call.words)
-
-
-def _socket(call: Call) -> bool:
-    return any("/dev/tcp/" in word or "/dev/udp/" in word for word in call.words)
 
 
 def _serves_all(call: Call) -> bool:
@@ -44,12 +29,6 @@ def _python_server(call: Call) -> bool:
     return not (call.value("--bind", "-b") or "").startswith(("127.", "localhost", "::1"))
 
 
-def _serves_outside(call: Call) -> bool:
-    place = call.value("--directory", "-d") or "."
-    free = (FREE_PLACE, ROOT)
-    return _python_server(call) and call.places.kind(place, call.state.cwd) not in free
-
-
 def _bare_host(call: Call) -> bool:
     """`vite --host` without an address means every interface."""
     for place, word in enumerate(call.words):
@@ -59,10 +38,6 @@ def _bare_host(call: Call) -> bool:
     return False
 
 
-def _runs_address(call: Call) -> bool:
-    return any(word.startswith(("http://", "https://")) for word in call.args[1:2])
-
-
 def _open_by_default(call: Call) -> bool:
     """`fastapi run` and `ruby -run -e httpd` serve every network if they are not told otherwise."""
     address = call.value("--host", "--bind-address") or ""
@@ -70,51 +45,48 @@ def _open_by_default(call: Call) -> bool:
     return serves and not address.startswith(("127.", "localhost", "::1"))
 
 
-RULES = (
-    Rule(
-        REVERSE,
-        "it gives a shell to another machine",
-        "nc ncat netcat",
-        flags="--exec --sh-exec --lua-exec -e -c",
-        letters="ec",
-        valued="pswxq",
-    ),
-    Rule(REVERSE, "it waits for somebody to connect", "nc ncat netcat", test=_listens),
-    Rule(REVERSE, "it joins a program to a connection", "socat", test=_tunnels),
-    Rule(REVERSE, "it opens a connection to another machine", "*", test=_socket),
-    Rule(EXPOSURE, "it serves every network; use 127.0.0.1", "*", test=_serves_all, level=STRICT),
-    Rule(
-        EXPOSURE,
-        "it serves data or a shell to every network; use 127.0.0.1",
-        "redis-server valkey-server mongod memcached jupyter jupyter-lab jupyter-notebook"
-        " code-server",
-        test=_serves_all,
-    ),
-    Rule(
-        EXPOSURE, "it serves files outside the project", "python python3 uv", test=_serves_outside
-    ),
-    Rule(
-        EXPOSURE,
-        "it serves every network; add --bind 127.0.0.1",
-        "python python2 python3 python3.11 python3.12 python3.13 python3.14 uv",
-        test=_python_server,
-        level=STRICT,
-    ),
-    Rule(
-        EXPOSURE,
-        "--host without an address serves every network",
-        "vite npm npx pnpm yarn bun ng nuxt astro next webpack",
-        test=_bare_host,
-        level=STRICT,
-    ),
-    Rule(
-        EXPOSURE,
-        "it serves every network; name the host 127.0.0.1",
-        "fastapi ruby busybox",
-        test=_open_by_default,
-        level=STRICT,
-    ),
-    Rule(
-        REMOTE, "it runs a program from the network", "deno bun", sub="run|eval", test=_runs_address
-    ),
+_TABLE = """\
+reverse-shell: it gives a shell to another machine
+    nc|ncat|netcat --exec --sh-exec --lua-exec -e -c/pswxq
+reverse-shell: it waits for somebody to connect
+    nc|ncat|netcat (listens)
+reverse-shell: it joins a program to a connection
+    socat (tunnels)
+reverse-shell: it opens a connection to another machine
+    * (socket)
+exposure strict: it serves every network; use 127.0.0.1
+    * (serves all)
+exposure: it serves data or a shell to every network; use 127.0.0.1
+    redis-server|valkey-server|mongod|memcached|jupyter|jupyter-lab|jupyter-notebook|
+        code-server (serves all)
+exposure: it serves files outside the project
+    python|python3|uv (serves outside)
+exposure strict: it serves every network; add --bind 127.0.0.1
+    python|python2|python3|python3.11|python3.12|python3.13|python3.14|uv (python server)
+exposure strict: --host without an address serves every network
+    vite|npm|npx|pnpm|yarn|bun|ng|nuxt|astro|next|webpack (bare host)
+exposure strict: it serves every network; name the host 127.0.0.1
+    fastapi|ruby|busybox (open by default)
+remote-code: it runs a program from the network
+    deno|bun run|eval (runs address)
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "listens": lambda c: c.has_letter("lL", "pswxe") or c.has("--listen"),
+        "tunnels": lambda c: any(
+            word.lower().startswith(_TUNNELS) or ",exec:" in word.lower() for word in c.words
+        ),
+        "socket": lambda c: c.mentions("/dev/tcp/", "/dev/udp/"),
+        "serves all": _serves_all,
+        "serves outside": lambda c: (
+            _python_server(c) and not c.is_ours(c.value("--directory", "-d") or ".")
+        ),
+        "python server": _python_server,
+        "bare host": _bare_host,
+        "open by default": _open_by_default,
+        "runs address": lambda c: any(
+            word.startswith(("http://", "https://")) for word in c.args[1:2]
+        ),
+    },
 )

@@ -2,11 +2,10 @@
 
 from ralph.core.danger_each import find_starts, is_narrow, patterns_of
 from ralph.core.danger_kept import KEEPERS
-from ralph.core.danger_keys import may_be_key
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_processes import finds_hosts, is_host, narrowed
 from ralph.core.danger_rule import Call
-from ralph.core.danger_secrets import is_credential
+from ralph.core.danger_secrets import is_credential, may_be_key
 from ralph.core.shell_text import (
     ANY,
     BOXES,

@@ -1,48 +1,11 @@
 """Rules about what is published, and signing in to where it is."""
 
 from ralph.core.danger_loaders import judge_loading
-from ralph.core.danger_rule import CREDENTIALS, GUARD, PERSISTENCE, PUBLISH, Call, Rule, for_real
+from ralph.core.danger_rule import Call, for_real, rules
 from ralph.core.shell_text import names
 
-_RUNS_SCRIPTS = frozenset({"run", "run-script"})
-_MAKERS = frozenset({"make", "gmake", "just", "task"})
-_TRIALS = frozenset({"dry", "dry-run", "preview", "local", "test", "check"})
-_FOR_OTHERS = frozenset({"deploy", "publish"})
-
-
-def _script_for_others(call: Call) -> bool:
-    """`npm run deploy`, `make publish`: the name says what it does."""
-    runs = call.args[:1] and call.args[0] in _RUNS_SCRIPTS
-    names = call.args[1:2] if runs else call.args
-    if call.name in _MAKERS:
-        shows = call.has("--dry-run", "--just-print") or call.has_letter("n", "fCjI")
-        names = [] if shows else names
-    elif call.name in ("npm", "bun") and not runs:
-        return False
-    name, _, how = names[0].partition(":") if names else ("", "", "")
-    return name in _FOR_OTHERS and how not in _TRIALS
-
-
-def _by_python(call: Call) -> bool:
-    """`python -m twine upload`, `python setup.py upload`"""
-    module = call.value("-m")
-    if module in ("twine", "poetry", "flit", "hatch"):
-        return any(word in ("upload", "publish") for word in call.words)
-    return any(word.endswith("setup.py") for word in call.args[:1]) and "upload" in call.args
-
-
-def _in_workspace(call: Call) -> bool:
-    return call.args[:1] in (["workspace"], ["workspaces"]) and "publish" in call.args
-
-
-def _of_ralph(call: Call) -> bool:
-    return any(word in ("ralph", "ralph-engine") for word in call.args)
-
-
-def _token(call: Call) -> bool:
-    return any("_auth" in word for word in call.words)
-
-
+_MAKERS = names("make gmake just task")
+_TRIALS = names("dry dry-run preview local test check")
 # By key: where packages come from, and what else would run them. Any value of the latter counts.
 _SOURCES = names("registry npmregistryserver index-url extra-index-url find-links goproxy")
 _SOURCES_BY_NAME = ("mirror.", "repositories.", "source.")
@@ -51,6 +14,26 @@ _USUAL = (
     *("://registry.npmjs.org", "://registry.yarnpkg.com", "://pypi.org", "://proxy.golang.org"),
     *("://rubygems.org", "://index.rubygems.org", "://localhost", "://127.", "://[::1]"),
 )
+
+
+def _script_for_others(call: Call) -> bool:
+    """`npm run deploy`, `make publish`: the name says what it does."""
+    runs = call.args[:1] in (["run"], ["run-script"])
+    scripts = call.args[1:2] if runs else call.args
+    if call.name in _MAKERS:
+        shows = call.has("--dry-run", "--just-print") or call.has_letter("n", "fCjI")
+        scripts = [] if shows else scripts
+    elif call.name in ("npm", "bun") and not runs:
+        return False
+    name, _, how = scripts[0].partition(":") if scripts else ("", "", "")
+    return name in ("deploy", "publish") and how not in _TRIALS
+
+
+def _by_python(call: Call) -> bool:
+    """`python -m twine upload`, `python setup.py upload`"""
+    if call.value("-m") in ("twine", "poetry", "flit", "hatch"):
+        return any(word in ("upload", "publish") for word in call.words)
+    return any(word.endswith("setup.py") for word in call.args[:1]) and "upload" in call.args
 
 
 def _other_source(call: Call) -> bool:
@@ -68,109 +51,72 @@ def _other_source(call: Call) -> bool:
     return (adds and other) or not keys.isdisjoint(_RUNNERS)
 
 
-RULES = (
-    Rule(
-        PERSISTENCE,
-        "from now on packages, or what runs them, would come from elsewhere; name the source in"
-        " the command that needs it",
-        "npm pnpm yarn bun pip pip3 poetry bundle go gem conda python python3",
-        test=_other_source,
-    ),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "npm pnpm bun jsr deno lerna changeset vsce ovsx semantic-release",
-        sub="publish",
-        test=for_real,
-    ),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "semantic-release goreleaser release-it np standard-version",
-        test=for_real,
-    ),
-    Rule(
-        PUBLISH,
-        "it changes what is published",
-        "npm pnpm",
-        sub="unpublish|deprecate|dist-tag|owner|access",
-    ),
-    Rule(PUBLISH, "it publishes a package", "yarn", sub="publish", test=for_real),
-    Rule(PUBLISH, "it publishes a package", "yarn", sub="npm publish", test=for_real),
-    Rule(PUBLISH, "it publishes a package", "twine", sub="upload"),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "poetry uv flit hatch pdm maturin rye",
-        sub="publish|upload",
-        test=for_real,
-    ),
-    Rule(PUBLISH, "it publishes a package", "python python3", test=_by_python),
-    Rule(PUBLISH, "it publishes a package", "cargo", sub="publish|yank|owner", test=for_real),
-    Rule(PUBLISH, "it publishes a package", "gem", sub="push|yank|owner"),
-    Rule(PUBLISH, "it publishes a package", "mix", sub="hex.publish|hex.retire|hex.owner"),
-    Rule(PUBLISH, "it publishes a package", "vsce ovsx", sub="publish|unpublish"),
-    Rule(
-        PUBLISH,
-        "it publishes an app",
-        "fastlane",
-        sub="deliver|release|supply|pilot|upload_to_app_store|upload_to_play_store|beta",
-    ),
-    Rule(PUBLISH, "it publishes an app", "eas eas-cli", sub="submit|update"),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "mvn mvnw",
-        test=lambda c: "deploy" in c.args or any(w.startswith("release:") for w in c.args),
-    ),
-    Rule(
-        PUBLISH,
-        "it publishes a package",
-        "gradle gradlew",
-        test=lambda c: any(
+_TABLE = """\
+persistence: from now on packages, or what runs them, would come from elsewhere; name the source \
+in the command that needs it
+    npm|pnpm|yarn|bun|pip|pip3|poetry|bundle|go|gem|conda|python|python3 (other source)
+publish: it publishes a package
+    npm|pnpm|bun|jsr|deno|lerna|changeset|vsce|ovsx|semantic-release publish (for real)
+    semantic-release|goreleaser|release-it|np|standard-version (for real)
+    yarn publish (for real)
+    yarn npm publish (for real)
+    twine upload
+    poetry|uv|flit|hatch|pdm|maturin|rye publish|upload (for real)
+    python|python3 (by python)
+    cargo publish|yank|owner (for real)
+    gem push|yank|owner
+    mix hex.publish|hex.retire|hex.owner
+    vsce|ovsx publish|unpublish
+    mvn|mvnw (_deploys)
+    gradle|gradlew (_publishes)
+    dotnet nuget push|delete
+    nuget push|delete
+    pod trunk push|delete|deprecate
+    yarn (in workspace)
+    cargo release --execute -x
+    sbt publish|publishSigned|release
+publish: it changes what is published
+    npm|pnpm unpublish|deprecate|dist-tag|owner|access
+publish: it publishes an app
+    fastlane deliver|release|supply|pilot|upload_to_app_store|upload_to_play_store|beta
+    eas|eas-cli submit|update
+publish: it publishes an image
+    docker|podman|nerdctl|helm|buildah push
+    docker|podman --push
+    skopeo|crane|oras copy|push|delete
+publish: it publishes images
+    docker|docker-compose compose|image|manifest push
+publish: it publishes a release
+    gh release create|upload|edit
+    glab release create|upload|delete
+publish: its name says that it deploys or publishes; leave that to a person
+    npm|pnpm|yarn|bun|make|gmake|just|task (script for others)
+credentials: it signs in and keeps a credential outside the project
+    npm|pnpm|yarn|docker|podman|helm|cargo|gem|vercel|netlify|heroku|fly|flyctl|az|
+        pulumi login|adduser|add-user|logout
+    gh|glab|gcloud|firebase|aws auth|sso login|logout|refresh
+credentials: it reads or writes a credential
+    npm|pnpm|yarn config (token)
+guard: it removes Ralph itself
+    pip|pip3|pipx|uv uninstall|pip|tool (of ralph)
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "other source": _other_source,
+        "for real": for_real,
+        "by python": _by_python,
+        "_deploys": lambda c: (
+            "deploy" in c.args or any(word.startswith("release:") for word in c.args)
+        ),
+        "_publishes": lambda c: any(
             w.rpartition(":")[2].startswith("publish") and "Local" not in w for w in c.args
         ),
-    ),
-    Rule(PUBLISH, "it publishes a package", "dotnet", sub="nuget push|delete"),
-    Rule(PUBLISH, "it publishes a package", "nuget", sub="push|delete"),
-    Rule(PUBLISH, "it publishes a package", "pod", sub="trunk push|delete|deprecate"),
-    Rule(PUBLISH, "it publishes an image", "docker podman nerdctl helm buildah", sub="push"),
-    Rule(PUBLISH, "it publishes an image", "docker podman", flags="--push"),
-    Rule(
-        PUBLISH, "it publishes images", "docker docker-compose", sub="compose|image|manifest push"
-    ),
-    Rule(PUBLISH, "it publishes an image", "skopeo crane oras", sub="copy|push|delete"),
-    Rule(PUBLISH, "it publishes a release", "gh", sub="release create|upload|edit"),
-    Rule(PUBLISH, "it publishes a release", "glab", sub="release create|upload|delete"),
-    Rule(PUBLISH, "it publishes a package", "yarn", test=_in_workspace),
-    Rule(PUBLISH, "it publishes a package", "cargo", sub="release", flags="--execute", letters="x"),
-    Rule(PUBLISH, "it publishes a package", "sbt", sub="publish|publishSigned|release"),
-    Rule(
-        PUBLISH,
-        "its name says that it deploys or publishes; leave that to a person",
-        "npm pnpm yarn bun make gmake just task",
-        test=_script_for_others,
-    ),
-    Rule(
-        CREDENTIALS,
-        "it signs in and keeps a credential outside the project",
-        "npm pnpm yarn docker podman helm cargo gem vercel netlify heroku fly flyctl az pulumi",
-        sub="login|adduser|add-user|logout",
-    ),
-    Rule(
-        CREDENTIALS,
-        "it signs in and keeps a credential outside the project",
-        "gh glab gcloud firebase aws",
-        sub="auth|sso login|logout|refresh",
-    ),
-    Rule(
-        CREDENTIALS, "it reads or writes a credential", "npm pnpm yarn", sub="config", test=_token
-    ),
-    Rule(
-        GUARD,
-        "it removes Ralph itself",
-        "pip pip3 pipx uv",
-        sub="uninstall|pip|tool",
-        test=_of_ralph,
-    ),
+        "in workspace": lambda c: (
+            c.args[:1] in (["workspace"], ["workspaces"]) and "publish" in c.args
+        ),
+        "script for others": _script_for_others,
+        "token": lambda c: c.mentions("_auth"),
+        "of ralph": lambda c: not {"ralph", "ralph-engine"}.isdisjoint(c.args),
+    },
 )

@@ -4,7 +4,7 @@ editors, containers and jq."""
 import re
 
 from ralph.core.danger_expand import is_secret
-from ralph.core.danger_rule import CREDENTIALS, Call, Rule, positional
+from ralph.core.danger_rule import Call, positional, rules
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import names
 
@@ -19,7 +19,6 @@ _ONLY_NAMES = (
 _GREP_VALUED = names("-e -f")
 _VALUED = names("-S -G --grep --author --output --prefix --format")
 _EXCLUDES = (":!", ":^", ":(exclude", ":(top,exclude")
-_EDITORS = "vim vi nvim view vimdiff ex ed red nano pico emacs emacsclient micro hx kak joe"
 _BETWEEN = re.compile(r"[\s|'\"()<;,]+")
 _JQ_NAMED = re.compile(
     r"(?:\$ENV|(?<![.\w$])env)\s*(?:\.\s*\"?|\.?\[\s*\")(\w+)|\benv\s*\(\s*(\w+)|strenv\s*\(\s*(\w+)"
@@ -33,7 +32,7 @@ def _judge(call: Call, path: str) -> None:
     judge_environment_file(path)
 
 
-def _git_reads(call: Call) -> bool:
+def _git_reads(call: Call) -> None:
     """`git show HEAD:.env`, `git log -p -- .env`; their names alone may be listed."""
     sub = "".join(call.subs[:1])
     words = call.words[call.words.index(sub) + 1 :] if sub else []
@@ -41,14 +40,13 @@ def _git_reads(call: Call) -> bool:
         for path in Call(["config", *words], call.state, call.places).values("-f", "--file"):
             _judge(call, path)
     if not _shows(sub, Call(["git", *words], call.state, call.places)):
-        return False
+        return
     given = positional(words, _GREP_VALUED if sub == "grep" else _VALUED)
     patterned = sub == "grep" and not any(word[:2] in ("-e", "-f") for word in words)
     ranges = [word for word in words if word.startswith("-L")]
     for word in [*given[patterned:], *ranges]:
         if not word.startswith(_EXCLUDES):
             _judge(call, word.rpartition(":")[2].rpartition(")")[2])
-    return False
 
 
 def _shows(sub: str, call: Call) -> bool:
@@ -62,21 +60,19 @@ def _shows(sub: str, call: Call) -> bool:
     return sub in _PRINTS and (patch or blob or not call.has(*_ONLY_NAMES))
 
 
-def _editor_reads(call: Call) -> bool:
+def _editor_reads(call: Call) -> None:
     """A file to edit, or one that a command of the editor names."""
     read = call.state.stdin if call.name in ("ed", "ex", "red") else None
     for word in [*call.words, read or ""]:
         for piece in _BETWEEN.split(word):
             _judge(call, piece)
-    return False
 
 
-def _container_reads(call: Call) -> bool:
+def _container_reads(call: Call) -> None:
     """`docker run --env-file .env`; compose reads that file by itself."""
     if call.subs[:1] != ["compose"] and {"run", "create", "exec"}.intersection(call.subs[:2]):
         for path in call.values("--env-file"):
             _judge(call, path)
-    return False
 
 
 def _jq_names(call: Call) -> bool:
@@ -84,9 +80,20 @@ def _jq_names(call: Call) -> bool:
     return any(is_secret(name) for name in found if name)
 
 
-RULES = (
-    Rule(CREDENTIALS, "", "git", test=_git_reads),
-    Rule(CREDENTIALS, "", _EDITORS, test=_editor_reads),
-    Rule(CREDENTIALS, "", "docker podman nerdctl", test=_container_reads),
-    Rule(CREDENTIALS, "it prints a secret of the environment", "jq yq gojq jaq", test=_jq_names),
+_TABLE = """\
+credentials:
+    git (git reads)
+    vim|vi|nvim|view|vimdiff|ex|ed|red|nano|pico|emacs|emacsclient|micro|hx|kak|joe (editor reads)
+    docker|podman|nerdctl (container reads)
+credentials: it prints a secret of the environment
+    jq|yq|gojq|jaq (jq names)
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "git reads": _git_reads,
+        "editor reads": _editor_reads,
+        "container reads": _container_reads,
+        "jq names": _jq_names,
+    },
 )

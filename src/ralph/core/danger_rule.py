@@ -1,8 +1,9 @@
-"""What a rule of the guard is: a category, a reason, and when it holds for a command.
+"""Rules of the guard: a category, a reason, and the commands that are refused for it.
 
-Most rules are data: names of commands, sub-commands and flags. A rule with a test reads more.
+Rules are rows of tables: programs, sub-commands and flags. A rule with a test reads more.
 """
 
+from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.shell_text import plain, shown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
     from ralph.core.danger_paths import Places
     from ralph.core.danger_state import State
+
+    # Refuses by itself, or says whether a rule holds.
+    Test = Callable[["Call"], bool | None]
 
 FILES, DEVICE, PRIVILEGE, PERMISSIONS = "file-system", "device", "privilege", "permissions"
 GIT, PUSH, CREDENTIALS, EXFILTRATION = "git-history", "force-push", "credentials", "exfiltration"
@@ -92,6 +96,26 @@ class Call:
         """Whether the level `strict` holds: it is chosen, or this is done on another machine."""
         return self.places.where.strict or self.state.far
 
+    def kind(self, path: str) -> str:
+        """The kind of place that a path leads to."""
+        return self.places.kind(path, self.state.cwd)
+
+    def is_ours(self, path: str) -> bool:
+        """Whether a path leads into the project, to the project itself or to a free place."""
+        return self.kind(path) in (FREE_PLACE, ROOT)
+
+    def whole(self, path: str) -> str:
+        """The absolute path."""
+        return self.places.absolute(path, self.state.cwd)
+
+    def begins(self, *starts: str) -> bool:
+        """Whether a word begins with one of these."""
+        return any(word.startswith(starts) for word in self.words)
+
+    def mentions(self, *texts: str) -> bool:
+        """Whether one of these stands anywhere in a word."""
+        return any(text in word for word in self.words for text in texts)
+
     def has(self, *flags: str) -> bool:
         """Whether one of these flags is given; long ones may be cut short, as getopt lets them."""
         return any(_is_flag(word, flag) for word in before_dashes(self.words) for flag in flags)
@@ -141,47 +165,74 @@ class Call:
 
 
 class Rule:
-    """Refuses a command of these names when everything that is given holds, from this level on."""
+    """Refuses a command of these programs when everything in its row holds, from its level on."""
 
-    __slots__ = ("category", "flags", "letters", "level", "names", "sub", "test", "valued", "why")
+    __slots__ = (
+        *("category", "flags", "letters", "level", "programs", "steps", "test", "told"),
+        *("unless", "valued", "why"),
+    )
 
-    def __init__(
-        self,
-        category: str,
-        why: str,
-        names: str,
-        *,
-        sub: str = "",
-        flags: str = "",
-        letters: str = "",
-        valued: str = "",
-        test: "Callable[[Call], bool] | None" = None,
-        level: str = STANDARD,
-    ) -> None:
-        self.category, self.why, self.names, self.level = category, why, names.split(), level
-        self.sub = [step.split("|") for step in sub.split()]
-        self.flags, self.letters, self.valued, self.test = flags.split(), letters, valued, test
+    def __init__(self, category: str, level: str, why: str, row: str) -> None:
+        self.category, self.level, self.why = category, level or STANDARD, why
+        command, _, self.told = row.rstrip(")").partition(" (")
+        programs, *words = command.split()
+        self.programs = programs.split("|")
+        self.steps = [word.split("|") for word in words if word[0] != "-"]
+        self.flags = [word for word in words if word[0] == "-" and word[2:3] not in ("", "/")]
+        lettered = "".join(word[1:] for word in words if word[0] == "-" and word[2:3] in ("", "/"))
+        self.letters, _, self.valued = lettered.partition("/")
+        self.test: Test | None = None
+        self.unless: Test | None = None
 
     def titled(self, call: Call) -> str:
-        """What it is called when it refuses this command."""
+        """The name of the rule when it refuses this command."""
         given = [flag for flag in self.flags if call.has(flag)]
         lettered = [f"-{c}" for c in self.letters if call.has_letter(c, self.valued)]
-        flags = (given or lettered)[:1]
-        test = self.test.__name__.strip("_").replace("_", " ") if self.test else ""
-        said = [] if test in ("", "<lambda>", "holds") else [f"({test})"]
-        return " ".join([call.name, *call.subs[: len(self.sub)], *flags, *said])
+        told = [f"({self.told})"] if self.told and self.told[0] != "_" else []
+        return " ".join([call.name, *call.subs[: len(self.steps)], *(given or lettered)[:1], *told])
 
     def holds(self, call: Call) -> bool:
         """Whether the command is one of those that it refuses."""
-        if len(call.subs) < len(self.sub):
+        if len(call.subs) < len(self.steps):
             return False
-        if not all(word in step for word, step in zip(call.subs, self.sub, strict=False)):
+        if not all(word in step for word, step in zip(call.subs, self.steps, strict=False)):
             return False
         if self.flags or self.letters:
             lettered = bool(self.letters) and call.has_letter(self.letters, self.valued)
             if not lettered and not call.has(*self.flags):
                 return False
-        return self.test is None or self.test(call)
+        if self.test is not None and not self.test(call):
+            return False
+        return self.unless is None or call.strict or not self.unless(call)
+
+
+def rules(table: str, tests: "dict[str, Test]", unless: "Test | None" = None) -> list[Rule]:
+    """The rules of a table: a line with category, level and reason, and below it the commands that
+    are refused for that reason, as one writes them:
+
+        git-history strict: it deletes files that git does not know; delete them by name
+            git clean --force -f/e (not dry)
+
+    `|` stands between alternatives, and at the end of a line the row goes on. One of the flags has
+    to be there; `-f/e` is a letter that may stand in a cluster, in which e takes the rest. The test
+    in parentheses has to hold too; it is part of the rule's name unless it begins with `_`. Without
+    a reason it is the test that refuses, with its own. `unless` frees commands at `standard`.
+    """
+    made = []
+    category = level = why = row = ""
+    for line in table.splitlines():
+        if line[:1] not in ("", " "):
+            head, _, why = line.partition(":")
+            category, _, level = head.partition(" ")
+        elif line:
+            row += line.strip()
+            if row[-1] != "|":
+                rule = Rule(category, level, why.strip(), row)
+                rule.test = tests[rule.told] if rule.told else None
+                rule.unless = unless
+                made.append(rule)
+                row = ""
+    return made
 
 
 def for_real(call: Call) -> bool:

@@ -1,7 +1,6 @@
 """All rules, by the name of the command they are about, and what holds for every command."""
 
 from ralph.core import (
-    danger_archives,
     danger_containers,
     danger_databases,
     danger_editors,
@@ -19,111 +18,97 @@ from ralph.core import (
     danger_system,
     danger_targets,
 )
-from ralph.core.danger_elsewhere import is_elsewhere
+from ralph.core.danger_containers import own_call
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_git_keys import judge_for_git
 from ralph.core.danger_inner import only_runs
 from ralph.core.danger_loaders import judge_loading
-from ralph.core.danger_rule import EVASION, EXPOSURE, GIT, GUARD, HISTORY, STANDARD, Refused, Rule
+from ralph.core.danger_rule import (
+    EVASION,
+    EXPOSURE,
+    GIT,
+    GUARD,
+    HISTORY,
+    STANDARD,
+    Call,
+    Refused,
+    Rule,
+)
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
-from ralph.core.shell_text import plain
+from ralph.core.shell_text import names, plain
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_paths import Places
-    from ralph.core.danger_rule import Call
     from ralph.core.danger_run import Judge
     from ralph.core.danger_state import State
 
-ALL = (
-    *danger_system.RULES,
-    *danger_processes.RULES,
-    *danger_git.RULES,
-    *danger_git_local.RULES,
-    *danger_git_settings.RULES,
-    *danger_network.RULES,
-    *danger_secrets.RULES,
-    *danger_sending.RULES,
-    *danger_files.RULES,
-    *danger_targets.RULES,
-    *danger_archives.RULES,
-    *danger_editors.RULES,
-    *danger_containers.RULES,
-    *danger_packages.RULES,
-    *danger_services.RULES,
-    *danger_databases.RULES,
-    *danger_readers.RULES,
+# In this order they are asked: the first that refuses gives the reason.
+_FAMILIES = (
+    *(danger_system, danger_processes, danger_git, danger_git_local, danger_git_settings),
+    *(danger_network, danger_secrets, danger_sending, danger_files, danger_targets),
+    *(danger_editors, danger_containers, danger_packages, danger_services, danger_databases),
+    danger_readers,
 )
-_HISTORY = frozenset({"HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE"})
-_COMMANDS = frozenset(
-    {"EDITOR", "VISUAL", "PAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "BROWSER"}
+_BY_PROGRAM: dict[str, list[Rule]] = {}
+for _family in _FAMILIES:
+    for _rule in _family.RULES:
+        for _program in _rule.programs:
+            _BY_PROGRAM.setdefault(_program, []).append(_rule)
+_HISTORY = names("HISTFILE HISTSIZE HISTFILESIZE HISTCONTROL HISTIGNORE")
+_COMMANDS = names(
+    "EDITOR VISUAL PAGER GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR BROWSER GIT_SSH_COMMAND GIT_SSH"
+    " GIT_ASKPASS SSH_ASKPASS GIT_EXTERNAL_DIFF MANPAGER LESSOPEN"
 )
-_COMMANDS |= {
-    "GIT_SSH_COMMAND",
-    "GIT_SSH",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
-    "GIT_EXTERNAL_DIFF",
-    "MANPAGER",
-    "LESSOPEN",
-}
-_HOOK_SWITCHES = frozenset({"HUSKY", "HUSKY_SKIP_HOOKS", "LEFTHOOK", "PRE_COMMIT_ALLOW_NO_CONFIG"})
-_ADDRESSES = frozenset(
-    {
-        "HOST",
-        "BIND",
-        "BIND_ADDR",
-        "BIND_ADDRESS",
-        "ADDRESS",
-        "LISTEN",
-        "SERVER_HOST",
-        "FLASK_RUN_HOST",
-    }
-)
+_HOOK_SWITCHES = names("HUSKY HUSKY_SKIP_HOOKS LEFTHOOK PRE_COMMIT_ALLOW_NO_CONFIG")
+_ADDRESSES = names("HOST BIND BIND_ADDR BIND_ADDRESS ADDRESS LISTEN SERVER_HOST FLASK_RUN_HOST")
+_COMPOSES = names("docker docker-compose podman podman-compose nerdctl")
+_OTHER_MACHINE = names("DOCKER_HOST DOCKER_CONTEXT CONTAINER_HOST")
 
 
-def _by_name() -> dict[str, list[Rule]]:
-    table: dict[str, list[Rule]] = {}
-    for rule in ALL:
-        for name in rule.names:
-            table.setdefault(name, []).append(rule)
-    return table
-
-
-_TABLE = _by_name()
-
-
-def _only_asks(words: list[str]) -> bool:
-    """`git push --help`"""
-    plain_words = all(word.replace("-", "x").isalpha() and word[0] != "-" for word in words[:-1])
-    return words == ["--version"] or (words[-1:] == ["--help"] and plain_words)
-
-
-def judge_call(call: "Call") -> None:
-    """Refuse a command that a rule is about."""
-    if _only_asks(call.words):
+def judge_call(call: Call) -> None:
+    """Refuse a command that a rule is about; `git push --help` only asks."""
+    *words, last = call.words or [""]
+    plain_words = all(word.replace("-", "x").isalpha() and word[0] != "-" for word in words)
+    if call.words == ["--version"] or (last == "--help" and plain_words):
         return
-    everywhere = () if only_runs(call) else _TABLE["*"]
-    elsewhere = not call.strict and is_elsewhere(call)
-    for rule in (*_TABLE.get(call.name, ()), *everywhere):
-        if rule.level == STANDARD or call.strict:
-            _ask(rule, call)
-        elif elsewhere and rule.holds(call):
+    everywhere = () if only_runs(call) else _BY_PROGRAM["*"]
+    elsewhere = not call.strict and _is_elsewhere(call)
+    for rule in (*_BY_PROGRAM.get(call.name, ()), *everywhere):
+        if rule.level != STANDARD and not (call.strict or elsewhere):
+            continue
+        try:
+            holds = rule.holds(call)
+        except Refused as refused:  # some tests refuse by themselves, with more to say
+            refused.refusal.rule = refused.refusal.rule or rule.titled(call)
+            raise
+        if holds and elsewhere and rule.level != STANDARD:
             why = f"{rule.why} (outside the project, where Ralph keeps nothing)"
-            refused = Refused(rule.category, why, rule.titled(call))
-            refused.refusal.command = call.shown  # the words alone do not say where
-            raise refused
+            told = Refused(rule.category, why, rule.titled(call))
+            told.refusal.command = call.shown  # the words alone do not say where
+            raise told
+        if holds:
+            raise Refused(rule.category, rule.why, rule.titled(call), rule.level)
 
 
-def _ask(rule: Rule, call: "Call") -> None:
-    """Refuse what the rule is about; some of its tests refuse by themselves, with more to say."""
-    try:
-        holds = rule.holds(call)
-    except Refused as refused:
-        refused.refusal.rule = refused.refusal.rule or rule.titled(call)
-        raise
-    if holds:
-        raise Refused(rule.category, rule.why, rule.titled(call), rule.level)
+def _is_elsewhere(call: Call) -> bool:
+    """A repository outside the project, of which nothing was kept, or another's containers: there
+    the level `strict` holds."""
+    if call.name == "git":
+        trees = [word for word in call.words if word.lower().startswith("core.worktree=")]
+        named = [call.state.value(name) or "" for name in ("GIT_DIR", "GIT_WORK_TREE")]
+        named += call.values("-C", "--git-dir", "--work-tree")
+        named += [word.partition("=")[2] for word in trees]
+    elif call.name in _COMPOSES:
+        own = own_call(call)
+        far = any(call.state.value(name) for name in _OTHER_MACHINE)
+        if far or own.has("--context", "--host", "-H"):
+            return True
+        named = [call.state.value("COMPOSE_FILE") or ""]
+        named += own.values("-f", "--file", "--project-directory")
+    else:
+        return False
+    return not all(call.is_ours(path) for path in (*named, ".") if path)
 
 
 def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None:

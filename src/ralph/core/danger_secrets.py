@@ -1,9 +1,8 @@
 """Rules about credentials: in files, in the environment, and those that programs hand out."""
 
 from ralph.core.danger_expand import is_secret
-from ralph.core.danger_keys import KEYS, is_key_file, may_be_key
 from ralph.core.danger_paths import FREE_PLACE, OUTSIDE, UNKNOWN, is_below
-from ralph.core.danger_rule import CREDENTIALS, Call, Refused, Rule
+from ralph.core.danger_rule import CREDENTIALS, Call, Refused, rules
 from ralph.core.danger_variables import reads_few
 from ralph.core.shell_text import ANY, NAMED, SECRET, VAULT, names, shown, unknown
 
@@ -13,87 +12,44 @@ if TYPE_CHECKING:
 
 # Below the home directory: whole directories end with a slash.
 _AT_HOME = (
-    *(
-        ".ssh/id_",
-        ".aws/",
-        ".gnupg/",
-        ".netrc",
-        ".npmrc",
-        ".pypirc",
-        ".docker/config.json",
-        ".kube/",
+    *names(
+        ".ssh/id_ .ssh/* .aws/ .gnupg/ .netrc .npmrc .pypirc .docker/config.json .kube/ .azure/"
+        " .git-credentials .config/gh/ .config/gcloud/ .claude/.credentials .claude.json .s3cfg"
+        " .codex/auth .gemini/oauth .config/op/ .password-store/ .vault-token .cargo/credentials"
+        " .gem/credentials .config/hub .pgpass .my.cnf .terraform.d/cred .config/rclone .mozilla/"
+        " .local/share/keyrings .config/google-chrome Library/Keychains .bash_history .zsh_history"
+        " .local/share/opencode/auth .config/git/credentials .m2/settings"
     ),
-    *(".git-credentials", ".config/gh/", ".config/gcloud/", ".azure/", ".claude/.credentials"),
-    *(
-        ".claude.json",
-        ".codex/auth",
-        ".gemini/oauth",
-        ".config/op/",
-        ".password-store/",
-        ".vault-token",
-    ),
-    *(
-        ".cargo/credentials",
-        ".gem/credentials",
-        ".config/hub",
-        ".pgpass",
-        ".my.cnf",
-        ".terraform.d/cred",
-    ),
-    *(
-        ".config/rclone",
-        ".local/share/keyrings",
-        ".mozilla/",
-        ".config/google-chrome",
-        "Library/Keychains",
-    ),
-    *(
-        ".bash_history",
-        ".zsh_history",
-        ".ssh/*",
-        f".ssh/{ANY}",
-        f".ssh/{NAMED}",
-        ".local/share/opencode/auth",
-        ".config/git/credentials",
-        ".m2/settings",
-        ".s3cfg",
-    ),
+    *(f".ssh/{ANY}", f".ssh/{NAMED}"),
 )
 _ANYWHERE = (
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/etc/passwd",
-    "/etc/sudoers",
-    "/etc/ssh/ssh_host_",
-    "/run/secrets/",
+    *("/etc/shadow", "/etc/gshadow", "/etc/passwd", "/etc/sudoers"),
+    *("/etc/ssh/ssh_host_", "/run/secrets/"),
 )
+_SINGLE = (".ssh/id_rsa", ".ssh/id_ed25519", ".aws/credentials", ".netrc", ".npmrc")
 _SAMPLES = (".example", ".sample", ".template", ".dist", ".test", ".defaults", ".schema", ".ci")
+_KEYS = (
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+    *("credentials.json", ".git-credentials", ".netrc", ".pgpass"),
+)
+_KEY_ENDINGS = names("key p12 pfx jks keystore kdbx ppk p8")
+_SECRET_STEMS = names("secrets secret credentials .secrets")
+_KEY_DIRECTORIES = names(".ssh .gnupg .aws")
 # Commands whose words only name a file, and commands whose first word is a pattern.
 _NAMERS = names(
-    "echo printf ls test [ stat touch mkdir file cd find fd which git gh rm rmdir"
-    " ssh-keygen ssh-add ssh"
-    " du basename dirname realpath readlink export chmod chown docker docker-compose"
-    " podman code make"
-    " npm yarn pnpm node dotenv source . exit return true false : set unset kill gpg"
+    "echo printf ls test [ stat touch mkdir file cd find fd which git gh rm rmdir ssh-keygen"
+    " ssh-add ssh du basename dirname realpath readlink export chmod chown docker docker-compose"
+    " podman code make npm yarn pnpm node dotenv source . exit return true false : set unset kill"
+    " gpg"
 )
 _PATTERNS = names("grep egrep fgrep rg ag ack sed gsed awk gawk mawk perl jq yq")
-_ENV_READERS = names(
-    "cat bat head tail less more grep egrep fgrep rg ag sed gsed awk gawk cut strings"
-    " xxd od hexdump base64 tac"
-    " nl view vim vi nano cp mv scp rsync curl wget tar zip gzip nc sort uniq jq diff"
-    " dd tee python python3"
-)
 _PLAIN_READERS = names(
     "cat bat head tail less more grep egrep fgrep rg ag sed gsed awk gawk cut strings xxd od"
     " hexdump base64 tac nl view vim vi nano sort uniq jq yq diff paste column fold fmt pr expand"
     " unexpand rev join comm shuf split csplit sdiff colordiff batcat most iconv ack mawk nawk"
 )
-_PRINTERS = names(
-    "echo printf cat tee base64 xxd od hexdump head tail rev tr logger wall write env"
-)
-
-
-_SINGLE = (".ssh/id_rsa", ".ssh/id_ed25519", ".aws/credentials", ".netrc", ".npmrc")
+# Of what these read only the files of the environment count.
+_ENV_READERS = names("cp mv scp rsync curl wget tar zip gzip nc dd tee python python3")
 
 
 def judge_reading(path: str, places: "Places", cwd: str) -> None:
@@ -112,14 +68,12 @@ def is_credential(path: str, places: "Places", cwd: str) -> bool:
     if any(c in whole for c in "*?["):
         from fnmatch import fnmatchcase
 
-        if may_be_key(path):
-            return True
         known = (*_ANYWHERE, *(f"{places.where.home}/{name}" for name in _SINGLE))
-        if any(fnmatchcase(name, whole) for name in known):
+        if may_be_key(path) or any(fnmatchcase(name, whole) for name in known):
             return True
     if whole.startswith("/proc/") and whole.endswith("/environ"):
         return True
-    return whole.startswith(_ANYWHERE) or path.rpartition("/")[2] in KEYS
+    return whole.startswith(_ANYWHERE) or path.rpartition("/")[2] in _KEYS
 
 
 def is_environment_file(path: str) -> bool:
@@ -136,15 +90,40 @@ def judge_environment_file(path: str) -> None:
     """Refuse to read files that set the environment's secrets, or hold keys."""
     if is_environment_file(path):
         raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
-    if is_key_file(path):
+    if _is_key_file(path):
         raise Refused(CREDENTIALS, f"{shown(path)} holds a private key or secrets")
+
+
+def _is_key_file(path: str) -> bool:
+    """Whether the name of a file says that it holds a private key or secrets."""
+    stem, _, ending = path.rpartition("/")[2].rpartition(".")
+    if ending == "pem":
+        return "key" in stem or "priv" in stem
+    if ending in ("json", "yml", "yaml", "toml", "ini"):
+        return stem in _SECRET_STEMS or stem.startswith(("service-account", "service_account"))
+    return bool(stem) and ending in _KEY_ENDINGS
+
+
+def may_be_key(path: str) -> bool:
+    """Whether a pattern looks for keys: `id_*`, `*_rsa`, `*/.ssh/*`; one that takes in very much,
+    such as `*` or `*.json`, does not."""
+    name = path.rpartition("/")[2]
+    fixed = name.strip("*?")
+    if "*" not in path and "?" not in path:
+        return False
+    if not _KEY_DIRECTORIES.isdisjoint(path.split("/")):
+        return True
+    if len(fixed) < 3 or "[" in name or (fixed[0] == "." and name[0] in "*?"):
+        return False
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(key, name) for key in _KEYS if not key.endswith(".json"))
 
 
 def _candidates(call: Call) -> list[str]:
     """Words that may name a file to read, also in `key=path` and `@path`."""
-    words = (
-        call.args[1:] if call.name in _PATTERNS and call.value("-e", "-f") is None else call.args
-    )
+    patterned = call.name in _PATTERNS and call.value("-e", "-f") is None
+    words = call.args[1:] if patterned else call.args
     if call.name in ("cp", "mv", "ln", "install") and len(words) > 1:
         words = words[:-1]
     flagged = [w.partition("=")[2] for w in call.words if w[:1] == "-" and "=" in w]
@@ -152,230 +131,133 @@ def _candidates(call: Call) -> list[str]:
     return [w.removeprefix("@").removeprefix("file://") for w in words] + split + flagged
 
 
-def _reads(call: Call) -> bool:
-    if call.name in _NAMERS:
-        return False
-    for path in _candidates(call):
+def _reads(call: Call) -> None:
+    for path in _candidates(call) if call.name not in _NAMERS else ():
         if VAULT in path:
             raise Refused(CREDENTIALS, "it reads files that were found among credentials")
         judge_reading(path, call.places, call.state.cwd)
         if is_environment_file(path) and _tells_few(call):
             continue
-        if call.name in _PLAIN_READERS:
+        if call.name in _PLAIN_READERS or (call.name in _ENV_READERS and is_environment_file(path)):
             judge_environment_file(path)
-        elif call.name in _ENV_READERS and is_environment_file(path):
-            raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
-    return False
 
 
 def _tells_few(call: Call) -> bool:
     """Of `.env`: one variable, here or further down the pipe, or nothing, when it is edited."""
     if call.strict:
         return False
-    reader = call.state.reader
-    passed_on = call.name == "cat" and bool(reader) and reads_few(_reader(call))
     edits = call.name in ("sed", "gsed") and call.has_letter("i", "efl")
-    return passed_on or edits or reads_few(call)
+    return edits or reads_few(call) or (call.name == "cat" and _reader_tells_few(call))
 
 
-def _reader(call: Call) -> Call:
-    return Call(call.state.reader, call.state, call.places)
+def _reader_tells_few(call: Call) -> bool:
+    reader = call.state.reader
+    return bool(reader) and reads_few(Call(reader, call.state, call.places))
 
 
 def _reads_home(call: Call) -> bool:
     """A whole home directory holds credentials too."""
     deep = call.has_letter("rRa") or call.name in ("rg", "ag", "ack", "zip", "rsync")
     packs = call.name == "tar" and ("c" in "".join(call.words[:1]) or call.has("--create"))
-    if not (deep or packs):
-        return False
     home = call.places.where.home
-    found = [call.places.absolute(path, call.state.cwd) for path in _candidates(call) if path]
+    found = [call.whole(path) for path in _candidates(call) if path] if deep or packs else []
     return any(whole == home or is_below(home, whole) for whole in found)
 
 
 def _looks_for_keys(call: Call) -> bool:
     """`find ~ -name 'id_rsa*'`; in the project one may look."""
-    starts = [start for start in call.args[:1] if start]
-    kinds = {call.places.kind(start, call.state.cwd) for start in starts}
-    if OUTSIDE not in kinds:
+    if not any(start and call.kind(start) == OUTSIDE for start in call.args[:1]):
         return False
-    patterns = call.values("-name", "-iname", "-path")
-    keys = (*KEYS, ".pem", ".key")
     return any(
-        is_key_file(pattern)
+        _is_key_file(pattern)
         or is_environment_file(pattern)
         or may_be_key(pattern)
         or pattern.strip("*") == "credentials"
-        or pattern.strip("*").startswith(keys)
-        for pattern in filter(None, patterns)
+        or pattern.strip("*").startswith((*_KEYS, ".pem", ".key"))
+        for pattern in filter(None, call.values("-name", "-iname", "-path"))
     )
-
-
-def _shows_environment(call: Call) -> bool:
-    """`ps e`, which is not `ps -e`"""
-    return any(word.isalpha() and "e" in word for word in call.words[:1])
 
 
 def _makes_key(call: Call) -> bool:
     """`ssh-keygen` writes a key, in the home unless told otherwise."""
-    if call.has_letter("lyFRBHi"):
-        return False
     paths = call.clustered("f", "tbCNPm") or [f"{call.places.where.home}/.ssh/id"]
-    kinds = {call.places.kind(path, call.state.cwd) for path in paths}
-    return not kinds <= {FREE_PLACE, UNKNOWN}
+    outside = any(call.kind(path) not in (FREE_PLACE, UNKNOWN) for path in paths)
+    return outside and not call.has_letter("lyFRBHi")
 
 
 def _jq_environment(call: Call) -> bool:
-    program = f" {call.args[0]} " if call.args else ""
-    return "$ENV " in program.replace("|", " ") or " env " in program.replace("|", " ")
-
-
-def _prints_secret(call: Call) -> bool:
-    return any(SECRET in word for word in call.words) or SECRET in (call.state.stdin or "")
+    program = f" {call.args[0]} ".replace("|", " ") if call.args else ""
+    return "$ENV " in program or " env " in program
 
 
 def _prints_environment(call: Call) -> bool:
-    if call.words and (call.name == "set" or not _only_print_flags(call)):
+    flags = all(word in ("-0", "--null", "-p", "-x", "-px", "-xp") for word in call.words)
+    if call.words and (call.name == "set" or not flags):
         return False
-    return call.strict or not call.state.reader or not reads_few(_reader(call))
+    return call.strict or not _reader_tells_few(call)
 
 
-def _only_print_flags(call: Call) -> bool:
-    return all(word in ("-0", "--null", "-p", "-x", "-px", "-xp") for word in call.words)
-
-
-def _prints_named(call: Call) -> bool:
-    return any(is_secret(word) for word in call.args)
-
-
-RULES = (
-    Rule(CREDENTIALS, "", "*", test=_reads),
-    Rule(
-        CREDENTIALS,
-        "it prints a secret of the environment",
-        " ".join(_PRINTERS),
-        test=_prints_secret,
-    ),
-    Rule(
-        CREDENTIALS,
-        "it prints every variable of the environment; name the one you need",
-        "printenv env export declare typeset set",
-        test=_prints_environment,
-    ),
-    Rule(CREDENTIALS, "it prints a secret of the environment", "printenv", test=_prints_named),
-    Rule(
-        CREDENTIALS,
-        "it reads the whole home directory, with all that is secret there",
-        "grep egrep fgrep rg ag ack tar zip rsync cp",
-        test=_reads_home,
-    ),
-    Rule(
-        CREDENTIALS,
-        "it looks for keys outside the project",
-        "find gfind",
-        test=_looks_for_keys,
-    ),
-    Rule(
-        CREDENTIALS,
-        "it shows the environment of every process; leave out the e",
-        "ps",
-        test=_shows_environment,
-    ),
-    Rule(CREDENTIALS, "it writes a key outside the project", "ssh-keygen", test=_makes_key),
-    Rule(
-        CREDENTIALS,
-        "it prints every variable of the environment; name the one you need",
-        "jq yq",
-        test=_jq_environment,
-    ),
-    Rule(
-        CREDENTIALS,
-        "it would commit secrets that git ignores",
-        "git",
-        sub="add|stage",
-        flags="--force",
-        letters="f",
-        test=lambda c: any(is_environment_file(p) or is_key_file(p) for p in c.subs[1:]),
-    ),
-    Rule(CREDENTIALS, "it prints a credential", "gh", sub="auth token"),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "gh",
-        sub="auth status",
-        flags="--show-token",
-        letters="t",
-    ),
-    Rule(CREDENTIALS, "it changes or reads the repository's secrets", "gh", sub="secret"),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "gcloud",
-        sub="auth print-access-token|print-identity-token|application-default",
-    ),
-    Rule(CREDENTIALS, "it prints a credential", "gcloud", sub="secrets versions access"),
-    Rule(CREDENTIALS, "it prints a credential", "aws", sub="configure get|export-credentials|list"),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "aws",
-        sub="sts get-session-token|assume-role|get-federation-token",
-    ),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "aws",
-        sub=(
-            "secretsmanager|ssm get-secret-value|get-parameter|get-parameters"
-            "|batch-get-secret-value"
-        ),
-    ),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "aws",
-        sub="ecr get-login-password|get-authorization-token",
-    ),
-    Rule(CREDENTIALS, "it prints a credential", "az", sub="account get-access-token"),
-    Rule(CREDENTIALS, "it prints a credential", "az", sub="keyvault secret"),
-    Rule(
-        CREDENTIALS,
-        "it prints secrets of the cluster",
-        "kubectl",
-        sub="get|describe|edit secret|secrets",
-    ),
-    Rule(
-        CREDENTIALS,
-        "it prints the cluster's credentials",
-        "kubectl",
-        sub="config view",
-        flags="--raw",
-    ),
-    Rule(CREDENTIALS, "it prints a credential", "vault", sub="read|kv|token|print|login"),
-    Rule(CREDENTIALS, "it prints a credential", "op", sub="read|item|signin|document|inject"),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "pass gopass bw lpass secret-tool keyring doppler chamber",
-    ),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "security",
-        sub="find-generic-password|find-internet-password|dump-keychain|export",
-    ),
-    Rule(
-        CREDENTIALS,
-        "it prints a credential",
-        "git",
-        sub="credential|credential-store|credential-cache",
-    ),
-    Rule(CREDENTIALS, "it makes or prints a credential", "npm yarn pnpm", sub="token"),
-    Rule(CREDENTIALS, "it prints a credential", "heroku", sub="auth:token|config|config:get"),
-    Rule(
-        CREDENTIALS,
-        "it exports a secret key",
-        "gpg gpg2",
-        flags="--export-secret-keys --export-secret-subkeys",
-    ),
+_TABLE = """\
+credentials:
+    * (reads)
+credentials: it prints a secret of the environment
+    echo|printf|cat|tee|base64|xxd|od|hexdump|head|tail|rev|tr|logger|wall|write|env (prints secret)
+credentials: it prints every variable of the environment; name the one you need
+    printenv|env|export|declare|typeset|set (prints environment)
+    jq|yq (jq environment)
+credentials: it prints a secret of the environment
+    printenv (prints named)
+credentials: it reads the whole home directory, with all that is secret there
+    grep|egrep|fgrep|rg|ag|ack|tar|zip|rsync|cp (reads home)
+credentials: it looks for keys outside the project
+    find|gfind (looks for keys)
+credentials: it shows the environment of every process; leave out the e
+    ps (shows environment)
+credentials: it writes a key outside the project
+    ssh-keygen (makes key)
+credentials: it would commit secrets that git ignores
+    git add|stage --force -f (_secrets)
+credentials: it prints a credential
+    gh auth token
+    gh auth status --show-token -t
+    gcloud auth print-access-token|print-identity-token|application-default
+    gcloud secrets versions access
+    aws configure get|export-credentials|list
+    aws sts get-session-token|assume-role|get-federation-token
+    aws secretsmanager|ssm get-secret-value|get-parameter|get-parameters|batch-get-secret-value
+    aws ecr get-login-password|get-authorization-token
+    az account get-access-token
+    az keyvault secret
+    vault read|kv|token|print|login
+    op read|item|signin|document|inject
+    pass|gopass|bw|lpass|secret-tool|keyring|doppler|chamber
+    security find-generic-password|find-internet-password|dump-keychain|export
+    git credential|credential-store|credential-cache
+    heroku auth:token|config|config:get
+credentials: it changes or reads the repository's secrets
+    gh secret
+credentials: it prints secrets of the cluster
+    kubectl get|describe|edit secret|secrets
+credentials: it prints the cluster's credentials
+    kubectl config view --raw
+credentials: it makes or prints a credential
+    npm|yarn|pnpm token
+credentials: it exports a secret key
+    gpg|gpg2 --export-secret-keys --export-secret-subkeys
+"""
+RULES = rules(
+    _TABLE,
+    {
+        "reads": _reads,
+        "prints secret": lambda c: c.mentions(SECRET) or SECRET in (c.state.stdin or ""),
+        "prints environment": _prints_environment,
+        "jq environment": _jq_environment,
+        "prints named": lambda c: any(map(is_secret, c.args)),
+        "reads home": _reads_home,
+        "looks for keys": _looks_for_keys,
+        # `ps e`, which is not `ps -e`
+        "shows environment": lambda c: any(w.isalpha() and "e" in w for w in c.words[:1]),
+        "makes key": _makes_key,
+        "_secrets": lambda c: any(is_environment_file(p) or _is_key_file(p) for p in c.subs[1:]),
+    },
 )
