@@ -6,7 +6,7 @@ value that nobody knows is everyday work and passes; a name that nobody knows do
 
 import re
 
-from ralph.core.danger_rule import EVASION, Refused, positional
+from ralph.core.danger_rule import Refused, positional
 from ralph.core.shell_text import shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -32,7 +32,7 @@ def judge_arithmetic(text: str, state: "State") -> None:
     while texts:
         text = texts.pop()
         if _RUNS.search(text):
-            raise Refused(EVASION, f"the shell would run what is written in {shown(text)}")
+            raise Refused("evasion", f"the shell would run what is written in {shown(text)}")
         for name in set(_NAMES.findall(text)) - seen:
             seen.add(name)
             texts += (*state.variables.get(name, ()), *state.arrays.get(name, ()))
@@ -41,9 +41,9 @@ def judge_arithmetic(text: str, state: "State") -> None:
 def judge_name(text: str, state: "State") -> None:
     """Refuse a variable's name that nobody can tell, or with a subscript that runs a command."""
     if unknown(text):
-        raise Refused(EVASION, "nobody can tell which variable it means, or what its index runs")
+        raise Refused("evasion", "nobody can tell which variable it means, or what its index runs")
     if _RUNS.search(text):
-        raise Refused(EVASION, f"the shell would run what is written in {shown(text)}")
+        raise Refused("evasion", f"the shell would run what is written in {shown(text)}")
     judge_arithmetic(text.partition("[")[2], state)
 
 
@@ -63,7 +63,7 @@ def judge_items(values: list[str], state: "State") -> None:
 def judge_prompt(text: str) -> None:
     """Refuse `${x@P}` of a text that runs a command or that nobody can tell."""
     if unknown(text) or "${" in text or _RUNS.search(text):
-        raise Refused(EVASION, "@P would run what is written in the text")
+        raise Refused("evasion", "@P would run what is written in the text")
 
 
 def judge_test(texts: list[str], state: "State") -> None:
@@ -101,7 +101,7 @@ def _judge_declared(word: str, call: "Call") -> None:
     head, _, value = word.partition("=")
     listed = "[" in head or value[:1] == "("
     if _ELEMENT_RUNS.search(word) or (listed and _RUNS.search(word)):
-        raise Refused(EVASION, f"the shell would run what is written in {shown(word)}")
+        raise Refused("evasion", f"the shell would run what is written in {shown(word)}")
     judge_name(word.partition("]")[0] if "[" in head else head, call.state)
     if call.has_letter("in"):  # a number, or a name for another
         call.state.numbers.add(head)

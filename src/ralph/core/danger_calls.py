@@ -7,42 +7,26 @@ from ralph.core.danger_found import judge_imports
 from ralph.core.danger_inner import inner_commands
 from ralph.core.danger_kept import edit, remember
 from ralph.core.danger_output import output_of
-from ralph.core.danger_rule import EVASION, REMOTE, Call, Refused
+from ralph.core.danger_rule import Call, Refused
 from ralph.core.danger_rules import judge_assignment, judge_call
 from ralph.core.danger_written import judge_written
-from ralph.core.shell_text import ANY, NAMED, NET, TRACES, names, unknown, without
+from ralph.core.shell_text import ANY, NAMED, NET, TRACES, names, table, unknown, without
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_run import Judge
     from ralph.core.danger_state import State
 
-SHELLS = frozenset(
-    {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "mksh", "rbash", "tcsh", "csh"}
-)
+SHELLS = names("sh bash zsh dash ksh ash fish mksh rbash tcsh csh")
 # Interpreters, and the flags after which their code stands.
-_CODE = {
-    "python": "c",
-    "pypy": "c",
-    "node": "ep",
-    "nodejs": "ep",
-    "bun": "ep",
-    "deno": "",
-    "perl": "eE",
-    "ruby": "e",
-    "php": "r",
-    "lua": "e",
-    "R": "e",
-    "Rscript": "e",
-    "osascript": "e",
-    "julia": "eE",
-    "tclsh": "",
-    "groovy": "e",
-    "guile": "c",
-    "luajit": "e",
-    "ts-node": "ep",
-    "tsx": "ep",
-}
+_CODE = table("""
+    python pypy guile: c
+    node nodejs bun ts-node tsx: ep
+    perl julia: eE
+    ruby lua luajit R Rscript osascript groovy: e
+    php: r
+    deno tclsh:
+""")
 _FAR = names("ssh autossh kubectl oc heroku fly flyctl")  # they run commands on other machines
 _LONG_CODE = ("--eval", "--print", "--command", "--exec")
 
@@ -55,16 +39,18 @@ class Caller:
 
     def call(self, argv: list[str], state: "State") -> str:
         """Judge a command and all that it runs; what it prints."""
-        argv = self._named(argv)
         name = argv[0]
+        last = name.rpartition("/")[2]
+        if unknown(last) or (unknown(name) and not last):
+            raise Refused("evasion", "nobody can tell which command this runs")
+        if name not in ("[", "[[") and any(c in name for c in "*?["):
+            raise Refused("evasion", "a pattern stands for the command's name")
         if name in state.functions:
             return self.judge.call_function(name, argv[1:], state)
-        written = (
-            state.files.get(self.judge.places.absolute(name, state.cwd)) if "/" in name else None
-        )
+        call = Call(argv, state, self.judge.places)
+        written = state.files.get(call.whole(name)) if "/" in name else None
         if written is not None:
             return self._script(written, argv[1:], state, "a file")
-        call = Call(argv, state, self.judge.places)
         judge_call(call)
         judge_again(call)
         judge_written(call, self)
@@ -73,27 +59,15 @@ class Caller:
             return builtin(self, call, state)
         if call.name in SHELLS:
             return self._shell(call, state)
-        flags = _CODE.get(_without_version(call.name))
-        if flags is not None:
-            return self._code(call, flags, state)
-        return self._others(call, state)
-
-    def _named(self, argv: list[str]) -> list[str]:
-        """The command with a name that is known; refused if it cannot be."""
-        name = argv[0]
-        last = name.rpartition("/")[2]
-        if unknown(last) or (unknown(name) and not last):
-            raise Refused(EVASION, "nobody can tell which command this runs")
-        if name not in ("[", "[[") and any(c in name for c in "*?["):
-            raise Refused(EVASION, "a pattern stands for the command's name")
-        return argv
+        flags = _CODE.get(call.name.rstrip("0123456789.") or call.name)
+        return self._others(call, state) if flags is None else self._code(call, flags, state)
 
     def _others(self, call: Call, state: "State") -> str:
         """Commands that run other commands, and all the rest."""
         if call.name in ("awk", "gawk", "mawk", "nawk"):
             judge_awk(call, self)
         if call.name in ("sed", "gsed"):
-            judge_sed(call, self)
+            judge_sed(call)
             if call.has("--in-place") or call.has_letter("i", "efl"):
                 edit(call)
         inner = state.copy() if call.name in _FAR else state
@@ -103,9 +77,7 @@ class Caller:
             printed += [self.again(argv, state) for argv in xargs_commands(call, state.stdin)]
         if call.name in ("find", "gfind"):
             printed += [self.again(argv, state) for argv in find_actions(call)]
-        if printed:
-            return "".join(printed)
-        return output_of(call)
+        return "".join(printed) if printed else output_of(call)
 
     def again(self, argv: list[str], state: "State") -> str:
         """A command that another one runs."""
@@ -119,9 +91,9 @@ class Caller:
     ) -> str:
         """A script that a shell is given, and what is sent to it."""
         if NET in text:
-            raise Refused(REMOTE, f"{what} from the network would be run")
+            raise Refused("remote-code", f"{what} from the network would be run")
         if ANY in text:
-            raise Refused(EVASION, f"nobody can tell what {what} would run")
+            raise Refused("evasion", f"nobody can tell what {what} would run")
         inner = state.copy()
         inner.params, inner.stdin = params, sent
         if text.startswith("#!") and not any(s in text.partition("\n")[0] for s in SHELLS):
@@ -162,7 +134,7 @@ class Caller:
         if known is not None:
             return self._script(known, words[1:], state, "a script")
         if unknown(path.rpartition("/")[2]):
-            raise Refused(EVASION, "nobody can tell which script this runs")
+            raise Refused("evasion", "nobody can tell which script this runs")
         return ANY
 
     def _code(self, call: Call, flags: str, state: "State") -> str:
@@ -179,60 +151,54 @@ class Caller:
         if state.stdin is not None and (not rest or rest[0] in ("-", "/dev/stdin")):
             self._judge_code(state.stdin, call)
         elif rest:
-            self._code_file(rest[0], call, state)
+            whole = call.whole(rest[0])
+            for ending in ("", ".js", "/index.js", "/__main__.py"):
+                if whole + ending in state.files:
+                    self._judge_code(state.files[whole + ending], call)
         return output_of(call)
 
     def _judge_code(self, code: str, call: Call) -> str:
         if NET in code:
-            raise Refused(REMOTE, "code from the network would be run")
+            raise Refused("remote-code", "code from the network would be run")
         if without(code.strip(), TRACES) == ANY:
-            raise Refused(EVASION, "nobody can tell what this code does")
+            raise Refused("evasion", "nobody can tell what this code does")
         judge_code(code.replace(ANY, NAMED), call, self)
         judge_imports(code, call, self)
         remember(code, call)
         return ANY
 
-    def _code_file(self, path: str, call: Call, state: "State") -> None:
-        whole = self.judge.places.absolute(path, state.cwd)
-        for ending in ("", ".js", "/index.js", "/__main__.py"):
-            if whole + ending in state.files:
-                self._judge_code(state.files[whole + ending], call)
-
     def cd(self, call: Call, state: "State") -> str:
-        """`cd`, `pushd`"""
         target = call.args[0] if call.args else self.judge.where.home
         if target == "-" or unknown(target):
             state.cwd = ANY
         elif not unknown(state.cwd) or target.startswith("/"):
-            state.cwd = self.judge.places.absolute(target, state.cwd)
+            state.cwd = call.whole(target)
         return ""
 
     def pushed(self, call: Call, state: "State") -> str:
-        """`pushd`"""
         state.left.append(state.cwd)
         return self.cd(call, state)
 
     def back(self, call: Call, state: "State") -> str:
         """`popd`: back to where `pushd` was, or to somewhere."""
-        known = state.left and not call.words
-        state.cwd = state.left.pop() if known else ANY
+        state.cwd = state.left.pop() if state.left and not call.words else ANY
         return ""
 
     def evaluate(self, call: Call, state: "State") -> str:
-        """`eval`"""
         text = " ".join(call.words)
         if unknown(text):
-            category = REMOTE if NET in text else EVASION
-            raise Refused(category, "eval of a text that nobody can tell")
+            remote = NET in text
+            raise Refused(
+                "remote-code" if remote else "evasion", "eval of a text that nobody can tell"
+            )
         return self.judge.text(text, state)
 
     def source(self, call: Call, state: "State") -> str:
-        """`source` and `.`"""
         if not call.words:
             return ""
         if call.words[0] in ("/dev/stdin", "-") and state.stdin is not None:
             return self._script(state.stdin, call.words[1:], state, "what is read")
-        known = state.files.get(self.judge.places.absolute(call.words[0], state.cwd))
+        known = state.files.get(call.whole(call.words[0]))
         if known is not None and not unknown(known):
             return self.judge.text(known, state)
         return self._file(call.words, state)
@@ -249,7 +215,7 @@ class Caller:
         return ""
 
     def judge_traps(self) -> None:
-        """What traps run at the end, when all is assigned."""
+        """Judge what traps run at the end, when all is assigned."""
         for text, state in list(self.judge.traps):
             self._script(text, [], state, "a trap")
 
@@ -260,7 +226,6 @@ class Caller:
         return ""
 
     def shift(self, call: Call, state: "State") -> str:
-        """`shift`"""
         count = call.args[0] if call.args else "1"
         state.params = state.params[int(count) :] if count.isdecimal() else [ANY]
         return ""
@@ -283,14 +248,13 @@ class Caller:
 
     def printf(self, call: Call, state: "State") -> str:
         """`printf`, which may print into a variable."""
-        if call.words[:1] == ["-v"] and len(call.words) > 2:
-            name = call.words[1]
-            state.assign(name, output_of(Call(["printf", *call.words[2:]], state, call.places)))
-            return ""
-        return output_of(call)
+        if call.words[:1] != ["-v"] or len(call.words) < 3:
+            return output_of(call)
+        printed = output_of(Call(["printf", *call.words[2:]], state, call.places))
+        state.assign(call.words[1], printed)
+        return ""
 
     def unset(self, call: Call, state: "State") -> str:
-        """`unset`"""
         for name in call.args:
             state.variables[name] = ("",)
             state.arrays.pop(name, None)
@@ -304,7 +268,6 @@ class Caller:
         return ""
 
     def environment(self, call: Call, state: "State") -> str:
-        """`env`"""
         inner = state.copy()
         words = list(call.words)
         while words and (words[0][:1] == "-" or "=" in words[0]):
@@ -349,10 +312,6 @@ _BUILTINS = {
     "alias": Caller.alias,
     "env": Caller.environment,
 }
-
-
-def _without_version(name: str) -> str:
-    return name.rstrip("0123456789.") or name
 
 
 def _inline(word: str, flags: str) -> str | None:

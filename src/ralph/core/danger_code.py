@@ -9,27 +9,13 @@ import re
 from ralph.core.danger_expand import is_secret
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_names import LITERAL, own_names
-from ralph.core.danger_rule import (
-    BOMB,
-    CREDENTIALS,
-    EVASION,
-    EXFILTRATION,
-    EXPOSURE,
-    FILES,
-    KILL,
-    REMOTE,
-    REVERSE,
-    STRICT,
-    Refused,
-    positional,
-)
+from ralph.core.danger_rule import STRICT, Call, Refused, positional
 from ralph.core.danger_secrets import is_credential, is_environment_file
 from ralph.core.shell_text import ANY, FREE
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_calls import Caller
-    from ralph.core.danger_rule import Call
 
 RUNS = (
     r"\b(?:os\.system|os\.popen\w*|subprocess\.(?:run|call|check_call|check_output"
@@ -110,21 +96,10 @@ _HIDDEN_PATH = (
     r"expanduser|Path\.home|Dir\.home|pardir|dirname\(\s*os\.getcwd|homedir\(|\benviron\b|process\.env|\bENV\b|chr\("
     r"|fromCharCode|os\.sep\b|getenv|b64decode|fromhex|\bpack\b|\bargv\b|\bARGV\b"
 )
-_TOP: tuple[str, ...] = (
-    "/etc",
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/var",
-    "/home",
-    "/root",
-    "/boot",
-    "/lib",
-    "/opt",
-    "/sys",
-    "/dev/",
+_TOP = (
+    *("/etc", "/usr", "/bin", "/sbin", "/var", "/home", "/root", "/boot", "/lib", "/opt", "/sys"),
+    *("/dev/", "/proc", "/Users", "/System", "/Library", "~", "$HOME", "../.."),
 )
-_TOP += ("/proc", "/Users", "/System", "/Library", "~", "$HOME", "../..")
 _MOST_ARGUMENTS = 4000
 
 
@@ -135,20 +110,20 @@ def judge_code(code: str, call: "Call", caller: "Caller") -> None:
     texts = [a or b or c for a, b, c in re.findall(LITERAL, code)]
     _judge_hiding(code, python=python)
     if re.search(_SOCKETS, code) and re.search(_SHELLS, code):
-        raise Refused(REVERSE, "it joins a shell to a connection")
+        raise Refused("reverse-shell", "it joins a shell to a connection")
     _judge_secrets(code, texts, call)
     if re.search(_SENDS, code) and re.search(_READS_FILE, code) and re.search(_ELSEWHERE, code):
-        raise Refused(EXFILTRATION, "it sends what a file holds to another machine")
+        raise Refused("exfiltration", "it sends what a file holds to another machine")
     if re.search(r"\bfork\b", code) and re.search(r"\bwhile\b|\bfor\b|\bloop\b", code):
-        raise Refused(BOMB, "it starts itself over and over")
+        raise Refused("resource-bomb", "it starts itself over and over")
     if re.search(r"\bkill\s*\(?\s*-?(?:9\s*,\s*)?-?1\b", code):
-        raise Refused(KILL, "it ends every process")
+        raise Refused("process-kill", "it ends every process")
     if re.search(r"\bkill\s*\(?\s*(?:os\.getppid|process\.ppid|Process\.ppid)", code):
-        raise Refused(KILL, "it ends the agent itself")
+        raise Refused("process-kill", "it ends the agent itself")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
     if call.strict and _serves(code, texts):
-        raise Refused(EXPOSURE, "it serves every network; use 127.0.0.1", level=STRICT)
+        raise Refused("exposure", "it serves every network; use 127.0.0.1", level=STRICT)
 
 
 def _serves(code: str, texts: list[str]) -> bool:
@@ -169,9 +144,9 @@ def _judge_hiding(code: str, *, python: bool) -> None:
     evaluates = _EVALUATES if python else _EVALUATES_ELSEWHERE
     if re.search(evaluates, _without_texts(code) if python else code):
         remote = re.search(_NETWORK, code)
-        raise Refused(REMOTE if remote else EVASION, "it runs code that it makes or reads")
+        raise Refused("remote-code" if remote else "evasion", "it runs code that it makes or reads")
     if re.search(_HIDES, code):
-        raise Refused(EVASION, "it hides what it calls")
+        raise Refused("evasion", "it hides what it calls")
 
 
 def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
@@ -183,15 +158,15 @@ def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
         if text.startswith("/.") and re.search(r"HOME|homedir|expanduser|Dir\.home", code):
             path = f"{home}{text}"
         if is_credential(path, call.places, call.state.cwd) or is_environment_file(path):
-            raise Refused(CREDENTIALS, f"{text} holds credentials")
+            raise Refused("credentials", f"{text} holds credentials")
     if "env" not in code.lower() and "phpinfo" not in code:
         return
     printed = code.strip().removesuffix(";") in ("process.env", "ENV", "%ENV")  # node -p
     if printed or re.search(_DUMPS, code, re.MULTILINE) or re.search(_DUMPS_ALL, code):
-        raise Refused(CREDENTIALS, "it prints every variable of the environment")
+        raise Refused("credentials", "it prints every variable of the environment")
     for name in re.findall(_NAMED, code):
         if is_secret(name):
-            raise Refused(CREDENTIALS, f"it reads {name}, a secret of the environment")
+            raise Refused("credentials", f"it reads {name}, a secret of the environment")
 
 
 def _judge_runs(code: str, call: "Call", caller: "Caller", *, python: bool) -> None:
@@ -206,7 +181,7 @@ def _judge_runs(code: str, call: "Call", caller: "Caller", *, python: bool) -> N
     for kind, *texts in re.findall(rf"\brun_(path|module)\s*\(\s*{LITERAL}", code):
         caller.again(["python", *(["-m"] if kind == "module" else []), "".join(texts)], call.state)
     if re.search(_RUNS_UNKNOWN, code) and (python or call.name == "perl"):
-        raise Refused(EVASION, "it runs code or a command that nobody can tell")
+        raise Refused("evasion", "it runs code or a command that nobody can tell")
     if call.name.startswith(("perl", "ruby", "php", "julia")):
         for text in re.findall(r"`([^`]*)`|%x[({]([^)}]*)[)}]", code):
             caller.again(["sh", "-c", text[0] or text[1]], call.state)
@@ -223,7 +198,7 @@ def arguments(after: str) -> list[str] | None:
         return _items(rest[1:].partition("]")[0])
     literal = re.match(LITERAL, rest)
     if literal is None:
-        raise Refused(EVASION, "it runs a command that nobody can tell")
+        raise Refused("evasion", "it runs a command that nobody can tell")
     text, tail = _text(literal), rest[literal.end() :].lstrip()
     if tail[:1] == ",":
         following = tail[1:].lstrip()
@@ -233,7 +208,7 @@ def arguments(after: str) -> list[str] | None:
         if words and " " not in text:
             return [text, *[word for word in words if word != text]]
     if tail[:1] in ("+", ".", "%") and tail[:2] != ").":
-        raise Refused(EVASION, "it runs a command that it puts together")
+        raise Refused("evasion", "it runs a command that it puts together")
     return ["sh", "-c", text]
 
 
@@ -268,7 +243,7 @@ def _judge_files(code: str, texts: list[str], call: "Call") -> None:
         return
     verb = "deletes" if deletes else "overwrites"
     if deletes and re.search(_HIDDEN_PATH, code):
-        raise Refused(FILES, "nobody can tell what it deletes")
+        raise Refused("file-system", "nobody can tell what it deletes")
     home, cwd = call.places.where.home, call.state.cwd
     for text in texts:
         path = text.replace("$HOME", "~")
@@ -301,9 +276,9 @@ def judge_awk(call: "Call", caller: "Caller") -> None:
         inner.stdin = ANY
         caller.judge.text(text, inner)
     if re.search(r"\bin\s+ENVIRON", program):
-        raise Refused(CREDENTIALS, "it prints every variable of the environment")
+        raise Refused("credentials", "it prints every variable of the environment")
     if "/inet/" in program:
-        raise Refused(REVERSE, "it opens a connection to another machine")
+        raise Refused("reverse-shell", "it opens a connection to another machine")
     for path in re.findall(r'>>?\s*"([^"]*)"', program):
         judge_change(path, call.places, call.state.cwd, "overwrites")
 
@@ -321,13 +296,12 @@ def _piped_by_awk(program: str) -> list[str]:
     return found
 
 
-def judge_sed(call: "Call", caller: "Caller") -> None:
+def judge_sed(call: "Call") -> None:
     """`sed`: its commands that run others, and those that write files."""
-    del caller
     for script in [word for word in call.words if word[:1] != "-" or len(word) > 2][:3]:
         if re.match(r"\s*(?:\d+|\$|/[^/]*/)?\s*[0-9,$]*e(?:\s+\S|$)", script) or re.search(
             r"s([/|#,!])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1[gIip0-9]*e\s*(?:;|$)", script
         ):
-            raise Refused(EVASION, "sed would run a command")
+            raise Refused("evasion", "sed would run a command")
         for path in re.findall(r"(?:^|[/|#,;}\d$])\s*[wW]\s+(/\S+|~\S*|\.\.\S*)", script):
             judge_change(path, call.places, call.state.cwd, "overwrites")

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_rule import Call
 
-_XARGS_VALUED = (
+_XARGS_VALUED = names(
     "-I -n -P -L -s -a -d -E --max-args --max-procs --replace --delimiter --arg-file -j --jobs"
 )
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -23,7 +23,7 @@ _MOST_ITEMS = 200
 
 def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
     """What `xargs` or `parallel` runs, with what it is sent."""
-    argv = after_flags(call.words, _XARGS_VALUED.split(), 0)
+    argv = after_flags(call.words, _XARGS_VALUED)
     text = ANY if stdin is None else stdin
     parallel = call.name == "parallel"
     if parallel:

@@ -1,22 +1,7 @@
 """Rules about files: what is deleted, overwritten or opened to others, and devices."""
 
-from ralph.core.danger_paths import DEVICE as A_DEVICE
-from ralph.core.danger_paths import OUTSIDE, ROOT, SINK, UNKNOWN
-from ralph.core.danger_rule import (
-    BOMB,
-    DEVICE,
-    EVASION,
-    FILES,
-    GIT,
-    GUARD,
-    HISTORY,
-    PERMISSIONS,
-    PERSISTENCE,
-    REVERSE,
-    Call,
-    Refused,
-    rules,
-)
+from ralph.core.danger_paths import DEVICE, OUTSIDE, ROOT, SINK, UNKNOWN
+from ralph.core.danger_rule import Call, Refused, rules
 from ralph.core.shell_text import ANY, EACH, ENDLESS, SURE, plain, shown, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -36,11 +21,11 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
     Something may be put `into` the project itself."""
     kind, name = places.kind(path, cwd), shown(path)
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
-        raise Refused(REVERSE, f"{name} is a connection to another machine")
+        raise Refused("reverse-shell", f"{name} is a connection to another machine")
     if kind == SINK:
         return
-    if kind == A_DEVICE:
-        raise Refused(DEVICE, f"{name} is a device or a switch of the kernel")
+    if kind == DEVICE:
+        raise Refused("device", f"{name} is a device or a switch of the kernel")
     if kind == UNKNOWN:
         _judge_unknown(path, places, verb)
         return
@@ -48,11 +33,13 @@ def judge_change(path: str, places: "Places", cwd: str, verb: str, *, into: bool
     if kind == OUTSIDE and into and places.is_temporary_root(path, cwd):
         return
     if kind == OUTSIDE:
-        raise Refused(FILES, f"it {verb} {name}, outside the project and the temporary directory")
+        raise Refused(
+            "file-system", f"it {verb} {name}, outside the project and the temporary directory"
+        )
     if kind == ROOT and not into:
-        raise Refused(FILES, f"it {verb} the whole project: {name}")
+        raise Refused("file-system", f"it {verb} the whole project: {name}")
     if places.is_git(path, cwd) and not path.endswith(".lock"):
-        raise Refused(GIT, f"it {verb} {name}, the repository itself")
+        raise Refused("git-history", f"it {verb} {name}, the repository itself")
 
 
 def _judge_unknown(path: str, places: "Places", verb: str) -> None:
@@ -64,20 +51,20 @@ def _judge_unknown(path: str, places: "Places", verb: str) -> None:
     if places.where.strict:
         sure, instead = False, "name the path"
     if not sure:
-        raise Refused(FILES, f"nobody can tell what it {verb}: {shown(path)}; {instead}")
+        raise Refused("file-system", f"nobody can tell what it {verb}: {shown(path)}; {instead}")
 
 
 def _judge_special(path: str, places: "Places", cwd: str, verb: str) -> None:
     """Refuse changes of files that mean more than they hold."""
     name = shown(path)
     if path.endswith(_HISTORIES):
-        raise Refused(HISTORY, f"it {verb} the shell's history: {name}")
+        raise Refused("shell-history", f"it {verb} the shell's history: {name}")
     if places.starts_things(path, cwd):
         raise Refused(
-            PERSISTENCE, f"what stands in {name} is run later, by a login, a timer or git"
+            "persistence", f"what stands in {name} is run later, by a login, a timer or git"
         )
     if places.steers(path, cwd) or places.may_steer(path, cwd):
-        raise Refused(GUARD, f"{name} steers Ralph or the agent's host")
+        raise Refused("guard", f"{name} steers Ralph or the agent's host")
 
 
 def change(call: Call, paths: "Iterable[str]", verb: str, *, into: bool = False) -> None:
@@ -89,7 +76,9 @@ def change(call: Call, paths: "Iterable[str]", verb: str, *, into: bool = False)
 def judge_everything(paths: list[str], verb: str) -> None:
     """Refuse what is done to every file of the project."""
     if any(EACH in path for path in paths):
-        raise Refused(FILES, f"it {verb} every file of the project; name those that you mean")
+        raise Refused(
+            "file-system", f"it {verb} every file of the project; name those that you mean"
+        )
 
 
 def _removes(call: Call) -> None:
@@ -103,7 +92,7 @@ def _moves(call: Call) -> None:
     judge_everything(sources, "moves away")
     for path in call.args:
         if call.kind(path) == SINK:
-            raise Refused(FILES, f"mv would replace {shown(path)} itself")
+            raise Refused("file-system", f"mv would replace {shown(path)} itself")
     change(call, sources, "moves away")
     change(call, last, "overwrites", into=True)
 
@@ -122,7 +111,7 @@ def _links(call: Call) -> None:
     """A link to a whole directory outside would lead what follows out of the project."""
     whole = call.whole(call.args[0]) if call.args else "/x/y"
     if (whole.count("/") < 2 and whole[0] == "/") or whole == call.places.where.home:
-        raise Refused(EVASION, f"a link to {whole} leads out of the project")
+        raise Refused("evasion", f"a link to {whole} leads out of the project")
     _copies(call)
     cwd = call.state.cwd
     if call.args and call.places.kind(whole, cwd) == OUTSIDE:  # what is done there is done outside
@@ -161,10 +150,10 @@ def _dd(call: Call) -> None:
     endless = any(f"if={path}" in call.words for path in ENDLESS_FILES)
     change(call, outputs, "overwrites")
     if endless and outputs and not any(word.startswith("count=") for word in call.words):
-        raise Refused(BOMB, "without count= it fills the disk")
+        raise Refused("resource-bomb", "without count= it fills the disk")
     sizes = [_size(w.partition("=")[2]) for w in call.words if w.startswith(("count=", "bs="))]
     if endless and len(sizes) == 2 and sizes[0] * sizes[1] >= _HUGE:
-        raise Refused(BOMB, "it would fill the disk")
+        raise Refused("resource-bomb", "it would fill the disk")
 
 
 def _unpacks(call: Call) -> None:
@@ -176,7 +165,7 @@ def _unpacks(call: Call) -> None:
         target = call.value("-d")
     elif "x" in letters or call.has("--extract") or call.has_letter("x", "fC"):
         if "P" in letters or call.has_letter("P", "fC") or call.has("--absolute-names"):
-            raise Refused(FILES, "it may unpack to anywhere")
+            raise Refused("file-system", "it may unpack to anywhere")
         target = call.value("-C", "--directory")
     change(call, [target] if target else [], "unpacks into", into=True)
 
@@ -222,9 +211,9 @@ def _sets_identity(call: Call) -> bool:
 
 def _outside(call: Call) -> None:
     for path in call.args[1:]:
-        if path != _mode(call) and call.kind(path) in (OUTSIDE, UNKNOWN, A_DEVICE):
+        if path != _mode(call) and call.kind(path) in (OUTSIDE, UNKNOWN, DEVICE):
             raise Refused(
-                PERMISSIONS, f"it changes the rights of {shown(path)}, outside the project"
+                "permissions", f"it changes the rights of {shown(path)}, outside the project"
             )
 
 

@@ -10,7 +10,7 @@ import re
 from ralph.core.danger_code import DELETES, RUNS, RUNS_ELSEWHERE, arguments
 from ralph.core.danger_files import judge_change
 from ralph.core.danger_names import LITERAL, own_names
-from ralph.core.danger_rule import EVASION, FILES, REMOTE, Call, Refused
+from ralph.core.danger_rule import Call, Refused
 from ralph.core.danger_secrets import judge_reading
 from ralph.core.shell_nodes import Unfollowable
 from ralph.core.shell_text import ANY, FREE, NET, names
@@ -118,7 +118,7 @@ class naming:  # noqa: N801  used like a function
 
     def __enter__(self) -> None:
         if self.remote:
-            raise Refused(REMOTE, f"{self.name} from the network would be run")
+            raise Refused("remote-code", f"{self.name} from the network would be run")
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         told = f"in {self.name}, which it wrote: "
@@ -132,7 +132,7 @@ def _judge_code(code: str, call: Call, caller: "Caller", *, python: bool) -> Non
     for match in found:
         _judge_run(code[match.end() : match.end() + _MOST_ARGUMENTS], call, caller)
     if re.search(_AT_HOME, code):
-        raise Refused(FILES, "it deletes in the home directory")
+        raise Refused("file-system", "it deletes in the home directory")
     for patterns, verb in (((_DELETED, _DELETED_PATH), "deletes"), (_WRITTEN, "overwrites")):
         for path in (path for pattern in patterns for path in _literals(pattern, code, call)):
             judge_change(path, call.places, call.state.cwd, verb, into=verb != "deletes")
@@ -165,5 +165,5 @@ def judge_told(argv: list[str], state: "State", caller: "Caller") -> None:
     except Unfollowable:
         return
     except Refused as refused:
-        if refused.refusal.category != EVASION:
+        if refused.refusal.category != "evasion":
             raise

@@ -1,7 +1,7 @@
 """Settings of git that run a command, or lead a push elsewhere: by `git -c`, by `git config`, and
 by variables of the environment."""
 
-from ralph.core.danger_rule import EVASION, GIT, PUSH, Refused
+from ralph.core.danger_rule import Refused
 from ralph.core.shell_text import names
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
@@ -57,11 +57,11 @@ def judge_for_git(name: str, text: str, state: "State") -> None:
     """Refuse variables by which git takes settings that would be refused after `-c`."""
     for key, value in _settings(name, text, state):
         if runs(key, value) or key.lower().startswith("alias."):
-            raise Refused(EVASION, f"git would run a command: {key}")
+            raise Refused("evasion", f"git would run a command: {key}")
         if key.lower() == "core.hookspath":
-            raise Refused(GIT, "it replaces the repository's hooks")
+            raise Refused("git-history", "it replaces the repository's hooks")
         if forces(key, value):
-            raise Refused(PUSH, f"{key} makes a push a forced one")
+            raise Refused("force-push", f"{key} makes a push a forced one")
 
 
 def _settings(name: str, text: str, state: "State") -> list[tuple[str, str]]:

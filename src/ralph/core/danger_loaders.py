@@ -2,7 +2,7 @@
 
 import re
 
-from ralph.core.danger_rule import EVASION, Refused
+from ralph.core.danger_rule import Refused
 
 # Whatever they name is run.
 _ALWAYS = frozenset(
@@ -32,4 +32,4 @@ def judge_loading(name: str, text: str) -> None:
     """Refuse a variable that makes other programs run what it names."""
     loads = name in _ALWAYS and bool(text) and not (name == "ENV" and text.isalnum())
     if loads or (name in _OPTIONS and re.search(_OPTIONS[name], text)):
-        raise Refused(EVASION, f"{name} makes other programs run what it names")
+        raise Refused("evasion", f"{name} makes other programs run what it names")

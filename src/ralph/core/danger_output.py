@@ -1,6 +1,9 @@
 """What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
 
+from collections.abc import Callable
+
 from ralph.core.danger_each import find_starts, is_narrow, patterns_of
+from ralph.core.danger_files import ENDLESS_FILES
 from ralph.core.danger_kept import KEEPERS
 from ralph.core.danger_paths import FREE_PLACE, ROOT
 from ralph.core.danger_processes import finds_hosts, is_host, narrowed
@@ -28,17 +31,13 @@ from ralph.core.shell_text import (
     without,
 )
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-ENDLESS_FILES = frozenset({"/dev/zero", "/dev/urandom", "/dev/random"})
 # Commands that print nothing, a harmless word, what they read, or what the network sends.
 _SILENT = names(
-    "true false : mkdir touch rm chmod test [ cd export local declare"
-    " typeset readonly wait sleep"
+    "true false : mkdir touch rm chmod test [ cd export local declare typeset readonly wait sleep"
     " exit return break continue shopt umask ulimit kill mkfifo rmdir let hash set"
+    # They print what a shell's setup is to evaluate.
+    " ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks dircolors nvm"
+    " rtx keychain minikube zoxide goenv jenv volta"
 )
 _TAME = names(
     "date nproc uname wc uuidgen sha256sum md5sum shasum getconf arch cksum stat expr seq tput"
@@ -47,31 +46,17 @@ _TAME = names(
 _IDENTITY = names("whoami hostname id logname")
 _FILTERS = names("sort uniq head tail grep egrep fgrep cat tac nl less more sponge pv")
 _NETWORK = names("curl wget http https xh aria2c lynx w3m fetch nc ncat netcat socat")
-_SETUPS = names(
-    "ssh-agent direnv pyenv rbenv nodenv brew fnm mise conda opam starship luarocks"
-    " dircolors nvm rtx"
-    " keychain minikube zoxide goenv jenv volta"
-)
-_ESCAPES = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "\\": "\\",
-    "a": "\a",
-    "e": "\033",
-    "f": "\f",
-    "v": "\v",
-}
+_ESCAPES = dict(zip("ntr\\aefv", "\n\t\r\\\a\033\f\v", strict=True))
 _CODERS = names(
     "base64 base32 xxd od hexdump gzip zip tar openssl gpg env printenv urlencode uuencode"
 )
 # What they print ends only if what they read does.
 _PASSES_ON = _CODERS | names("tr fold cut sed awk gawk rev xz bzip2 zstd pigz")
-_GIT_NAMES = frozenset({"branch", "describe", "rev-list", "merge-base", "symbolic-ref", "name-rev"})
+_GIT_NAMES = names("branch describe rev-list merge-base symbolic-ref name-rev")
 
 
-def output_of(call: "Call") -> str:
-    """What the command prints; ANY where nobody can tell."""
+def output_of(call: Call) -> str:
+    """The text that the command prints; ANY where nobody can tell."""
     name = call.name
     if name in _SILENT:
         return ""
@@ -79,8 +64,6 @@ def output_of(call: "Call") -> str:
         return f"{NAMED}\n"
     if name in _IDENTITY:
         return f"{NAMED}{WHO}\n"
-    if name in _SETUPS:
-        return ""
     reader = _READERS.get(name)
     if reader is not None:
         return reader(call)
@@ -91,14 +74,14 @@ def output_of(call: "Call") -> str:
     return narrowed(call, _from_input(call, CODED if name in _CODERS else ANY))
 
 
-def _from_input(call: "Call", otherwise: str) -> str:
+def _from_input(call: Call, otherwise: str) -> str:
     """What is made of input that came from the network came from there too."""
     read = call.state.stdin or ""
     kept = traces(read) if call.name in _PASSES_ON else without(traces(read), ENDLESS)
     return next((mark for mark in (NET, CODED) if mark in read), otherwise) + kept
 
 
-def _echo(call: "Call") -> str:
+def _echo(call: Call) -> str:
     words = list(call.words)
     escapes = False
     while words and words[0][:1] == "-" and words[0][1:] and not words[0][1:].strip("neE"):
@@ -108,7 +91,7 @@ def _echo(call: "Call") -> str:
     return f"{_unescaped(text) if escapes else text}\n"
 
 
-def _printf(call: "Call") -> str:
+def _printf(call: Call) -> str:
     if not call.words:
         return ""
     if call.words[0] == "--":
@@ -118,17 +101,14 @@ def _printf(call: "Call") -> str:
     if specs == 0:
         return form.replace("%%", "%")
     if form.count("%s") + form.count("%b") != specs:
-        return ANY if any(map(unknown, [form, *values])) or not _only_digits(form) else NAMED
+        digits = "%" not in form.replace("%d", "").replace("%02d", "").replace("%03d", "")
+        return NAMED if digits and not any(map(unknown, [form, *values])) else ANY
     pieces = form.replace("%b", "%s").split("%s")
     made = []
     for start in range(0, max(len(values), 1), specs):
         batch = [*values[start : start + specs], *([""] * specs)][:specs]
         made.append("".join(p + _unescaped(v) for p, v in zip(pieces, [*batch, ""], strict=False)))
     return "".join(made)
-
-
-def _only_digits(form: str) -> bool:
-    return not form.replace("%d", "").replace("%02d", "").replace("%03d", "").count("%")
 
 
 def _unescaped(text: str) -> str:
@@ -166,7 +146,7 @@ def _number(text: str) -> tuple[str, int]:
     return (chr(int(text[start:end], base) & 0xFF) if end > start else f"\\{text[0]}"), max(end, 1)
 
 
-def _filtered(call: "Call") -> str:
+def _filtered(call: Call) -> str:
     """Lines of what is read: those of files that were written here, or of standard input."""
     files = [word for word in call.args if word != "-"]
     if call.name.endswith("grep"):
@@ -179,24 +159,22 @@ def _filtered(call: "Call") -> str:
         files = [f for f in files if not f.removeprefix("+").isdecimal()]
     if not files:
         return _some(call, ANY if call.state.stdin is None else call.state.stdin)
-    known = [call.state.files.get(call.places.absolute(f, call.state.cwd)) for f in files]
+    known = [call.state.files.get(call.whole(file)) for file in files]
     texts = [text for text in known if text is not None]
-    return _some(call, "".join(texts) if len(texts) == len(known) else _contents(files))
+    if len(texts) == len(known):
+        return _some(call, "".join(texts))
+    return _some(call, f"{ANY}{READ if ENDLESS_FILES.isdisjoint(files) else ENDLESS}")
 
 
-def _contents(files: list[str]) -> str:
-    return f"{ANY}{ENDLESS if any(f in ENDLESS_FILES for f in files) else READ}"
-
-
-def _some(call: "Call", text: str) -> str:
+def _some(call: Call, text: str) -> str:
     """`grep`, `head` and `tail` choose; others print all that they read."""
     chooses = call.name.endswith("grep") or call.name in ("head", "tail")
     return without(text, f"{EACH}{ENDLESS}") if chooses else text
 
 
-def _paths(call: "Call", starts: list[str], *, chosen: bool = True) -> str:
+def _paths(call: Call, starts: list[str], *, chosen: bool = True) -> str:
     """Paths below these; all of them, if none is chosen."""
-    kinds = {call.places.kind(start, call.state.cwd) for start in starts}
+    kinds = set(map(call.kind, starts))
     if any(is_credential(start, call.places, call.state.cwd) for start in starts):
         return f"{ANY}{VAULT}"
     if not kinds <= {FREE_PLACE, ROOT}:
@@ -204,7 +182,7 @@ def _paths(call: "Call", starts: list[str], *, chosen: bool = True) -> str:
     return f"{FREE}\n" if chosen or ROOT not in kinds else f"{FREE}{EACH}\n"
 
 
-def _find(call: "Call") -> str:
+def _find(call: Call) -> str:
     starts, rest = find_starts(call.words)
     public = [pattern.endswith(".pub") for pattern in patterns_of(rest)]
     if public and all(public):
@@ -214,15 +192,11 @@ def _find(call: "Call") -> str:
     return _paths(call, starts, chosen=is_narrow(rest))
 
 
-def _fd(call: "Call") -> str:
+def _fd(call: Call) -> str:
     return _paths(call, call.args[1:] or ["."], chosen=bool(call.args) or call.has_letter("e"))
 
 
-def _ls(call: "Call") -> str:
-    return _paths(call, call.args or ["."], chosen=False)
-
-
-def _rg(call: "Call") -> str:
+def _rg(call: Call) -> str:
     if call.has("--files"):
         chosen = call.has("--glob", "--type") or call.has_letter("gt")
         return _paths(call, call.args or ["."], chosen=chosen)
@@ -231,7 +205,7 @@ def _rg(call: "Call") -> str:
     return ANY if call.args[1:] or call.state.stdin is None else call.state.stdin
 
 
-def _mktemp(call: "Call") -> str:
+def _mktemp(call: Call) -> str:
     temps = call.places.where.temps
     given = call.args[-1] if call.args else ""
     if given.startswith("/"):
@@ -239,40 +213,29 @@ def _mktemp(call: "Call") -> str:
     return f"{temps[0]}/{NAMED}\n" if temps else ANY
 
 
-def _pwd(call: "Call") -> str:
-    return f"{call.state.cwd}\n"
-
-
-def _which(call: "Call") -> str:
-    return f"{call.args[-1]}\n" if call.args else ANY
-
-
-def _command(call: "Call") -> str:
-    return _which(call)
-
-
-def _dirname(call: "Call") -> str:
+def _dirname(call: Call) -> str:
     path = call.args[0] if call.args else ""
     if not plain(path):
         return f"{ANY}\n"
     return f"{path.rstrip('/').rpartition('/')[0] or ('/' if path.startswith('/') else '.')}\n"
 
 
-def _basename(call: "Call") -> str:
+def _basename(call: Call) -> str:
     path = call.args[0].rstrip("/").rpartition("/")[2] if call.args else ANY
     if len(call.args) > 1 and not unknown(path):
         path = path.removesuffix(call.args[1])
     return f"{FREE if path.startswith(FREE) else path}\n"
 
 
-def _git(call: "Call") -> str:
+def _git(call: Call) -> str:
     sub = call.subs[0] if call.subs else ""
     if sub == "rev-parse":
         if call.has("--git-dir", "--absolute-git-dir", "--git-common-dir", "--git-path"):
             return f"{call.places.where.project}/.git\n"
         top = call.has("--show-toplevel")
         return f"{call.places.where.project if top else NAMED}\n"
-    if sub == "ls-files" and not call.subs[1:] and not _lists_some(call):
+    some = call.has("--modified", "--deleted", "--unmerged") or call.has_letter("mdu")
+    if sub == "ls-files" and not call.subs[1:] and not some:
         return f"{FREE}{EACH}\n"
     if sub == "ls-files" or (sub in ("diff", "show", "log") and call.has("--name-only")):
         return f"{FREE}\n"
@@ -283,35 +246,23 @@ def _git(call: "Call") -> str:
     return f"{ANY}{READ}"
 
 
-def _lists_some(call: "Call") -> bool:
-    return call.has("--modified", "--deleted", "--unmerged") or call.has_letter("mdu")
-
-
-def _docker(call: "Call") -> str:
+def _docker(call: Call) -> str:
     """The names of every container, unless some are chosen."""
     lists = {"ps", "images", "ls"}.intersection(call.subs[:2]) and call.subs[:1] != ["compose"]
     chosen = call.has("--filter", "--latest", "--last") or call.has_letter("fnl")
     return f"{ANY}{BOXES if lists and not chosen else ''}"
 
 
-def _processes(call: "Call") -> str:
+def _processes(call: Call) -> str:
     return f"{NAMED}{FOUND}{PARENT if finds_hosts(call) else ''}\n"
 
 
-def _process_list(call: "Call") -> str:
-    named = call.value("-C") or ""
-    return f"{ANY}{FOUND}{PARENT if is_host(named) else ''}"
-
-
-def _endlessly(_call: "Call") -> str:
-    return f"{ANY}{ENDLESS}"
-
-
-def _base64(call: "Call") -> str:
+def _base64(call: Call) -> str:
     """What is decoded can be told, if it is known what is read."""
     text = call.state.stdin
-    if text is None or not plain(text) or not (call.has("--decode", "-d", "-D")):
-        return _from_input(call, ANY if call.has("--decode", "-d", "-D") else CODED)
+    decodes = call.has("--decode", "-d", "-D")
+    if text is None or not plain(text) or not decodes:
+        return _from_input(call, ANY if decodes else CODED)
     from binascii import Error, a2b_base64
 
     try:
@@ -321,37 +272,31 @@ def _base64(call: "Call") -> str:
     return ANY if any(mark in decoded for mark in MARKS) else decoded
 
 
-def _realpath(call: "Call") -> str:
+def _realpath(call: Call) -> str:
     path = call.args[-1] if call.args else ANY
-    return f"{path if unknown(path) else call.places.absolute(path, call.state.cwd)}\n"
+    return f"{path if unknown(path) else call.whole(path)}\n"
 
 
-_READERS: "dict[str, Callable[[Call], str]]" = {
+_READERS: dict[str, Callable[[Call], str]] = {
     **KEEPERS,
+    **dict.fromkeys(("fd", "fdfind"), _fd),
+    **dict.fromkeys(("docker", "podman"), _docker),
+    **dict.fromkeys(("pgrep", "pidof"), _processes),
+    **dict.fromkeys(("mktemp", "gmktemp"), _mktemp),
+    **dict.fromkeys(("base64", "gbase64"), _base64),
+    **dict.fromkeys(("realpath", "readlink"), _realpath),
+    **dict.fromkeys(
+        ("which", "command", "type"), lambda call: f"{call.args[-1]}\n" if call.args else ANY
+    ),
     "echo": _echo,
     "printf": _printf,
     "find": _find,
-    "ls": _ls,
+    "ls": lambda call: _paths(call, call.args or ["."], chosen=False),
     "rg": _rg,
-    "fd": _fd,
-    "fdfind": _fd,
-    "docker": _docker,
-    "podman": _docker,
-    "pgrep": _processes,
-    "pidof": _processes,
-    "ps": _process_list,
-    "yes": _endlessly,
-    "mktemp": _mktemp,
-    "pwd": _pwd,
-    "which": _which,
-    "command": _command,
-    "type": _which,
+    "ps": lambda call: f"{ANY}{FOUND}{PARENT if is_host(call.value('-C') or '') else ''}",
+    "yes": lambda _: f"{ANY}{ENDLESS}",
+    "pwd": lambda call: f"{call.state.cwd}\n",
     "dirname": _dirname,
     "basename": _basename,
     "git": _git,
-    "base64": _base64,
-    "gbase64": _base64,
-    "realpath": _realpath,
-    "readlink": _realpath,
-    "gmktemp": _mktemp,
 }

@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     # Refuses by itself, or says whether a rule holds.
     Test = Callable[["Call"], bool | None]
 
-FILES, DEVICE, PRIVILEGE, PERMISSIONS = "file-system", "device", "privilege", "permissions"
-GIT, PUSH, CREDENTIALS, EXFILTRATION = "git-history", "force-push", "credentials", "exfiltration"
-REMOTE, REVERSE, EXPOSURE, BOMB = "remote-code", "reverse-shell", "exposure", "resource-bomb"
-PERSISTENCE, KILL, PUBLISH, CLOUD = "persistence", "process-kill", "publish", "cloud"
-DATABASE, CONTAINER, HISTORY, GUARD = "database", "container", "shell-history", "guard"
-POWER, EVASION, UNREADABLE = "power", "evasion", "unreadable"
+UNREADABLE = "unreadable"
 CATEGORIES = (
-    *(FILES, DEVICE, PRIVILEGE, PERMISSIONS, GIT, PUSH, CREDENTIALS, EXFILTRATION, REMOTE, REVERSE),
-    *(EXPOSURE, BOMB, PERSISTENCE, KILL, PUBLISH, CLOUD, DATABASE, CONTAINER, HISTORY, GUARD),
-    *(POWER, EVASION, UNREADABLE),
+    *("file-system", "device", "privilege", "permissions", "git-history", "force-push"),
+    *("credentials", "exfiltration", "remote-code", "reverse-shell", "exposure", "resource-bomb"),
+    *("persistence", "process-kill", "publish", "cloud", "database", "container"),
+    *("shell-history", "guard", "power", "evasion", UNREADABLE),
 )
 # How much is refused: what hurts beyond the project, or local history and processes too.
 STANDARD, STRICT = "standard", "strict"
@@ -57,6 +53,7 @@ class Refusal:
     __slots__ = ("category", "command", "level", "pattern", "rule", "why")
 
     def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
+        assert category in CATEGORIES
         self.category, self.why, self.rule, self.level = category, why, rule, level
         self.command = self.pattern = ""
 

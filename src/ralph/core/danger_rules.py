@@ -23,17 +23,7 @@ from ralph.core.danger_files import judge_change
 from ralph.core.danger_git_keys import judge_for_git
 from ralph.core.danger_inner import only_runs
 from ralph.core.danger_loaders import judge_loading
-from ralph.core.danger_rule import (
-    EVASION,
-    EXPOSURE,
-    GIT,
-    GUARD,
-    HISTORY,
-    STANDARD,
-    Call,
-    Refused,
-    Rule,
-)
+from ralph.core.danger_rule import STANDARD, Call, Refused, Rule
 from ralph.core.danger_secrets import judge_environment_file, judge_reading
 from ralph.core.shell_text import names, plain
 
@@ -125,18 +115,18 @@ def judge_redirect(op: str, path: str, places: "Places", state: "State") -> None
 def judge_assignment(name: str, text: str, judge: "Judge", state: "State") -> None:
     """Refuse variables that steer the history, the guard or what is run."""
     if name in _HISTORY:
-        raise Refused(HISTORY, f"{name} turns the shell's history off")
+        raise Refused("shell-history", f"{name} turns the shell's history off")
     if name in ("RALPH_GUARD", "RALPH_RUN", "RALPH_START"):
-        raise Refused(GUARD, f"{name} steers the guard")
+        raise Refused("guard", f"{name} steers the guard")
     judge_loading(name, text)
     judge_for_git(name, text, state)
     if name.startswith("PS") and name[2:].isdecimal() and ("$(" in text or "`" in text):
-        raise Refused(EVASION, f"{name} runs a command whenever it is shown")
+        raise Refused("evasion", f"{name} runs a command whenever it is shown")
     if name in _HOOK_SWITCHES:
-        raise Refused(GIT, f"{name} skips the checks of the repository's hooks")
+        raise Refused("git-history", f"{name} skips the checks of the repository's hooks")
     if judge.where.strict and name in _ADDRESSES and text.startswith(("0.0.0.0", "::")):  # noqa: S104
-        raise Refused(EXPOSURE, f"{name}={text} serves every network; use 127.0.0.1")
+        raise Refused("exposure", f"{name}={text} serves every network; use 127.0.0.1")
     if name in _COMMANDS and text:
         if not plain(text):
-            raise Refused(EVASION, f"nobody can tell which command {name} names")
+            raise Refused("evasion", f"nobody can tell which command {name} names")
         judge.text(text, state.copy())

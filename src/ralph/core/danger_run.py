@@ -10,9 +10,8 @@ from itertools import product
 from ralph.core.danger_again import judge_arithmetic, judge_items, judge_number, judge_test
 from ralph.core.danger_calls import Caller
 from ralph.core.danger_expand import Expander
-from ralph.core.danger_loops import spawns, spawns_endlessly
 from ralph.core.danger_paths import Places
-from ralph.core.danger_rule import BOMB, Refusal, Refused
+from ralph.core.danger_rule import Refusal, Refused
 from ralph.core.danger_rules import judge_assignment, judge_redirect
 from ralph.core.danger_state import State, assigned_in
 from ralph.core.shell import DECLARES, parse
@@ -73,7 +72,11 @@ class Judge:
             self.assigned = assigned_in(command) if "trap" in command else set()
             self.text(command, state)
             self.caller.judge_traps()
-            self._judge_uncalled(state)
+            for name, body in list(state.functions.items()):
+                if name not in state.used:  # it may be exported, or named by a trap
+                    inner = state.copy()
+                    inner.params = [FREE] * 9
+                    self.run(body, inner)
         except Refused as refused:
             return refused.refusal
         return None
@@ -81,14 +84,6 @@ class Judge:
     def text(self, script: str, state: State) -> str:
         """Judge a script; what it prints."""
         return self.run(parse(script), state)
-
-    def _judge_uncalled(self, state: State) -> None:
-        """A function that nobody calls here may be exported, or named by a trap."""
-        for name, body in list(state.functions.items()):
-            if name not in state.used:
-                inner = state.copy()
-                inner.params = [FREE] * 9
-                self.run(body, inner)
 
     def count(self) -> None:
         """One more step; there is an end to them."""
@@ -107,7 +102,6 @@ class Judge:
         return checked_length(printed)
 
     def script(self, node: Script, state: State) -> str:
-        """One command after the other."""
         return "".join([self.run(item, state) for item in node.items])
 
     def chain(self, node: Chain, state: State) -> str:
@@ -138,25 +132,19 @@ class Judge:
         return printed or ""
 
     def background(self, node: Background, state: State) -> str:
-        """`command &`"""
         inner = state.copy()
         inner.background = True
         return self.run(node.body, inner)
 
     def block(self, node: Block, state: State) -> str:
-        """`{ }` and `( )`"""
         return self.run(node.body, state.copy() if node.apart else state)
 
     def each(self, node: For, state: State) -> str:
         """`for`: the body once for every word."""
-        words = (
-            [f for w in node.words for f in self.fields(w, state)]
-            if node.words is not None
-            else list(state.params)
-        )
+        words = list(state.params) if node.words is None else self.fields(node.words, state)
         if len(words) > _MANY:
-            if spawns(node.body):
-                raise Refused(BOMB, "it starts very many processes at once")
+            if _spawns(node.body):
+                raise Refused("resource-bomb", "it starts very many processes at once")
             words = list(dict.fromkeys(NAMED if w.isdecimal() else w for w in words))
         before = state.weak
         printed = []
@@ -170,8 +158,8 @@ class Judge:
 
     def loop(self, node: Loop, state: State) -> str:
         """`while`: twice, so that the end of the body comes before its beginning too."""
-        if spawns_endlessly(node):
-            raise Refused(BOMB, "it starts processes without end")
+        if _is_endless(node.head) and _spawns(node.body):
+            raise Refused("resource-bomb", "it starts processes without end")
         self.run(node.head, state)
         self._either((node.body,), state)
         self.run(node.head, state)
@@ -202,7 +190,7 @@ class Judge:
         """Follow a function with these arguments."""
         if name in state.calling:
             if state.background or state.piped:
-                raise Refused(BOMB, f"the function {name} starts itself over and over")
+                raise Refused("resource-bomb", f"the function {name} starts itself over and over")
             return ANY
         state.used.add(name)
         outer = (state.params, state.calling)
@@ -239,7 +227,7 @@ class Judge:
         return "".join(dict.fromkeys(printed))
 
     def _simple(self, node: Simple, state: State) -> str:
-        argv = [field for word in node.words for field in self.fields(word, state)]
+        argv = self.fields(node.words, state)
         if argv and argv[0] in DECLARES:
             argv += [assign.name for assign in node.assigns]
         before = state.stdin, state.fed
@@ -249,30 +237,27 @@ class Judge:
             inner.used, inner.functions = state.used, state.functions
         self._assign(node.assigns, inner, argv)
         targets = self._open(node.redirects, inner)
-        printed = self._judged(argv, inner) if argv else ""
+        printed = ""
+        if argv:
+            try:
+                printed = self.caller.call(argv, inner)
+            except Refused as refused:
+                if not self.allowed(argv):
+                    refused.refusal.name(argv)
+                    raise
+                printed = ANY
         if inner is not state:
             state.take(inner, {assign.name for assign in node.assigns})
         state.stdin, state.fed = before
         return self._written(targets, printed, state)
 
-    def fields(self, word: Word, state: State) -> list[str]:
-        """What a word becomes."""
-        return self.expander.fields(word, state)
-
-    def _judged(self, argv: list[str], state: State) -> str:
-        try:
-            return self.caller.call(argv, state)
-        except Refused as refused:
-            if self.allowed(argv):
-                return ANY
-            refused.refusal.name(argv)
-            raise
+    def fields(self, words: tuple[Word, ...], state: State) -> list[str]:
+        """The fields that words become."""
+        return [field for word in words for field in self.expander.fields(word, state)]
 
     def _assign(self, assigns: tuple[Assign, ...], state: State, argv: list[str]) -> None:
         for assign in assigns:
-            values = (
-                [f for w in assign.values for f in self.fields(w, state)] if assign.array else []
-            )
+            values = self.fields(assign.values, state) if assign.array else []
             text = " ".join(values) if assign.array else self.expander.text(assign.values[0], state)
             if argv[:1] == ["alias"]:
                 self.text(text, state.copy())
@@ -317,7 +302,9 @@ class Judge:
                 printed = "" if path == "/dev/null" else printed
                 continue
             if ENDLESS in printed:
-                raise Refused(BOMB, "it never ends and would fill the disk; take some with head")
+                raise Refused(
+                    "resource-bomb", "it never ends and would fill the disk; take some with head"
+                )
             before = state.files.get(path, "") if op in (">>", "&>>") else ""
             state.files[path], printed = before + printed, ""
         return printed
@@ -346,15 +333,31 @@ def _used(word: Word) -> "Iterable[str]":
             if part.argument is not None:
                 yield from _used(part.argument)
         elif isinstance(part, Substitution):
-            yield from _used_in(part.body)
+            for item in part.body.items:
+                for simple in item.items if isinstance(item, Pipe | Chain) else (item,):
+                    for inner in simple.words if isinstance(simple, Simple) else ():
+                        yield from _used(inner)
 
 
-def _used_in(script: Script) -> "Iterable[str]":
-    for item in script.items:
-        for simple in item.items if isinstance(item, Pipe | Chain) else (item,):
-            if isinstance(simple, Simple):
-                for word in simple.words:
-                    yield from _used(word)
+def _is_endless(head: "Node") -> bool:
+    """Whether a loop with this head goes on forever: `while true`, `for ((;;))`."""
+    head = head.items[0] if isinstance(head, Script) and head.items else head
+    if isinstance(head, Test):
+        return not "".join(word.literal() or "?" for word in head.words).strip("; ")
+    words = [word.literal() for word in head.words[:1]] if isinstance(head, Simple) else []
+    return any(word in ("true", ":", "false") for word in words)
+
+
+def _spawns(body: Script) -> bool:
+    """Whether something is sent to the background, and nothing waits or ends it."""
+    items = [
+        inner
+        for item in body.items
+        for inner in (item.body.items if isinstance(item, Block) else (item,))
+    ]
+    plain = [item.words[0].literal() for item in items if isinstance(item, Simple) and item.words]
+    waits = any(word in ("sleep", "wait", "break", "exit", "read") for word in plain)
+    return any(isinstance(item, Background) for item in items) and not waits
 
 
 _RUNNERS: "dict[type, Callable[..., str]]" = {

@@ -2,7 +2,7 @@
 
 from ralph.core.danger_expand import is_secret
 from ralph.core.danger_paths import FREE_PLACE, OUTSIDE, UNKNOWN, is_below
-from ralph.core.danger_rule import CREDENTIALS, Call, Refused, rules
+from ralph.core.danger_rule import Call, Refused, rules
 from ralph.core.danger_variables import reads_few
 from ralph.core.shell_text import ANY, NAMED, SECRET, VAULT, names, shown, unknown
 
@@ -55,7 +55,7 @@ _ENV_READERS = names("cp mv scp rsync curl wget tar zip gzip nc dd tee python py
 def judge_reading(path: str, places: "Places", cwd: str) -> None:
     """Refuse to read what holds credentials."""
     if is_credential(path, places, cwd):
-        raise Refused(CREDENTIALS, f"{shown(path)} holds credentials")
+        raise Refused("credentials", f"{shown(path)} holds credentials")
 
 
 def is_credential(path: str, places: "Places", cwd: str) -> bool:
@@ -89,9 +89,9 @@ def is_environment_file(path: str) -> bool:
 def judge_environment_file(path: str) -> None:
     """Refuse to read files that set the environment's secrets, or hold keys."""
     if is_environment_file(path):
-        raise Refused(CREDENTIALS, f"{shown(path)} holds the environment's secrets")
+        raise Refused("credentials", f"{shown(path)} holds the environment's secrets")
     if _is_key_file(path):
-        raise Refused(CREDENTIALS, f"{shown(path)} holds a private key or secrets")
+        raise Refused("credentials", f"{shown(path)} holds a private key or secrets")
 
 
 def _is_key_file(path: str) -> bool:
@@ -134,7 +134,7 @@ def _candidates(call: Call) -> list[str]:
 def _reads(call: Call) -> None:
     for path in _candidates(call) if call.name not in _NAMERS else ():
         if VAULT in path:
-            raise Refused(CREDENTIALS, "it reads files that were found among credentials")
+            raise Refused("credentials", "it reads files that were found among credentials")
         judge_reading(path, call.places, call.state.cwd)
         if is_environment_file(path) and _tells_few(call):
             continue

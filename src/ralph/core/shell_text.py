@@ -40,6 +40,12 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def table(text: str) -> dict[str, str]:
+    """The rows of a text: by each of the names before the colon, what stands after it."""
+    rows = [row.partition(":") for row in text.strip().splitlines()]
+    return {name: said.strip() for before, _, said in rows for name in before.split()}
+
+
 def unknown(text: str) -> bool:
     """Whether the text could be anything."""
     return not _UNKNOWN.isdisjoint(text)
