@@ -108,19 +108,14 @@ container: it deletes what others may use
 """
 RULES = rules(
     _TABLE,
-    {
-        "outer mount": _outer_mount,
-        "copies": _copies,
-        "capable": _capable,
-        "on our network": lambda c: "host" in c.values("--net", "--network"),
-        "_environment": lambda c: c.mentions("Config.Env"),
-        "_in use": lambda c: c.strict or not all(map(is_for_tests, c.subs[2:])),
-        "removes volumes": _removes_volumes,
-        # `docker rm $(docker ps -aq)`: those of others too
-        "of all": lambda c: not _TAKES_AWAY.isdisjoint(c.subs[:2]) and c.mentions(BOXES),
-        "unconfined": lambda c: any(
-            "unconfined" in word for word in c.words if "=" in word or ":" in word
-        ),
-        "controls": lambda c: c.mentions("docker.sock"),
-    },
+    *(_outer_mount, _copies, _capable, _removes_volumes),
+    on_our_network=lambda c: "host" in c.values("--net", "--network"),
+    _environment=lambda c: c.mentions("Config.Env"),
+    _in_use=lambda c: c.strict or not all(map(is_for_tests, c.subs[2:])),
+    # `docker rm $(docker ps -aq)`: those of others too
+    of_all=lambda c: not _TAKES_AWAY.isdisjoint(c.subs[:2]) and c.mentions(BOXES),
+    unconfined=lambda c: any(
+        "unconfined" in word for word in c.words if "=" in word or ":" in word
+    ),
+    controls=lambda c: c.mentions("docker.sock"),
 )

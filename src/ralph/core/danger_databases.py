@@ -182,11 +182,8 @@ database: it deletes what the database of others holds; leave out --linked
 """
 RULES = rules(
     _TABLE,
-    {
-        "sql": lambda c: any(map(loses_data, [*c.words, c.state.stdin or ""])),
-        "flushes": _flushes,
-        "mongo": _mongo,
-        "migrates back": lambda c: not _RESETS.isdisjoint(c.words),
-    },
+    *(_flushes, _mongo),
+    sql=lambda c: any(map(loses_data, [*c.words, c.state.stdin or ""])),
+    migrates_back=lambda c: not _RESETS.isdisjoint(c.words),
     unless=is_scratch,
 )

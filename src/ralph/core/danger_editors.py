@@ -62,5 +62,6 @@ file-system:
     vim|vi|nvim|ex|view|gvim|vimdiff|ed|nano|emacs (edits)
 """
 RULES = rules(
-    _TABLE, {"runs": _runs, "writes": _writes, "writes by lisp": _writes_by_lisp, "edits": _edits}
+    _TABLE,
+    *(_runs, _writes, _writes_by_lisp, _edits),
 )

@@ -262,36 +262,25 @@ permissions: it changes attributes or rights beyond the mode
 """
 RULES = rules(
     _TABLE,
-    {
-        "removes": _removes,
-        "moves": _moves,
-        "copies": _copies,
-        "links": _links,
-        "written": lambda c: change(c, c.args, "overwrites"),
-        "edits": _edits,
-        "dd": _dd,
-        "unpacks": _unpacks,
-        "output option": _output_option,
-        "runs by tar": lambda c: c.begins(
-            *("--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command")
-        ),
-        "steering": lambda c: any(
-            c.places.steers(path, c.state.cwd) for path in c.args if not unknown(path)
-        ),
-        "_changes disks": lambda c: c.words[:1] not in (["-l"], ["--list"], ["list"], ["status"]),
-        "_names one": lambda c: bool(c.args),
-        "is huge": lambda c: (
-            _size(c.value("-s", "--size", "-l", "--length", "-c", "--bytes") or "") >= _HUGE
-        ),
-        "without end": lambda c: ENDLESS in (c.state.stdin or "") and bool(c.args),
-        "_open to all": lambda c: bool(c.args) and not c.args[0].strip("0"),
-        "endless": lambda c: not c.state.piped and not ENDLESS_FILES.isdisjoint(c.words),
-        "opens to all": _opens_to_all,
-        "sets identity": _sets_identity,
-        "shuts": lambda c: (
-            c.has_letter("R") and _mode(c) in ("000", "0", "a-rwx", "-rwx", "a=", "a-w", "a-r")
-        ),
-        "outside": _outside,
-        "to root": lambda c: bool(c.args) and c.args[0].partition(":")[0] in ("root", "0"),
-    },
+    *(_removes, _moves, _copies, _links, _edits, _dd, _unpacks, _output_option, _opens_to_all),
+    *(_sets_identity, _outside),
+    written=lambda c: change(c, c.args, "overwrites"),
+    runs_by_tar=lambda c: c.begins(
+        *("--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command")
+    ),
+    steering=lambda c: any(
+        c.places.steers(path, c.state.cwd) for path in c.args if not unknown(path)
+    ),
+    _changes_disks=lambda c: c.words[:1] not in (["-l"], ["--list"], ["list"], ["status"]),
+    _names_one=lambda c: bool(c.args),
+    is_huge=lambda c: (
+        _size(c.value("-s", "--size", "-l", "--length", "-c", "--bytes") or "") >= _HUGE
+    ),
+    without_end=lambda c: ENDLESS in (c.state.stdin or "") and bool(c.args),
+    _open_to_all=lambda c: bool(c.args) and not c.args[0].strip("0"),
+    endless=lambda c: not c.state.piped and not ENDLESS_FILES.isdisjoint(c.words),
+    shuts=lambda c: (
+        c.has_letter("R") and _mode(c) in ("000", "0", "a-rwx", "-rwx", "a=", "a-w", "a-r")
+    ),
+    to_root=lambda c: bool(c.args) and c.args[0].partition(":")[0] in ("root", "0"),
 )

@@ -124,18 +124,10 @@ file-system: it deletes the whole project
 """
 RULES = rules(
     _TABLE,
-    {
-        "skips": lambda c: bool(c.state.value("SKIP")),
-        "takes checks": _takes_checks,
-        "writes output": _writes_output,
-        "forces shared": _forces_shared,
-        "forced refspec": _forced_refspec,
-        "deletes": lambda c: any(word[:1] == ":" and len(word) > 1 for word in c.subs[1:]),
-        "may be a flag": may_be_a_flag,
-        "to an address": _to_an_address,
-        "to a new remote": lambda c: c.state.added_remote and c.subs[1:2] not in ([], ["origin"]),
-        "adds remote": _adds_remote,
-        "removes steering": _removes_steering,
-        "everything": lambda c: whole_tree(c) and not c.has("--cached"),
-    },
+    *(_takes_checks, _writes_output, _forces_shared, _forced_refspec, may_be_a_flag),
+    *(_to_an_address, _adds_remote, _removes_steering),
+    skips=lambda c: bool(c.state.value("SKIP")),
+    deletes=lambda c: any(word[:1] == ":" and len(word) > 1 for word in c.subs[1:]),
+    to_a_new_remote=lambda c: c.state.added_remote and c.subs[1:2] not in ([], ["origin"]),
+    everything=lambda c: whole_tree(c) and not c.has("--cached"),
 )

@@ -146,24 +146,12 @@ git-history strict: it overwrites a branch; fetch without a target
 """
 RULES = rules(
     _TABLE,
-    {
-        "checks out": _checks_out,
-        "renames": _renames,
-        "touches kept": _touches_kept,
-        "forgets": _forgets,
-        "may be a flag": may_be_a_flag,
-        "not dry": not_dry,
-        "cleans more": _cleans_more,
-        "whole tree": whole_tree,
-        "of worktree": _of_worktree,
-        "sets ref": lambda c: len(c.subs) > 2 or c.has("--delete") or c.has_letter("d"),
-        "moves shared": lambda c: any(
-            word.startswith("refs/heads/") and is_shared(word) for word in c.subs[1:2]
-        ),
-        "forced delete": _forced_delete,
-        "deletes shared": _deletes_shared,
-        # Work trees elsewhere may be somebody else's.
-        "tree outside": lambda c: any(c.kind(path) != FREE_PLACE for path in c.subs[2:]),
-        "forces fetch": _forces_fetch,
-    },
+    *(_checks_out, _renames, _touches_kept, _forgets, may_be_a_flag, not_dry, _cleans_more),
+    *(whole_tree, _of_worktree, _forced_delete, _deletes_shared, _forces_fetch),
+    sets_ref=lambda c: len(c.subs) > 2 or c.has("--delete") or c.has_letter("d"),
+    moves_shared=lambda c: any(
+        word.startswith("refs/heads/") and is_shared(word) for word in c.subs[1:2]
+    ),
+    # Work trees elsewhere may be somebody else's.
+    tree_outside=lambda c: any(c.kind(path) != FREE_PLACE for path in c.subs[2:]),
 )

@@ -98,26 +98,19 @@ git-history: it deletes on the remote
 """
 RULES = rules(
     _TABLE,
-    {
-        "other hooks": _other_hooks,
-        "cleans unasked": lambda c: ("clean.requireforce", "false") in _settings(c) and not_dry(c),
-        "redirects remote": _redirects_remote,
-        "shortens danger": _shortens_danger,
-        # A program that is named for the other end may be run on this one.
-        "other end": lambda c: (
-            c.has("--upload-pack", "--receive-pack", "--exec") or c.begins("ext::", "fd::")
-        ),
-        "forces by setting": lambda c: any(forces(key, value) for key, value in _settings(c)),
-        "leads elsewhere": lambda c: any(redirects(key) for key, _ in _settings(c)),
-        "_exec path": lambda c: c.begins("--exec-path="),
-        "_starts workflow": _starts_workflow,
-        "runs by setting": lambda c: any(
-            runs(key, value) or key.startswith("alias.") for key, value in _settings(c)
-        ),
-        "writes alias": _writes_alias,
-        "writes config": lambda c: not c.has(*_READS) and len(c.subs) > 2,
-        "_changes": lambda c: (
-            (c.value("-X", "--method") or "").upper() in ("DELETE", "PUT", "PATCH")
-        ),
-    },
+    *(_other_hooks, _redirects_remote, _shortens_danger, _writes_alias),
+    cleans_unasked=lambda c: ("clean.requireforce", "false") in _settings(c) and not_dry(c),
+    # A program that is named for the other end may be run on this one.
+    other_end=lambda c: (
+        c.has("--upload-pack", "--receive-pack", "--exec") or c.begins("ext::", "fd::")
+    ),
+    forces_by_setting=lambda c: any(forces(key, value) for key, value in _settings(c)),
+    leads_elsewhere=lambda c: any(redirects(key) for key, _ in _settings(c)),
+    _exec_path=lambda c: c.begins("--exec-path="),
+    _starts_workflow=_starts_workflow,
+    runs_by_setting=lambda c: any(
+        runs(key, value) or key.startswith("alias.") for key, value in _settings(c)
+    ),
+    writes_config=lambda c: not c.has(*_READS) and len(c.subs) > 2,
+    _changes=lambda c: (c.value("-X", "--method") or "").upper() in ("DELETE", "PUT", "PATCH"),
 )

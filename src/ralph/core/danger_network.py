@@ -72,21 +72,14 @@ remote-code: it runs a program from the network
 """
 RULES = rules(
     _TABLE,
-    {
-        "listens": lambda c: c.has_letter("lL", "pswxe") or c.has("--listen"),
-        "tunnels": lambda c: any(
-            word.lower().startswith(_TUNNELS) or ",exec:" in word.lower() for word in c.words
-        ),
-        "socket": lambda c: c.mentions("/dev/tcp/", "/dev/udp/"),
-        "serves all": _serves_all,
-        "serves outside": lambda c: (
-            _python_server(c) and not c.is_ours(c.value("--directory", "-d") or ".")
-        ),
-        "python server": _python_server,
-        "bare host": _bare_host,
-        "open by default": _open_by_default,
-        "runs address": lambda c: any(
-            word.startswith(("http://", "https://")) for word in c.args[1:2]
-        ),
-    },
+    *(_serves_all, _python_server, _bare_host, _open_by_default),
+    listens=lambda c: c.has_letter("lL", "pswxe") or c.has("--listen"),
+    tunnels=lambda c: any(
+        word.lower().startswith(_TUNNELS) or ",exec:" in word.lower() for word in c.words
+    ),
+    socket=lambda c: c.mentions("/dev/tcp/", "/dev/udp/"),
+    serves_outside=lambda c: (
+        _python_server(c) and not c.is_ours(c.value("--directory", "-d") or ".")
+    ),
+    runs_address=lambda c: any(word.startswith(("http://", "https://")) for word in c.args[1:2]),
 )

@@ -102,21 +102,12 @@ guard: it removes Ralph itself
 """
 RULES = rules(
     _TABLE,
-    {
-        "other source": _other_source,
-        "for real": for_real,
-        "by python": _by_python,
-        "_deploys": lambda c: (
-            "deploy" in c.args or any(word.startswith("release:") for word in c.args)
-        ),
-        "_publishes": lambda c: any(
-            w.rpartition(":")[2].startswith("publish") and "Local" not in w for w in c.args
-        ),
-        "in workspace": lambda c: (
-            c.args[:1] in (["workspace"], ["workspaces"]) and "publish" in c.args
-        ),
-        "script for others": _script_for_others,
-        "token": lambda c: c.mentions("_auth"),
-        "of ralph": lambda c: not {"ralph", "ralph-engine"}.isdisjoint(c.args),
-    },
+    *(_other_source, for_real, _by_python, _script_for_others),
+    _deploys=lambda c: "deploy" in c.args or any(word.startswith("release:") for word in c.args),
+    _publishes=lambda c: any(
+        w.rpartition(":")[2].startswith("publish") and "Local" not in w for w in c.args
+    ),
+    in_workspace=lambda c: c.args[:1] in (["workspace"], ["workspaces"]) and "publish" in c.args,
+    token=lambda c: c.mentions("_auth"),
+    of_ralph=lambda c: not {"ralph", "ralph-engine"}.isdisjoint(c.args),
 )

@@ -86,17 +86,12 @@ persistence: it changes services of the machine
 """
 RULES = rules(
     _TABLE,
-    {
-        "of ralph": lambda c: c.mentions("ralph"),
-        "not of one": _not_of_one,
-        "ends hosts": lambda c: _not_of_one(c) and finds_hosts(c),
-        "looked up": lambda c: c.mentions(FOUND),
-        "parent": lambda c: c.mentions(PARENT),
-        # A port is one's own, a directory is everybody's.
-        "whatever uses": lambda c: (
-            not all(re.fullmatch(r"\d+/(?:tcp|udp)", word) for word in c.args)
-        ),
-        "everybody": _everybody,
-        "changes service": lambda c: not _SERVICE.isdisjoint(c.args),
-    },
+    *(_not_of_one, _everybody),
+    of_ralph=lambda c: c.mentions("ralph"),
+    ends_hosts=lambda c: _not_of_one(c) and finds_hosts(c),
+    looked_up=lambda c: c.mentions(FOUND),
+    parent=lambda c: c.mentions(PARENT),
+    # A port is one's own, a directory is everybody's.
+    whatever_uses=lambda c: not all(re.fullmatch(r"\d+/(?:tcp|udp)", word) for word in c.args),
+    changes_service=lambda c: not _SERVICE.isdisjoint(c.args),
 )

@@ -90,10 +90,5 @@ credentials: it prints a secret of the environment
 """
 RULES = rules(
     _TABLE,
-    {
-        "git reads": _git_reads,
-        "editor reads": _editor_reads,
-        "container reads": _container_reads,
-        "jq names": _jq_names,
-    },
+    *(_git_reads, _editor_reads, _container_reads, _jq_names),
 )

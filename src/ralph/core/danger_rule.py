@@ -203,7 +203,7 @@ class Rule:
         return self.unless is None or call.strict or not self.unless(call)
 
 
-def rules(table: str, tests: "dict[str, Test]", unless: "Test | None" = None) -> list[Rule]:
+def rules(table: str, *tests: "Test", unless: "Test | None" = None, **named: "Test") -> list[Rule]:
     """The rules of a table: a line with category, level and reason, and below it the commands that
     are refused for that reason, as one writes them:
 
@@ -215,6 +215,7 @@ def rules(table: str, tests: "dict[str, Test]", unless: "Test | None" = None) ->
     in parentheses has to hold too; it is part of the rule's name unless it begins with `_`. Without
     a reason it is the test that refuses, with its own. `unless` frees commands at `standard`.
     """
+    known = {test.__name__.strip("_"): test for test in tests} | named
     made = []
     category = level = why = row = ""
     for line in table.splitlines():
@@ -225,7 +226,7 @@ def rules(table: str, tests: "dict[str, Test]", unless: "Test | None" = None) ->
             row += line.strip()
             if row[-1] != "|":
                 rule = Rule(category, level, why.strip(), row)
-                rule.test = tests[rule.told] if rule.told else None
+                rule.test = known[rule.told.replace(" ", "_")] if rule.told else None
                 rule.unless = unless
                 made.append(rule)
                 row = ""

@@ -247,17 +247,10 @@ credentials: it exports a secret key
 """
 RULES = rules(
     _TABLE,
-    {
-        "reads": _reads,
-        "prints secret": lambda c: c.mentions(SECRET) or SECRET in (c.state.stdin or ""),
-        "prints environment": _prints_environment,
-        "jq environment": _jq_environment,
-        "prints named": lambda c: any(map(is_secret, c.args)),
-        "reads home": _reads_home,
-        "looks for keys": _looks_for_keys,
-        # `ps e`, which is not `ps -e`
-        "shows environment": lambda c: any(w.isalpha() and "e" in w for w in c.words[:1]),
-        "makes key": _makes_key,
-        "_secrets": lambda c: any(is_environment_file(p) or _is_key_file(p) for p in c.subs[1:]),
-    },
+    *(_reads, _prints_environment, _jq_environment, _reads_home, _looks_for_keys, _makes_key),
+    prints_secret=lambda c: c.mentions(SECRET) or SECRET in (c.state.stdin or ""),
+    prints_named=lambda c: any(map(is_secret, c.args)),
+    # `ps e`, which is not `ps -e`
+    shows_environment=lambda c: any(w.isalpha() and "e" in w for w in c.words[:1]),
+    _secrets=lambda c: any(is_environment_file(p) or _is_key_file(p) for p in c.subs[1:]),
 )

@@ -110,20 +110,11 @@ exposure: it opens a way into this machine
 """
 RULES = rules(
     _TABLE,
-    {
-        "sends secret": _sends_secret,
-        "uploads": _uploads,
-        "hidden in address": _hidden_in_address,
-        "tells who": lambda c: c.mentions(WHO) and not is_local(c),
-        "asks metadata": lambda c: c.mentions(*_METADATA),
-        # Looking whether a port is open is fine.
-        "talks": lambda c: bool(c.args) and not c.has_letter("z", "wpsx") and not is_local(c),
-        "pipes": _pipes,
-        "sends file": _sends_file,
-        "copies away": _copies_away,
-        "asks by name": lambda c: any(
-            (unknown(word) or NAMED in word) and "." in word for word in c.args
-        ),
-        "forwards": _forwards,
-    },
+    *(_sends_secret, _uploads, _hidden_in_address, _pipes, _sends_file, _copies_away),
+    _forwards,
+    tells_who=lambda c: c.mentions(WHO) and not is_local(c),
+    asks_metadata=lambda c: c.mentions(*_METADATA),
+    # Looking whether a port is open is fine.
+    talks=lambda c: bool(c.args) and not c.has_letter("z", "wpsx") and not is_local(c),
+    asks_by_name=lambda c: any((unknown(word) or NAMED in word) and "." in word for word in c.args),
 )

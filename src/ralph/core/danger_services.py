@@ -91,24 +91,17 @@ cloud: it changes other machines
 """
 RULES = rules(
     _TABLE,
-    {
-        "of production": lambda c: _says_production(
-            c.values("--context", "--kube-context", "-n", "--namespace", "--kubeconfig")
-        ),
-        "composes production": _composes_production,
-        "there": _there,
-        "for real": for_real,
-        "to nothing": lambda c: c.value("--replicas") == "0",
-        "aws": _aws,
-        "changes cloud": lambda c: (
-            not _CHANGES.isdisjoint(c.subs[1:]) and c.subs[0] not in ("auth", "config")
-        ),
-        "stores": lambda c: (
-            c.subs[0] not in ("cp", "rsync", "copy") or not _from_bucket(c.subs[1:3])
-        ),
-        "_alone": lambda c: not c.words,
-        "_for real": lambda c: (
-            not c.has("--check", "--syntax-check", "--list-hosts", "--version", "--help")
-        ),
-    },
+    *(_composes_production, _there, for_real, _aws),
+    of_production=lambda c: _says_production(
+        c.values("--context", "--kube-context", "-n", "--namespace", "--kubeconfig")
+    ),
+    to_nothing=lambda c: c.value("--replicas") == "0",
+    changes_cloud=lambda c: (
+        not _CHANGES.isdisjoint(c.subs[1:]) and c.subs[0] not in ("auth", "config")
+    ),
+    stores=lambda c: c.subs[0] not in ("cp", "rsync", "copy") or not _from_bucket(c.subs[1:3]),
+    _alone=lambda c: not c.words,
+    _for_real=lambda c: (
+        not c.has("--check", "--syntax-check", "--list-hosts", "--version", "--help")
+    ),
 )

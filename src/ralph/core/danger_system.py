@@ -146,39 +146,32 @@ evasion: nobody can tell what make would run
 """
 RULES = rules(
     _TABLE,
-    {
-        "packs": lambda c: c.has_letter("SRUirPe"),  # they speak in letters
-        "changes kernel": _changes_kernel,
-        "shuts down": _shuts_down,
-        "_sets": lambda c: any(word.startswith("set") for word in c.args),
-        "_base": lambda c: c.value("-n", "--name") == "base",
-        "empties": lambda c: any("empty trash" in word.lower() for word in c.words),
-        "crontab": lambda c: c.words != ["-l"],
-        "plans": lambda c: c.words not in (["-l"], ["-V"]),
-        "starts with machine": lambda c: (
-            c.args[:1] not in (["list"], ["print"], ["list-sessions"], ["show-user"])
-        ),
-        "asks nobody": lambda c: c.begins("--dangerously") or "--yolo" in c.words,
-        "clears history": lambda c: c.has_letter("cdwarp" if c.name == "fc" else "cdwar"),
-        "history off": lambda c: "history" in c.words and "+o" in c.words,
-        "unsets": lambda c: any(word.startswith("HIST") for word in c.args),
-        "history option": lambda c: "history" in c.words,
-        "unsets guard": lambda c: any(
-            word in ("RALPH_GUARD", "RALPH_RUN", "RALPH_START") for word in c.args
-        ),
-        "foreign code": _foreign_code,
-        "debugs": lambda c: c.begins("shell ", "!", "python "),
-        "spawned": lambda c: any(
-            "spawn" in text or "exec" in text for text in [*c.words, c.state.stdin or ""]
-        ),
-        "escapes": _escapes,
-        "database shell": _database_shell,
-        "ssh command": lambda c: any(
-            "proxycommand" in w.lower() or "localcommand" in w.lower() for w in c.words
-        ),
-        "packer": _packer,
-        "make runs": lambda c: c.begins("SHELL=", "--eval"),
-        "in background": lambda c: c.state.background,
-        "make from input": _make_from_input,
-    },
+    *(_changes_kernel, _shuts_down, _foreign_code, _escapes, _database_shell, _packer),
+    _make_from_input,
+    packs=lambda c: c.has_letter("SRUirPe"),  # they speak in letters
+    _sets=lambda c: any(word.startswith("set") for word in c.args),
+    _base=lambda c: c.value("-n", "--name") == "base",
+    empties=lambda c: any("empty trash" in word.lower() for word in c.words),
+    crontab=lambda c: c.words != ["-l"],
+    plans=lambda c: c.words not in (["-l"], ["-V"]),
+    starts_with_machine=lambda c: (
+        c.args[:1] not in (["list"], ["print"], ["list-sessions"], ["show-user"])
+    ),
+    asks_nobody=lambda c: c.begins("--dangerously") or "--yolo" in c.words,
+    clears_history=lambda c: c.has_letter("cdwarp" if c.name == "fc" else "cdwar"),
+    history_off=lambda c: "history" in c.words and "+o" in c.words,
+    unsets=lambda c: any(word.startswith("HIST") for word in c.args),
+    history_option=lambda c: "history" in c.words,
+    unsets_guard=lambda c: any(
+        word in ("RALPH_GUARD", "RALPH_RUN", "RALPH_START") for word in c.args
+    ),
+    debugs=lambda c: c.begins("shell ", "!", "python "),
+    spawned=lambda c: any(
+        "spawn" in text or "exec" in text for text in [*c.words, c.state.stdin or ""]
+    ),
+    ssh_command=lambda c: any(
+        "proxycommand" in w.lower() or "localcommand" in w.lower() for w in c.words
+    ),
+    make_runs=lambda c: c.begins("SHELL=", "--eval"),
+    in_background=lambda c: c.state.background,
 )

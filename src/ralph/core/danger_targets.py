@@ -104,15 +104,6 @@ file-system:
 """
 RULES = rules(
     _TABLE,
-    {
-        "by option": _by_option,
-        "installs": _installs,
-        "replaces": _replaces,
-        "in place": _in_place,
-        "takes away": lambda c: change(c, filter(None, c.args[:-1]), "deletes"),
-        "splits": _splits,
-        "tar": _tar,
-        "zip": _zip,
-        "seven": _seven,
-    },
+    *(_by_option, _installs, _replaces, _in_place, _splits, _tar, _zip, _seven),
+    takes_away=lambda c: change(c, filter(None, c.args[:-1]), "deletes"),
 )
