@@ -20,8 +20,6 @@ class Verdict:
     """Whether a command may run; if not, the category, the reason, the part that is refused, and
     which rule of which level refuses it."""
 
-    __slots__ = ("allowed", "category", "command", "level", "pattern", "reason", "rule")
-
     def __init__(self, refusal: Refusal | None) -> None:
         self.allowed = refusal is None
         self.category = refusal.category if refusal else ""

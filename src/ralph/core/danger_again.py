@@ -5,27 +5,22 @@ value that nobody knows is everyday work and passes; a name that nobody knows do
 """
 
 import re
+from collections.abc import Callable
 
-from ralph.core.danger_rule import Refused, positional
-from ralph.core.shell_text import shown, unknown
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ralph.core.danger_rule import Call
-    from ralph.core.danger_state import State
+from ralph.core.danger_rule import Call, Refused, positional
+from ralph.core.danger_state import State
+from ralph.core.shell_text import names, shown, unknown
 
 _RUNS = re.compile(r"\$\(|`|\$\{[\s|]")
 _NAMES = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 _ELEMENT_RUNS = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _OPENED_RUNS = re.compile(r"\{\w+\[.*(?:\$\(|`)")  # `{a[...]}> file`
-_COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_EQUALS = frozenset({"=", "==", "!=", "=~"})
-_READ_VALUED, _MAP_VALUED = "adinNptu", "dnOsuCc"
+_COMPARES = names("-eq -ne -lt -le -gt -ge")
+_EQUALS = names("= == != =~")
+_DECLARING = names("declare typeset local export readonly")
 
 
-def judge_arithmetic(text: str, state: "State") -> None:
+def judge_arithmetic(text: str, state: State) -> None:
     """Refuse arithmetic that runs a command, in its text or in the variables that it names."""
     seen: set[str] = set()
     texts = [text]
@@ -38,7 +33,7 @@ def judge_arithmetic(text: str, state: "State") -> None:
             texts += (*state.variables.get(name, ()), *state.arrays.get(name, ()))
 
 
-def judge_name(text: str, state: "State") -> None:
+def judge_name(text: str, state: State) -> None:
     """Refuse a variable's name that nobody can tell, or with a subscript that runs a command."""
     if unknown(text):
         raise Refused("evasion", "nobody can tell which variable it means, or what its index runs")
@@ -47,13 +42,13 @@ def judge_name(text: str, state: "State") -> None:
     judge_arithmetic(text.partition("[")[2], state)
 
 
-def judge_number(name: str, state: "State") -> None:
+def judge_number(name: str, state: State) -> None:
     """Refuse what a variable holds whose values are always evaluated, as by `declare -i`."""
     if name in state.numbers:
         judge_arithmetic(name, state)
 
 
-def judge_items(values: list[str], state: "State") -> None:
+def judge_items(values: list[str], state: State) -> None:
     """Refuse `([index]=value)` with an index that runs a command."""
     for value in values:
         if value[:1] == "[" and ("]=" in value or _ELEMENT_RUNS.search(value)):
@@ -66,7 +61,7 @@ def judge_prompt(text: str) -> None:
         raise Refused("evasion", "@P would run what is written in the text")
 
 
-def judge_test(texts: list[str], state: "State") -> None:
+def judge_test(texts: list[str], state: State) -> None:
     """Refuse `-v` of a name, and comparisons of numbers, that run a command."""
     for place, text in enumerate(texts):
         before, after = texts[max(place - 1, 0) : place], texts[place + 1 : place + 2]
@@ -78,7 +73,7 @@ def judge_test(texts: list[str], state: "State") -> None:
                 judge_arithmetic(operand, state)
 
 
-def judge_again(call: "Call") -> None:
+def judge_again(call: Call) -> None:
     """Refuse a builtin whose words run a command when they are evaluated again."""
     texts = [word for word in call.words if _OPENED_RUNS.match(word)]
     texts += call.values("-W") if call.name in ("compgen", "complete") else []
@@ -97,7 +92,7 @@ def judge_again(call: "Call") -> None:
             judge_name(name, call.state)
 
 
-def _judge_declared(word: str, call: "Call") -> None:
+def _judge_declared(word: str, call: Call) -> None:
     head, _, value = word.partition("=")
     listed = "[" in head or value[:1] == "("
     if _ELEMENT_RUNS.search(word) or (listed and _RUNS.search(word)):
@@ -114,25 +109,17 @@ def _operands(words: list[str], valued: str) -> list[str]:
     return positional(words, flags)
 
 
-def _printed_into(call: "Call") -> list[str]:
-    return call.values("-v")[:1] if "".join(call.words[:1]).startswith("-v") else []
+def _mapped_into(call: Call) -> list[str]:
+    return _operands(call.words, "dnOsuCc")
 
 
-def _read_into(call: "Call") -> list[str]:
-    return [*_operands(call.words, _READ_VALUED), *call.clustered("a", "dinNptu")]
-
-
-def _mapped_into(call: "Call") -> list[str]:
-    return _operands(call.words, _MAP_VALUED)
-
-
-_DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
-_NAMING: "dict[str, Callable[[Call], list[str]]]" = {
-    "printf": _printed_into,
-    "read": _read_into,
+# By builtin: the names of the variables that it sets.
+_NAMING: dict[str, Callable[[Call], list[str]]] = {
+    "printf": lambda c: c.values("-v")[:1] if "".join(c.words[:1]).startswith("-v") else [],
+    "read": lambda c: [*_operands(c.words, "adinNptu"), *c.clustered("a", "dinNptu")],
     "mapfile": _mapped_into,
     "readarray": _mapped_into,
-    "unset": lambda call: call.args,
-    "wait": lambda call: call.clustered("p", ""),
-    "getopts": lambda call: call.args[1:2],
+    "unset": lambda c: c.args,
+    "wait": lambda c: c.clustered("p", ""),
+    "getopts": lambda c: c.args[1:2],
 }

@@ -107,8 +107,6 @@ def patterns_of(rest: list[str]) -> list[str]:
 class _Branch:
     """What stands between two `-o`: whether it chooses, and whether it does something."""
 
-    __slots__ = ("acts", "narrow", "patterns", "pruned")
-
     def __init__(self) -> None:
         self.acts = self.narrow = self.pruned = False
         self.patterns: list[str] = []

@@ -47,8 +47,6 @@ _NOT_SECRET = frozenset({"PATH", "FILE", "DIR", "ID", "NAME", "LENGTH", "TYPE", 
 class Expander:
     """Turns words into fields; `run` follows the scripts that are substituted in them."""
 
-    __slots__ = ("count", "run", "where")
-
     def __init__(self, where: "Where", run: "Callable[[Script, State], str]") -> None:
         self.where, self.run, self.count = where, run, 0
 

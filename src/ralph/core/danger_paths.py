@@ -6,42 +6,29 @@ marks of `shell_text`: what is not known is never free.
 
 from ralph.core.shell_text import FREE, unknown
 
-FREE_PLACE, ROOT, OUTSIDE, UNKNOWN, DEVICE, SINK = (
-    *("free", "root", "outside", "unknown", "device", "sink"),
-)
+FREE_PLACE, ROOT, OUTSIDE = "free", "root", "outside"
+UNKNOWN, DEVICE, SINK = "unknown", "device", "sink"
 _SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"})
 _GLOB = "*?[]!^.{},"
 # What steers the guard, the loop or an agent's host: beginnings of paths below the project.
 _STEERS = (".ralph-active", ".ralph/", ".claude/settings", ".claude/hooks", ".codex/")
-_STARTS: tuple[str, ...] = (
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".zprofile",
-    ".zshenv",
-    ".bash_login",
+_STARTS = (
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zprofile"),
+    *(".zshenv", ".zlogin", ".config/fish", ".config/autostart", ".config/systemd", ".config/git"),
+    *(".xinitrc", ".xprofile", ".pam_environment", ".gitconfig", "Library/LaunchAgents"),
+    *(".ssh/authorized_keys", ".ssh/config", ".ssh/rc"),
 )
-_STARTS += (".bash_logout", ".config/fish", ".config/autostart", ".config/systemd", ".xinitrc")
-_STARTS += (".ssh/authorized_keys", ".ssh/config", ".ssh/rc", "Library/LaunchAgents", ".gitconfig")
-_STARTS += (".config/git", ".xprofile", ".pam_environment", ".zlogin")
-_SYSTEM_STARTS: tuple[str, ...] = (
-    "/etc/cron",
-    "/var/spool/cron",
-    "/etc/systemd",
-    "/lib/systemd",
-    "/etc/init",
+_SYSTEM_STARTS = (
+    *("/etc/cron", "/var/spool/cron", "/etc/systemd", "/lib/systemd", "/usr/lib/systemd"),
+    *("/etc/init", "/etc/rc", "/etc/profile", "/etc/bash", "/etc/ld.so", "/etc/pam", "/etc/zsh"),
+    *("/etc/environment", "/etc/xdg/autostart", "/Library/Launch"),
 )
-_SYSTEM_STARTS += ("/etc/rc", "/etc/profile", "/etc/bash", "/etc/ld.so", "/etc/pam", "/etc/zsh")
-_SYSTEM_STARTS += ("/Library/Launch", "/etc/xdg/autostart", "/usr/lib/systemd", "/etc/environment")
 
 
 class Where:
     """The world that a command is judged in; all are absolute paths, `temps` may be several.
     `aliases` are other names of directories, by links, with their real ones. `strict` refuses what
     would lose local history or end processes too; `branch` is what is checked out, if known."""
-
-    __slots__ = ("aliases", "branch", "cwd", "home", "project", "strict", "temps")
 
     def __init__(
         self,
@@ -62,8 +49,6 @@ class Where:
 
 class Places:
     """Judges paths for one world; links that a command makes are remembered."""
-
-    __slots__ = ("links", "where")
 
     def __init__(self, where: Where) -> None:
         self.where, self.links = where, list(where.aliases)
@@ -93,15 +78,13 @@ class Places:
             return SINK
         if whole.startswith(("/dev/", "/sys/", "/proc/")):
             return DEVICE
-        return self._in_tree(whole)
-
-    def _in_tree(self, whole: str) -> str:
-        where = self.where
-        if whole == where.project or _is_all_of(whole, where.project):
+        project, home = self.where.project, self.where.home
+        if whole == project or _is_all_of(whole, project):
             return ROOT
-        if is_below(whole, where.project) and self._project_counts():
-            at_home = where.project == where.home and whole[len(where.home) + 1 :].startswith(".")
-            return OUTSIDE if at_home else FREE_PLACE
+        # A project that holds the home directory, or everything, frees nothing.
+        if is_below(whole, project) and not is_below(home, project) and project != "/":
+            dotted = project == home and whole[len(home) + 1 :].startswith(".")
+            return OUTSIDE if dotted else FREE_PLACE
         return FREE_PLACE if self._is_temporary(whole) else OUTSIDE
 
     def _is_temporary(self, whole: str) -> bool:
@@ -122,20 +105,15 @@ class Places:
         """Whether it is a temporary directory itself: things may be put into it."""
         return self.absolute(path, cwd) in self.where.temps
 
-    def _project_counts(self) -> bool:
-        """A project that holds the home directory, or everything, frees nothing."""
-        return not is_below(self.where.home, self.where.project) and self.where.project != "/"
-
     def inner(self, path: str, cwd: str) -> str:
         """The path below the project; empty if it is not there."""
-        whole = self.absolute(path, cwd)
-        project = self.where.project
+        whole, project = self.absolute(path, cwd), self.where.project
         return whole[len(project) + 1 :] if is_below(whole, project) else ""
 
     def at_home(self, path: str, cwd: str) -> str:
         """The path below the home directory; empty if it is not there."""
-        whole = self.absolute(path, cwd)
-        return whole[len(self.where.home) + 1 :] if is_below(whole, self.where.home) else ""
+        whole, home = self.absolute(path, cwd), self.where.home
+        return whole[len(home) + 1 :] if is_below(whole, home) else ""
 
     def steers(self, path: str, cwd: str) -> bool:
         """Whether it is a file that steers the guard or an agent's host."""
@@ -158,9 +136,8 @@ class Places:
             return True
         if first[:1] != "." or not any(c in first for c in "*?["):
             return False
-        return any(
-            fnmatchcase(name, first) for name in (".ralph-active", ".ralph", ".claude", ".git")
-        )
+        steering = (".ralph-active", ".ralph", ".claude", ".git")
+        return any(fnmatchcase(name, first) for name in steering)
 
     def is_git(self, path: str, cwd: str) -> bool:
         """Whether it is a repository's own directory or in one."""
@@ -169,9 +146,8 @@ class Places:
     def starts_things(self, path: str, cwd: str) -> bool:
         """Whether what is written there is run later, by a login, a timer or git."""
         whole = self.absolute(path, cwd)
-        if "/.git/hooks" in whole or whole.startswith(_SYSTEM_STARTS):
-            return True
-        return self.at_home(path, cwd).startswith(_STARTS)
+        by_machine = "/.git/hooks" in whole or whole.startswith(_SYSTEM_STARTS)
+        return by_machine or self.at_home(path, cwd).startswith(_STARTS)
 
 
 def normal(path: str) -> str:
@@ -204,11 +180,7 @@ def _is_all_of(whole: str, project: str) -> bool:
     """`*` and its like, right in the project: `*/*` and `[a-z]*` too."""
     if not is_below(whole, project):
         return False
-    names = whole[len(project) + 1 :].split("/")
-    return not any(_without_ranges(name).strip(_GLOB) for name in names)
-
-
-def _without_ranges(name: str) -> str:
+    inner = whole[len(project) + 1 :]
     for letters in ("a-zA-Z0-9", "A-Za-z0-9", "a-zA-Z", "A-Za-z", "a-z", "A-Z"):
-        name = name.replace(f"[{letters}]", "*")
-    return name
+        inner = inner.replace(f"[{letters}]", "*")
+    return not any(name.strip(_GLOB) for name in inner.split("/"))

@@ -3,18 +3,11 @@
 Rules are rows of tables: programs, sub-commands and flags. A rule with a test reads more.
 """
 
-from ralph.core.danger_paths import FREE_PLACE, ROOT
-from ralph.core.shell_text import plain, shown
+from collections.abc import Callable
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ralph.core.danger_paths import Places
-    from ralph.core.danger_state import State
-
-    # Refuses by itself, or says whether a rule holds.
-    Test = Callable[["Call"], bool | None]
+from ralph.core.danger_paths import FREE_PLACE, ROOT, Places
+from ralph.core.danger_state import State
+from ralph.core.shell_text import plain, shown, table
 
 UNREADABLE = "unreadable"
 CATEGORIES = (
@@ -27,30 +20,27 @@ CATEGORIES = (
 STANDARD, STRICT = "standard", "strict"
 LEVELS = (STANDARD, STRICT)
 # Flags that take the next word, by command: what follows them is no sub-command.
-_VALUED = {
-    "git": "-C -c --git-dir --work-tree --namespace --exec-path --config-env",
-    "docker": "-H --host --context -c --config -l --log-level",
-    "podman": "--connection --url --log-level --root",
-    "kubectl": "-n --namespace --context --kubeconfig --cluster --user -s --server",
-    "helm": "-n --namespace --kube-context --kubeconfig",
-    "aws": "--profile --region --output --endpoint-url --query",
-    "gcloud": "--project --account --configuration --zone --region --format",
-    "az": "--subscription -o --output --query",
-    "gh": "-R --repo",
-    "npm": "--prefix -w --workspace",
-    "pnpm": "-C --dir --filter -F",
-    "yarn": "--cwd",
-    "cargo": "--manifest-path --config -Z -C",
-    "terraform": "",
-    "systemctl": "-M --machine -H --host -t --type",
-}
+_VALUED = table("""
+    git: -C -c --git-dir --work-tree --namespace --exec-path --config-env
+    docker: -H --host --context -c --config -l --log-level
+    podman: --connection --url --log-level --root
+    kubectl: -n --namespace --context --kubeconfig --cluster --user -s --server
+    helm: -n --namespace --kube-context --kubeconfig
+    aws: --profile --region --output --endpoint-url --query
+    gcloud: --project --account --configuration --zone --region --format
+    az: --subscription -o --output --query
+    gh: -R --repo
+    npm: --prefix -w --workspace
+    pnpm: -C --dir --filter -F
+    yarn: --cwd
+    cargo: --manifest-path --config -Z -C
+    systemctl: -M --machine -H --host -t --type
+""")
 
 
 class Refusal:
     """Why a command is refused, by which rule and from which level on; `command` is the part of it
     that is, and `pattern` what would allow just that."""
-
-    __slots__ = ("category", "command", "level", "pattern", "rule", "why")
 
     def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
         assert category in CATEGORIES
@@ -77,9 +67,7 @@ class Refused(Exception):  # noqa: N818  it says what happened
 class Call:
     """One command as it would be run: its name without a directory, and its words."""
 
-    __slots__ = ("args", "name", "places", "shown", "state", "subs", "words")
-
-    def __init__(self, argv: list[str], state: "State", places: "Places") -> None:
+    def __init__(self, argv: list[str], state: State, places: Places) -> None:
         self.name = (argv[0].rpartition("/")[2] or argv[0]).removesuffix(".exe")
         self.words = argv[1:]
         self.state, self.places = state, places
@@ -161,13 +149,12 @@ class Call:
         return found
 
 
+# Says whether a rule holds, or refuses by itself.
+Test = Callable[[Call], bool | None]
+
+
 class Rule:
     """Refuses a command of these programs when everything in its row holds, from its level on."""
-
-    __slots__ = (
-        *("category", "flags", "letters", "level", "programs", "steps", "test", "told"),
-        *("unless", "valued", "why"),
-    )
 
     def __init__(self, category: str, level: str, why: str, row: str) -> None:
         self.category, self.level, self.why = category, level or STANDARD, why
@@ -203,7 +190,7 @@ class Rule:
         return self.unless is None or call.strict or not self.unless(call)
 
 
-def rules(table: str, *tests: "Test", unless: "Test | None" = None, **named: "Test") -> list[Rule]:
+def rules(text: str, *tests: Test, unless: Test | None = None, **named: Test) -> list[Rule]:
     """The rules of a table: a line with category, level and reason, and below it the commands that
     are refused for that reason, as one writes them:
 
@@ -218,7 +205,7 @@ def rules(table: str, *tests: "Test", unless: "Test | None" = None, **named: "Te
     known = {test.__name__.strip("_"): test for test in tests} | named
     made = []
     category = level = why = row = ""
-    for line in table.splitlines():
+    for line in text.splitlines():
         if line[:1] not in ("", " "):
             head, _, why = line.partition(":")
             category, _, level = head.partition(" ")

@@ -18,13 +18,6 @@ def assigned_in(command: str) -> set[str]:
 class State:
     """Copied for a subshell; a variable may have one of several values."""
 
-    __slots__ = (
-        *("added_remote", "arrays", "background", "branch", "calling", "choice", "cwd", "fed"),
-        *("far", "files", "left"),
-        *("functions", "numbers"),
-        *("params", "piped", "reader", "stdin", "used", "variables", "weak", "zero"),
-    )
-
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
         self.variables: dict[str, tuple[str, ...]] = {}
@@ -49,17 +42,12 @@ class State:
         self.numbers = {"RANDOM", "SECONDS", "OPTIND", "LINENO"}  # evaluated when they are set
 
     def copy(self) -> "State":
-        """The state of a subshell; functions that it calls count as called here."""
+        """The state of a subshell; written files, and functions that it calls, count here too."""
         other = State(self.cwd)
+        other.__dict__.update(self.__dict__)
         other.variables, other.arrays = dict(self.variables), dict(self.arrays)
-        other.functions, other.used = dict(self.functions), self.used
-        other.files, other.params, other.stdin = self.files, list(self.params), self.stdin
-        other.choice, other.calling = dict(self.choice), self.calling
-        other.weak, other.background = self.weak, self.background
-        other.numbers = self.numbers
-        other.zero, other.fed = self.zero, self.fed
-        other.piped, other.added_remote = self.piped, self.added_remote
-        other.branch, other.left, other.far = self.branch, list(self.left), self.far
+        other.functions, other.choice = dict(self.functions), dict(self.choice)
+        other.params, other.left, other.reader = list(self.params), list(self.left), []
         return other
 
     def take(self, other: "State", passing: set[str]) -> None:
