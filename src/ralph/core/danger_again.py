@@ -11,10 +11,10 @@ from ralph.core.danger_rule import Call, Refused, positional
 from ralph.core.danger_state import State
 from ralph.core.shell_text import names, shown, unknown
 
-_RUNS = re.compile(r"\$\(|`|\$\{[\s|]")
-_NAMES = re.compile(r"(?<!\w)[A-Za-z_]\w*")
-_ELEMENT_RUNS = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
-_OPENED_RUNS = re.compile(r"\{\w+\[.*(?:\$\(|`)")  # `{a[...]}> file`
+_RUNS = r"\$\(|`|\$\{[\s|]"
+_NAMES = r"(?<!\w)[A-Za-z_]\w*"
+_ELEMENT_RUNS = r"\w\[[^\]]*(?:\$\(|`)"
+_OPENED_RUNS = r"\{\w+\[.*(?:\$\(|`)"  # `{a[...]}> file`
 _COMPARES = names("-eq -ne -lt -le -gt -ge")
 _EQUALS = names("= == != =~")
 _DECLARING = names("declare typeset local export readonly")
@@ -26,9 +26,9 @@ def judge_arithmetic(text: str, state: State) -> None:
     texts = [text]
     while texts:
         text = texts.pop()
-        if _RUNS.search(text):
+        if re.search(_RUNS, text):
             raise Refused("evasion", f"the shell would run what is written in {shown(text)}")
-        for name in set(_NAMES.findall(text)) - seen:
+        for name in set(re.findall(_NAMES, text)) - seen:
             seen.add(name)
             texts += (*state.variables.get(name, ()), *state.arrays.get(name, ()))
 
@@ -37,7 +37,7 @@ def judge_name(text: str, state: State) -> None:
     """Refuse a variable's name that nobody can tell, or with a subscript that runs a command."""
     if unknown(text):
         raise Refused("evasion", "nobody can tell which variable it means, or what its index runs")
-    if _RUNS.search(text):
+    if re.search(_RUNS, text):
         raise Refused("evasion", f"the shell would run what is written in {shown(text)}")
     judge_arithmetic(text.partition("[")[2], state)
 
@@ -51,13 +51,13 @@ def judge_number(name: str, state: State) -> None:
 def judge_items(values: list[str], state: State) -> None:
     """Refuse `([index]=value)` with an index that runs a command."""
     for value in values:
-        if value[:1] == "[" and ("]=" in value or _ELEMENT_RUNS.search(value)):
+        if value[:1] == "[" and ("]=" in value or re.search(_ELEMENT_RUNS, value)):
             judge_arithmetic(value.partition("]=")[0], state)
 
 
 def judge_prompt(text: str) -> None:
     """Refuse `${x@P}` of a text that runs a command or that nobody can tell."""
-    if unknown(text) or "${" in text or _RUNS.search(text):
+    if unknown(text) or "${" in text or re.search(_RUNS, text):
         raise Refused("evasion", "@P would run what is written in the text")
 
 
@@ -75,7 +75,7 @@ def judge_test(texts: list[str], state: State) -> None:
 
 def judge_again(call: Call) -> None:
     """Refuse a builtin whose words run a command when they are evaluated again."""
-    texts = [word for word in call.words if _OPENED_RUNS.match(word)]
+    texts = [word for word in call.words if re.match(_OPENED_RUNS, word)]
     texts += call.values("-W") if call.name in ("compgen", "complete") else []
     for text in texts:
         judge_arithmetic(text, call.state)
@@ -95,7 +95,7 @@ def judge_again(call: Call) -> None:
 def _judge_declared(word: str, call: Call) -> None:
     head, _, value = word.partition("=")
     listed = "[" in head or value[:1] == "("
-    if _ELEMENT_RUNS.search(word) or (listed and _RUNS.search(word)):
+    if re.search(_ELEMENT_RUNS, word) or (listed and re.search(_RUNS, word)):
         raise Refused("evasion", f"the shell would run what is written in {shown(word)}")
     judge_name(word.partition("]")[0] if "[" in head else head, call.state)
     if call.has_letter("in"):  # a number, or a name for another

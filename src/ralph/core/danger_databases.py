@@ -6,13 +6,11 @@ from ralph.core.danger_paths import FREE_PLACE
 from ralph.core.danger_rule import Call, positional, rules
 from ralph.core.shell_text import names, unknown
 
-_FOR_TESTS = re.compile(
+_FOR_TESTS = (
     r"(?<![a-z])(?:test(?:s|ing|db)?|dev|development|local|tmp|temp|scratch|sandbox|ci|e2e|spec"
     r"|demo|example|fixtures?|playground)\d*(?![a-z])"
 )
-_IN_USE = re.compile(
-    r"(?<![a-z])(?:pre|non)?(?:prod(?:uction)?|prd|live|stag(?:e|ing)|uat|qa)(?![a-z])"
-)
+_IN_USE = r"(?<![a-z])(?:pre|non)?(?:prod(?:uction)?|prd|live|stag(?:e|ing)|uat|qa)(?![a-z])"
 _ENVIRONMENTS = names("RAILS_ENV RACK_ENV NODE_ENV APP_ENV MIX_ENV DJANGO_ENV FLASK_ENV")
 _PLACES = names("PGHOST PGSERVICE PGHOSTADDR MYSQL_HOST DATABASE_HOST DB_HOST REDIS_URL")
 _HERE = names("localhost 127.0.0.1 ::1 [::1] db postgres mysql mariadb database redis")
@@ -35,15 +33,15 @@ _RESETS = names(
     " migrate:refresh db:purge db:truncate_all schema:drop db:migrate:undo:all db:migrate:reset"
     " db:setup flush reset_db sqlflush"
 )
-_ADDRESS = re.compile(r"^[\w+]+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)(?:\?(.*))?$")
+_ADDRESS = r"^[\w+]+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)(?:\?(.*))?$"
 
 
 def is_scratch(call: Call) -> bool:
     """Whether the database is known to be of this machine, and for tests or development."""
-    if call.state.far or any(unknown(w) or _IN_USE.search(w.lower()) for w in call.words):
+    if call.state.far or any(unknown(w) or re.search(_IN_USE, w.lower()) for w in call.words):
         return False
     told = [call.state.value(name) or "" for name in _ENVIRONMENTS] + call.values(*_TELLING)
-    if any(unknown(text) or _IN_USE.search(text) for text in told):
+    if any(unknown(text) or re.search(_IN_USE, text) for text in told):
         return False
     if call.name in ("sqlite3", "sqlite", "duckdb"):
         file = "".join(positional(call.words, _VALUED)[:1])
@@ -60,7 +58,7 @@ def is_scratch(call: Call) -> bool:
 
 
 def _addresses(call: Call, url: str) -> "list[re.Match[str]]":
-    return [match for word in [*call.words, url] if (match := _ADDRESS.match(word))]
+    return [match for word in [*call.words, url] if (match := re.match(_ADDRESS, word))]
 
 
 def _is_here(call: Call, url: str) -> bool:
@@ -83,11 +81,12 @@ def _names_tests(call: Call, url: str, told: list[str]) -> bool:
     places = [w for w in positional(call.words, _VALUED) if "=" not in w and "://" not in w]
     if call.name in _BY_PLACE and not named:
         named = places[-1:] if call.name in ("dropdb", "mysqladmin") else places[:1]
-    statements = [text for text in [*call.words, call.state.stdin or ""] if " " in text.strip()]
-    dropped, others = _dropped(statements)
-    if not all(map(is_for_tests, dropped)):
+    spoken = [text for text in [*call.words, call.state.stdin or ""] if " " in text.strip()]
+    statements = [part.split() for text in spoken for part in text.lower().split(";")]
+    whole = [words for words in statements if words[:2] == ["drop", "database"]]
+    if not all(is_for_tests(words[-1].strip("\"'`")) for words in whole):
         return False
-    if dropped and not others:
+    if whole and not any(loses_data(" ".join(w)) for w in statements if w not in whole):
         return True
     return all(map(is_for_tests, named or told)) and bool(named or told)
 
@@ -95,22 +94,16 @@ def _names_tests(call: Call, url: str, told: list[str]) -> bool:
 def is_for_tests(name: str) -> bool:
     """`app_test`, `test`, `myapp-dev`; not `latest`, and nothing that nobody knows."""
     lower = name.lower()
-    return not unknown(name) and bool(_FOR_TESTS.search(lower)) and not _IN_USE.search(lower)
-
-
-def _dropped(texts: list[str]) -> tuple[list[str], bool]:
-    """The databases that statements delete, and whether they delete anything else."""
-    statements = [
-        part.split() for text in texts for part in text.lower().split(";") if part.strip()
-    ]
-    whole = [words for words in statements if words[:2] == ["drop", "database"]]
-    others = any(loses_data(" ".join(words)) for words in statements if words not in whole)
-    return [words[-1].strip("\"'`") for words in whole], others
+    known = not unknown(name) and not re.search(_IN_USE, lower)
+    return known and bool(re.search(_FOR_TESTS, lower))
 
 
 def loses_data(text: str) -> bool:
     """`DROP`, `TRUNCATE`, and `DELETE` or `UPDATE` without a condition."""
-    for statement in _without_comments(text.lower()).split(";"):
+    before, _, after = text.lower().partition("/*")
+    while after:
+        before, _, after = f"{before} {after.partition('*/')[2]}".partition("/*")
+    for statement in before.split(";"):
         words = statement.split()
         if words[:2] == ["alter", "table"] and "drop" in words:
             return True
@@ -126,13 +119,6 @@ def loses_data(text: str) -> bool:
             if every and not _has_condition(words):
                 return True
     return False
-
-
-def _without_comments(text: str) -> str:
-    before, _, after = text.partition("/*")
-    while after:
-        before, _, after = f"{before} {after.partition('*/')[2]}".partition("/*")
-    return before
 
 
 def _has_condition(words: list[str]) -> bool:

@@ -6,6 +6,7 @@ in it is judged as the command that it stands for.
 """
 
 import re
+from collections.abc import Iterable
 
 from ralph.core.danger_code import DELETES, RUNS, RUNS_ELSEWHERE, arguments
 from ralph.core.danger_files import judge_change
@@ -17,8 +18,6 @@ from ralph.core.shell_text import ANY, FREE, NET, names
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ralph.core.danger_calls import Caller
     from ralph.core.danger_state import State
 
@@ -28,20 +27,10 @@ _FINDERS = names(
     " npm pnpm yarn bun jest vitest mocha vite webpack rollup eslint node deno rake rspec bundle"
     " go cargo gulp grunt prove phpunit playwright cypress ava pre-commit"
 )
-_FOUND = (
-    *("conftest.py", "test_*.py", "*_test.py", "tests.py", "setup.py", "noxfile.py", "tasks.py"),
-    *("*.test.?s", "*.spec.?s", "*.test.?sx", "*.spec.?sx", "*.config.?s", "*.config.[cm]?s"),
-    *(
-        "*.setup.?s",
-        "[Gg]*file.?s",
-        "Rakefile",
-        "*.rake",
-        "*_spec.rb",
-        "*_test.rb",
-        "build.rs",
-        "*.go",
-        "*.t",
-    ),
+_FOUND = names(
+    "conftest.py test_*.py *_test.py tests.py setup.py noxfile.py tasks.py *.test.?s *.spec.?s"
+    " *.test.?sx *.spec.?sx *.config.?s *.config.[cm]?s *.setup.?s [Gg]*file.?s Rakefile *.rake"
+    " *_spec.rb *_test.rb build.rs *.go *.t"
 )
 _CODE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".pl", ".pm", ".lua")
 _OF_DIRECTORY = frozenset({"__init__", "__main__", "index"})
@@ -66,7 +55,10 @@ def judge_finding(call: Call, caller: "Caller") -> None:
     python = call.name.startswith("python")
     name = module if python else call.name
     if name.partition(".")[0] in _FINDERS:
-        found = [path for path in call.state.files if _is_found(path.rpartition("/")[2])]
+        from fnmatch import fnmatchcase
+
+        named = [(path, path.rpartition("/")[2]) for path in call.state.files]
+        found = [path for path, name in named if any(fnmatchcase(name, p) for p in _FOUND)]
         _judge_files(found, call, caller, set())
     if python and module:
         judge_imports(f"import {module}", call, caller)
@@ -75,12 +67,6 @@ def judge_finding(call: Call, caller: "Caller") -> None:
 def judge_imports(code: str, call: Call, caller: "Caller") -> None:
     """Refuse code that loads what this script wrote, if that is refused."""
     _judge_files(_imported(code, call), call, caller, set())
-
-
-def _is_found(name: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return any(fnmatchcase(name, pattern) for pattern in _FOUND)
 
 
 def _imported(code: str, call: Call) -> list[str]:
@@ -96,7 +82,7 @@ def _imported(code: str, call: Call) -> list[str]:
     return found
 
 
-def _judge_files(paths: "Iterable[str]", call: Call, caller: "Caller", seen: set[str]) -> None:
+def _judge_files(paths: Iterable[str], call: Call, caller: "Caller", seen: set[str]) -> None:
     for path in paths:
         if path not in seen and path not in call.state.calling:
             seen.add(path)
@@ -121,9 +107,8 @@ class naming:  # noqa: N801  used like a function
             raise Refused("remote-code", f"{self.name} from the network would be run")
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        told = f"in {self.name}, which it wrote: "
         if isinstance(error, Refused) and not error.refusal.why.startswith("in "):
-            error.refusal.why = told + error.refusal.why
+            error.refusal.why = f"in {self.name}, which it wrote: {error.refusal.why}"
 
 
 def _judge_code(code: str, call: Call, caller: "Caller", *, python: bool) -> None:

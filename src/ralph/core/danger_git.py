@@ -7,7 +7,7 @@ from ralph.core.danger_rule import Call, rules
 from ralph.core.shell_text import names, plain, unknown
 
 # Branches that others share: what is pushed there by force, or deleted, is lost for them too.
-_SHARED = re.compile(
+_SHARED = (
     r"(?:main|master|trunk|dev|develop|development|next|gh-pages|edge|nightly"
     r"|v?\d[\w.]*"  # a version, or a tag
     r"|(?:.*[-_/.])?(?:pre|non)?(?:prod(?:uction)?|live|stag(?:e|ing)|qa|uat)(?:[-_/.].*)?"
@@ -22,7 +22,7 @@ def is_shared(branch: str) -> bool:
     name = branch.removeprefix("refs/").removeprefix("heads/").lower()
     if not name.strip("-@") or not plain(name) or any(c in name for c in "*?[{"):
         return True
-    return bool(_SHARED.fullmatch(name)) or name.startswith(("tags/", "remotes/", "ralph/"))
+    return bool(re.fullmatch(_SHARED, name)) or name.startswith(("tags/", "remotes/", "ralph/"))
 
 
 def _forces_shared(call: Call) -> bool:

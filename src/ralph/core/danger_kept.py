@@ -1,15 +1,12 @@
 """What commands put into files, as far as it is known: a later part of the script may run it."""
 
 import re
+from collections.abc import Callable
 
 from ralph.core.danger_files import CURL_VALUED, download_targets
 from ralph.core.danger_names import LITERAL
 from ralph.core.danger_rule import Call, positional
 from ralph.core.shell_text import ANY, CODED, NET, READ, plain, traces
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SCRIPT_SET = (
     r"""\.scripts(?:\.([\w-]+)|\["([^"]+)"\])\s*\|?=\s*("(?:[^"\\]|\\.)*")"""  # as jq says it
@@ -29,20 +26,14 @@ _MOST_EDITED = 1_000_000
 _TURNED = "(){}|+?"
 
 
-def path_of(call: Call, path: str) -> str:
-    """The whole path of a file that a command names."""
-    return call.places.absolute(path, call.state.cwd)
-
-
-def download(call: Call) -> str:
-    """What comes from the network, printed or written to a file."""
+def _downloaded(call: Call) -> str:
     targets = download_targets(call)
     urls = [word for word in call.args if "/" in word]
     named = call.name == "wget" or call.has("--remote-name") or call.has_letter("O", CURL_VALUED)
     if not targets and named:
         targets = [url.rpartition("/")[2].partition("?")[0] for url in urls]
     for target in targets:
-        call.state.files[path_of(call, target)] = NET
+        call.state.files[call.whole(target)] = NET
     return "" if targets and not {"-", "/dev/stdout"}.intersection(targets) else NET
 
 
@@ -54,19 +45,19 @@ def _copied(call: Call) -> str:
     *sources, target = [*words, given] if given else words or [""]
     files = call.state.files
     for source in sources:
-        whole, name = path_of(call, source), source.rstrip("/").rpartition("/")[2]
+        whole, name = call.whole(source), source.rstrip("/").rpartition("/")[2]
         for path, text in list(files.items()):
             inner = path[len(whole) :]
             if path.startswith(whole) and inner[:1] in ("", "/"):
-                files[path_of(call, f"{target}{inner}")] = text
-                files[path_of(call, f"{target}/{name}{inner}")] = text
+                files[call.whole(f"{target}{inner}")] = text
+                files[call.whole(f"{target}/{name}{inner}")] = text
     return ""
 
 
 def _tee(call: Call) -> str:
     text = ANY if call.state.stdin is None else call.state.stdin
     for path in call.args:
-        whole = path_of(call, path)
+        whole = call.whole(path)
         before = call.state.files.get(whole, "") if call.has_letter("a") else ""
         call.state.files[whole] = before + text
     return text
@@ -90,7 +81,7 @@ def edit(call: Call) -> None:
     scripts = call.values("-e", "--expression")
     words = [word for word in call.args if word not in scripts]
     scripts, paths = (scripts, words) if scripts else (words[:1], words[1:])
-    for whole in [path_of(call, path) for path in paths]:
+    for whole in map(call.whole, paths):
         text = call.state.files.get(whole)
         if text is not None and all(map(plain, scripts)):
             for script in scripts:
@@ -129,13 +120,13 @@ def remember(code: str, call: Call) -> None:
         for match in re.finditer(pattern, code):
             path, *_, text = [group for group in match.groups() if group is not None]
             known = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-            call.state.files[path_of(call, path)] = known
+            call.state.files[call.whole(path)] = known
 
 
 # By command: what it prints, after what it wrote was remembered.
-KEEPERS: "dict[str, Callable[[Call], str]]" = {
+KEEPERS: dict[str, Callable[[Call], str]] = {
     **dict.fromkeys(("cp", "mv", "install", "ln"), _copied),
-    **dict.fromkeys(("curl", "wget"), download),
+    **dict.fromkeys(("curl", "wget"), _downloaded),
     **dict.fromkeys(("jq", "gojq", "jaq"), _sets_scripts),
     "tee": _tee,
 }

@@ -11,17 +11,15 @@ from ralph.core.shell_text import names
 _PRINTS = names("show cat-file diff difftool blame annotate grep archive format-patch")
 # They print what files hold only if they are told to.
 _LISTS = names("log whatchanged diff-tree diff-index diff-files")
-_ONLY_NAMES = (
-    *("--stat", "--name-only", "--name-status", "--numstat"),
-    *("--shortstat", "--no-patch", "--quiet"),
-)
+_ONLY_NAMES = names("--stat --name-only --name-status --numstat --shortstat --no-patch --quiet")
 # Flags that take the next word, where that could look like a path.
 _GREP_VALUED = names("-e -f")
 _VALUED = names("-S -G --grep --author --output --prefix --format")
 _EXCLUDES = (":!", ":^", ":(exclude", ":(top,exclude")
-_BETWEEN = re.compile(r"[\s|'\"()<;,]+")
-_JQ_NAMED = re.compile(
-    r"(?:\$ENV|(?<![.\w$])env)\s*(?:\.\s*\"?|\.?\[\s*\")(\w+)|\benv\s*\(\s*(\w+)|strenv\s*\(\s*(\w+)"
+_BETWEEN = r"[\s|'\"()<;,]+"
+_JQ_NAMED = (
+    r"(?:\$ENV|(?<![.\w$])env)\s*(?:\.\s*\"?|\.?\[\s*\")(\w+)"
+    r"|\benv\s*\(\s*(\w+)|strenv\s*\(\s*(\w+)"
 )
 
 
@@ -64,7 +62,7 @@ def _editor_reads(call: Call) -> None:
     """A file to edit, or one that a command of the editor names."""
     read = call.state.stdin if call.name in ("ed", "ex", "red") else None
     for word in [*call.words, read or ""]:
-        for piece in _BETWEEN.split(word):
+        for piece in re.split(_BETWEEN, word):
             _judge(call, piece)
 
 
@@ -76,8 +74,8 @@ def _container_reads(call: Call) -> None:
 
 
 def _jq_names(call: Call) -> bool:
-    found = [name for word in call.args for match in _JQ_NAMED.findall(word) for name in match]
-    return any(is_secret(name) for name in found if name)
+    found = [name for word in call.args for match in re.findall(_JQ_NAMED, word) for name in match]
+    return any(map(is_secret, filter(None, found)))
 
 
 _TABLE = """\

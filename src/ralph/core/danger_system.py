@@ -8,7 +8,7 @@ from ralph.core.shell_text import names
 _SHOWS = names("-l -L -a -A -n -v -nL -S list print --list --all")
 _PACKERS = names("gzip pigz bzip2 pbzip2 lbzip2 xz pixz zstd pzstd zstdmt lz4 brotli")
 # Commands of the client itself; elsewhere in a statement these are names.
-_MYSQL_RUNS = re.compile(r"(?i)(?:^(?:-\w*e|--execute=)?|[;\n])\s*(?:system|pager)\s+\S")
+_MYSQL_RUNS = r"(?i)(?:^(?:-\w*e|--execute=)?|[;\n])\s*(?:system|pager)\s+\S"
 
 
 def _changes_kernel(call: Call) -> bool:
@@ -30,7 +30,7 @@ def _escapes(call: Call) -> bool:
 
 def _database_shell(call: Call) -> bool:
     texts = [*call.words, call.state.stdin or ""]
-    if call.name in ("mysql", "mariadb") and any(_MYSQL_RUNS.search(text) for text in texts):
+    if call.name in ("mysql", "mariadb") and any(re.search(_MYSQL_RUNS, text) for text in texts):
         return True
     return any(mark in text for text in texts for mark in (".shell", ".system", "\\!"))
 

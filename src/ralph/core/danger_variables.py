@@ -12,18 +12,16 @@ from ralph.core.shell_text import names
 _GREPS = names("grep egrep fgrep rg ag")
 _NAME = r"[A-Za-z_][A-Za-z0-9_]+"
 # One name or several, of a whole variable (`^NAME=`) or of its beginning.
-_PATTERN = re.compile(rf"(\^?)\\?\(?({_NAME}(?:\\?\|\^?{_NAME})*)\\?\)?(=?)(?:\.\*)?")
+_PATTERN = rf"(\^?)\\?\(?({_NAME}(?:\\?\|\^?{_NAME})*)\\?\)?(=?)(?:\.\*)?"
 _ONLY_NAMES = names("^[^=]* ^[^=]+ ^[A-Z_]* ^[A-Z_]+ ^[A-Z0-9_]* ^[A-Z0-9_]+")
-_GREP_FLAGS = re.compile(r"-[iEFPnowhHsx]+|--(?:ignore-case|word-regexp|only-matching|no-filename)")
-_TELL_LITTLE = re.compile(
-    r"-[iEFPsqclL]*[qcl][iEFPsqclL]*|--(?:quiet|silent|count|files-with-matches)"
-)
-_SED = re.compile(rf"(?:/\^?({_NAME})=?/p|s([/|,#])\^?({_NAME})=(?:\\?\(\.\*\\?\))?\2(?:\\1)?\2p)")
+_GREP_FLAGS = r"-[iEFPnowhHsx]+|--(?:ignore-case|word-regexp|only-matching|no-filename)"
+_TELL_LITTLE = r"-[iEFPsqclL]*[qcl][iEFPsqclL]*|--(?:quiet|silent|count|files-with-matches)"
+_SED = rf"(?:/\^?({_NAME})=?/p|s([/|,#])\^?({_NAME})=(?:\\?\(\.\*\\?\))?\2(?:\\1)?\2p)"
 _SED_NAMES = names("s/=.*// s/=.*$// s/=.*//g")
 _PRINT = r"\{\s*print[^{}]*\}"
-_AWK = re.compile(rf"/\^?({_NAME})=?/\s*(?:{_PRINT})?|\$1\s*==\s*\"({_NAME})\"\s*{_PRINT}")
+_AWK = rf"/\^?({_NAME})=?/\s*(?:{_PRINT})?|\$1\s*==\s*\"({_NAME})\"\s*{_PRINT}"
 # Words that stand in names of secrets, or of accounts whose every variable may be one.
-_TELLING = re.compile(
+_TELLING = (
     r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|JWT|PRIVATE|DSN|CERT|SALT|_UR[LI]|WEBHOOK|SIGN|API"
     r"|^(?:AWS|AZURE|GCP|GOOGLE|GH|GITHUB|GITLAB|ANTHROPIC|OPENAI|GEMINI|STRIPE|TWILIO|SLACK|HF"
     r"|SENTRY|DB|DATABASE|PG|MYSQL|REDIS|MONGO|SMTP|MAIL|S3|CLOUDFLARE|HEROKU|VAULT|NPM)$"
@@ -37,12 +35,12 @@ def reads_few(call: Call) -> bool:
     program = "".join(call.args[:1])
     flags = [word for word in call.words if word[:1] == "-"]
     if call.name in ("sed", "gsed"):
-        found = _SED.fullmatch(program) if flags == ["-n"] else None
+        found = re.fullmatch(_SED, program) if flags == ["-n"] else None
         names_only = not flags and program in _SED_NAMES
         return names_only or (found is not None and _is_harmless(found[1] or found[3], whole=True))
     if call.name in ("awk", "gawk", "mawk"):
         program = "".join(positional(call.words, ["-F", "-v"])[:1])
-        found = _AWK.fullmatch(program.strip())
+        found = re.fullmatch(_AWK, program.strip())
         names_only = program.replace(" ", "") == "{print$1}" and "=" in "".join(flags)
         return names_only or (found is not None and _is_harmless(found[1] or found[2], whole=True))
     if call.name == "cut":  # `cut -d= -f1` tells the names
@@ -54,13 +52,13 @@ def reads_few(call: Call) -> bool:
 def _greps_few(call: Call) -> bool:
     flags = [word for word in call.words if word[:1] == "-" and word != "-e"]
     pattern = (call.values("-e") or call.args[:1] or [""])[0]
-    if flags and all(_TELL_LITTLE.fullmatch(flag) for flag in flags):
+    if flags and all(re.fullmatch(_TELL_LITTLE, flag) for flag in flags):
         return True
-    if not all(_GREP_FLAGS.fullmatch(flag) for flag in flags):
+    if not all(re.fullmatch(_GREP_FLAGS, flag) for flag in flags):
         return False
     if pattern in _ONLY_NAMES and any("o" in flag for flag in flags):
         return True
-    found = _PATTERN.fullmatch(pattern)
+    found = re.fullmatch(_PATTERN, pattern)
     if found is None:
         return False
     whole = bool(found[1] and found[3])
@@ -71,4 +69,4 @@ def _greps_few(call: Call) -> bool:
 def _is_harmless(name: str, *, whole: bool) -> bool:
     """Whether a variable of this name holds no secret; one that only begins so may be another."""
     upper = name.upper().strip("_")
-    return not is_secret(upper) and not _TELLING.search(upper if not whole else f"{upper}=")
+    return not is_secret(upper) and not re.search(_TELLING, upper if not whole else f"{upper}=")

@@ -8,20 +8,18 @@ such as a function's value, is taken for a path in the project.
 import re
 
 from ralph.core.danger_found import judge_finding, judge_told, naming
-from ralph.core.danger_kept import path_of, script_entry
+from ralph.core.danger_kept import script_entry
 from ralph.core.danger_rule import Call, positional
 from ralph.core.shell_text import ANY, FREE, names
 from ralph.core.shell_words import checked_length
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ralph.core.danger_calls import Caller
     from ralph.core.danger_state import State
 
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_JUSTFILES = ("justfile", "Justfile", ".justfile")
+_MAKEFILES = ["GNUmakefile", "makefile", "Makefile"]
+_JUSTFILES = ["justfile", "Justfile", ".justfile"]
 _MAKE_VALUED = names("-C --directory -f --file --makefile -I -o -W -j -l")
 _JUST_VALUED = names("-f --justfile -d --working-directory --set --shell")
 _SET = r"(?:(?:export|override)\s+)*([\w.-]+)\s*(?::{0,3}|\?|\+)=\s*(.*)"
@@ -33,7 +31,7 @@ _PAIR = r"""\s*,?\s*"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*")"""
 _BY_INSTALL = "preinstall install postinstall prepublish preprepare prepare postprepare"
 _INSTALLS = names("install i ci add clean-install install-test it rebuild")
 _RUN = names("run run-script rum urn")
-_ALONE = {"t": "test", "tst": "test", **{name: name for name in ("test", "start", "stop")}}
+_ALONE = {"t": "test", "tst": "test", "test": "test", "start": "start", "stop": "stop"}
 
 
 def judge_written(call: Call, caller: "Caller") -> None:
@@ -42,9 +40,10 @@ def judge_written(call: Call, caller: "Caller") -> None:
         _remember_scripts(call)
     if not call.state.files:
         return
-    judge = _READERS.get(call.name)
-    if judge is not None:
-        judge(call, caller)
+    if call.name in ("make", "gmake", "just"):
+        _by_make(call, caller)
+    elif call.name in ("npm", "pnpm", "yarn", "bun"):
+        _by_npm(call, caller)
     judge_finding(call, caller)
 
 
@@ -58,25 +57,15 @@ def _there(call: Call, *flags: str) -> "State":
 
 
 def _by_make(call: Call, caller: "Caller") -> None:
-    given = call.values("-f", "--file", "--makefile")
-    targets = positional(call.words, _MAKE_VALUED)
-    _judge_recipes(call, caller, _there(call, "-C", "--directory"), given or _MAKEFILES, targets)
-
-
-def _by_just(call: Call, caller: "Caller") -> None:
-    given = call.values("-f", "--justfile")
-    targets = positional(call.words, _JUST_VALUED)[:1]
-    inner = _there(call, "-d", "--working-directory")
-    _judge_recipes(call, caller, inner, given or _JUSTFILES, targets)
-
-
-def _judge_recipes(
-    call: Call,
-    caller: "Caller",
-    state: "State",
-    given: "tuple[str, ...] | list[str]",
-    targets: list[str],
-) -> None:
+    """`make` and `just`: the recipes of the targets that are asked for."""
+    if call.name == "just":
+        given = call.values("-f", "--justfile") or _JUSTFILES
+        targets = positional(call.words, _JUST_VALUED)[:1]
+        state = _there(call, "-d", "--working-directory")
+    else:
+        given = call.values("-f", "--file", "--makefile") or _MAKEFILES
+        targets = positional(call.words, _MAKE_VALUED)
+        state = _there(call, "-C", "--directory")
     for name in given:
         path = call.places.absolute(name, state.cwd)
         text = state.files.get(path)
@@ -104,7 +93,10 @@ class Makefile:
         self.rules: dict[str, tuple[list[str], list[str]]] = {}  # by target: needs, recipe
         self.left = _MOST_VALUES
         self.shells: list[str] = []  # what is run to know a value
-        self._read(_with_included(text, state, call))
+        # What it includes counts, where this script wrote that too.
+        for name in re.findall(r"(?m)^[-s]?(?:include|import)\s+['\"]?([^\s'\"]+)", text):
+            text += state.files.get(call.places.absolute(name, state.cwd), "").replace(ANY, FREE)
+        self._read(text)
         pairs = [word.partition("=") for word in call.words if word[:1] != "-" and "=" in word]
         self.values |= {name: value for name, _, value in pairs}
 
@@ -118,15 +110,14 @@ class Makefile:
                 value = found[2].partition(" #")[0].strip().strip("'\"")
                 self.values[found[1]] = value
             elif found := re.fullmatch(_HEAD, line):
-                recipes = [self._rule(name, found) for name in self.known(found[1]).split()]
+                recipes = []
+                for target in self.known(found[1]).split():
+                    needs, recipe = self.rules.setdefault(target, ([], []))
+                    needs += self.known(found[2]).split()
+                    recipe += [found[3]] if found[3] else []
+                    recipes.append(recipe)
             elif "$(shell" in line:
                 self.known(line)
-
-    def _rule(self, target: str, found: "re.Match[str]") -> list[str]:
-        needs, recipe = self.rules.setdefault(target, ([], []))
-        needs += self.known(found[2]).split()
-        recipe += [found[3]] if found[3] else []
-        return recipe
 
     def known(self, text: str, depth: int = 0) -> str:
         """The text with its variables' values; what nobody can tell is a path in the project."""
@@ -158,13 +149,6 @@ class Makefile:
         return [line for line in (*lines, *dict.fromkeys(self.shells)) if line]
 
 
-def _with_included(text: str, state: "State", call: Call) -> str:
-    """The text, and that of the files that it includes, where this script wrote them too."""
-    for name in re.findall(r"(?m)^[-s]?(?:include|import)\s+['\"]?([^\s'\"]+)", text):
-        text += state.files.get(call.places.absolute(name, state.cwd), "").replace(ANY, FREE)
-    return text
-
-
 def _remember_scripts(call: Call) -> None:
     """`npm pkg set scripts.x=...`, `npm set-script x ...`"""
     pairs = []
@@ -172,7 +156,7 @@ def _remember_scripts(call: Call) -> None:
         pairs = [word.removeprefix("scripts.").partition("=")[::2] for word in call.subs[2:]]
     elif call.subs[:1] == ["set-script"]:
         pairs = [("".join(call.subs[1:2]), "".join(call.subs[2:3]))]
-    path = path_of(call, "package.json")
+    path = call.whole("package.json")
     for name, text in pairs:
         quoted = text.replace("\\", "\\\\").replace('"', '\\"')
         before = call.state.files.get(path, "")
@@ -212,10 +196,3 @@ def _scripts(text: str) -> list[tuple[str, str]]:
             found.append((pair[1], script))
             place = pair.end()
     return found
-
-
-_READERS: "dict[str, Callable[[Call, Caller], None]]" = {
-    **dict.fromkeys(("make", "gmake"), _by_make),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _by_npm),
-    "just": _by_just,
-}
