@@ -7,7 +7,7 @@ with a literal is judged as the command that it stands for; one that nobody can 
 import re
 
 from ralph.core.danger_expand import is_secret
-from ralph.core.danger_files import judge_change
+from ralph.core.danger_files import change
 from ralph.core.danger_names import LITERAL, own_names
 from ralph.core.danger_rule import STRICT, Call, Refused, positional
 from ralph.core.danger_secrets import is_credential, is_environment_file
@@ -100,10 +100,11 @@ _TOP = (
     *("/etc", "/usr", "/bin", "/sbin", "/var", "/home", "/root", "/boot", "/lib", "/opt", "/sys"),
     *("/dev/", "/proc", "/Users", "/System", "/Library", "~", "$HOME", "../.."),
 )
+_SERVES = r"Server\s*\(\s*\(\s*(?:''|\"\")|http\.server\.test\("
 _MOST_ARGUMENTS = 4000
 
 
-def judge_code(code: str, call: "Call", caller: "Caller") -> None:
+def judge_code(code: str, call: Call, caller: "Caller") -> None:
     """Refuse code that runs, deletes or writes what a command may not."""
     python = call.name.startswith(("python", "pypy"))
     code = own_names(code, python=python)
@@ -122,34 +123,24 @@ def judge_code(code: str, call: "Call", caller: "Caller") -> None:
         raise Refused("process-kill", "it ends the agent itself")
     _judge_runs(code, call, caller, python=python)
     _judge_files(code, texts, call)
-    if call.strict and _serves(code, texts):
+    named = "0.0.0.0" in texts and re.search(r"bind|listen|run|serve|Server|host", code)  # noqa: S104
+    if call.strict and (named or re.search(_SERVES, code)):
         raise Refused("exposure", "it serves every network; use 127.0.0.1", level=STRICT)
-
-
-def _serves(code: str, texts: list[str]) -> bool:
-    if re.search(r"Server\s*\(\s*\(\s*(?:''|\"\")|http\.server\.test\(", code):
-        return True
-    named = "0.0.0.0" in texts  # noqa: S104
-    return named and bool(re.search(r"bind|listen|run|serve|Server|host", code))
-
-
-def _without_texts(code: str) -> str:
-    """Python without what stands in quotes; as it is where they cannot be told apart."""
-    if '"""' in code or "'''" in code:
-        return code
-    return re.sub(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"", '""', code)
 
 
 def _judge_hiding(code: str, *, python: bool) -> None:
     evaluates = _EVALUATES if python else _EVALUATES_ELSEWHERE
-    if re.search(evaluates, _without_texts(code) if python else code):
+    plain = code
+    if python and '"""' not in code and "'''" not in code:  # else quotes cannot be told apart
+        plain = re.sub(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"", '""', code)
+    if re.search(evaluates, plain):
         remote = re.search(_NETWORK, code)
         raise Refused("remote-code" if remote else "evasion", "it runs code that it makes or reads")
     if re.search(_HIDES, code):
         raise Refused("evasion", "it hides what it calls")
 
 
-def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
+def _judge_secrets(code: str, texts: list[str], call: Call) -> None:
     home = call.places.where.home
     for text in dict.fromkeys(texts):
         if " " in text or "\n" in text:
@@ -169,15 +160,11 @@ def _judge_secrets(code: str, texts: list[str], call: "Call") -> None:
             raise Refused("credentials", f"it reads {name}, a secret of the environment")
 
 
-def _judge_runs(code: str, call: "Call", caller: "Caller", *, python: bool) -> None:
-    found = list(re.finditer(RUNS, code))
-    if not python:
-        found += re.finditer(RUNS_ELSEWHERE, code)
+def _judge_runs(code: str, call: Call, caller: "Caller", *, python: bool) -> None:
+    found = [*re.finditer(RUNS, code), *(() if python else re.finditer(RUNS_ELSEWHERE, code))]
     for match in found:
         argv = arguments(code[match.end() : match.end() + _MOST_ARGUMENTS])
-        if argv is None:
-            continue
-        caller.again(argv, call.state)
+        caller.again(argv or [], call.state)
     for kind, *texts in re.findall(rf"\brun_(path|module)\s*\(\s*{LITERAL}", code):
         caller.again(["python", *(["-m"] if kind == "module" else []), "".join(texts)], call.state)
     if re.search(_RUNS_UNKNOWN, code) and (python or call.name == "perl"):
@@ -223,28 +210,27 @@ def _items(text: str) -> list[str]:
 
 def _text(literal: "re.Match[str]") -> str:
     text = literal[1] or literal[2] or literal[3] or ""
-    formatted = "f" in literal[0][:2].lower() or literal[0][:1] == "`"
-    if formatted:
+    if "f" in literal[0][:2].lower() or literal[0][:1] == "`":
         text = re.sub(r"\$?\{[^}]*\}", ANY, text)
     return text.replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
 
-def _judge_copies(code: str, call: "Call") -> None:
+def _literals(pattern: str, code: str) -> list[str]:
+    """The texts in quotes that a pattern finds."""
+    found = re.finditer(pattern, code)
+    return [next((group for group in match.groups() if group), "") for match in found]
+
+
+def _judge_files(code: str, texts: list[str], call: Call) -> None:
     for pattern in (_COPIES, _SHELL_OPEN, _SHELL_OPEN_APART):
-        for match in re.finditer(pattern, code):
-            path = next((group for group in match.groups() if group), "")
-            judge_change(path, call.places, call.state.cwd, "overwrites", into=True)
-
-
-def _judge_files(code: str, texts: list[str], call: "Call") -> None:
-    _judge_copies(code, call)
+        change(call, _literals(pattern, code), "overwrites", into=True)
     deletes, writes = re.search(DELETES, code), re.search(_WRITES, code)
     if not deletes and not writes:
         return
     verb = "deletes" if deletes else "overwrites"
     if deletes and re.search(_HIDDEN_PATH, code):
         raise Refused("file-system", "nobody can tell what it deletes")
-    home, cwd = call.places.where.home, call.state.cwd
+    home = call.places.where.home
     for text in texts:
         path = text.replace("$HOME", "~")
         path = f"{home}{path[1:]}" if path[:2] in ("~", "~/") else path
@@ -252,15 +238,14 @@ def _judge_files(code: str, texts: list[str], call: "Call") -> None:
             continue
         known = text.startswith(_TOP) and (deletes or "/" in text[2:])
         if known or (text in ("/", "..", "../") and deletes):
-            judge_change(path, call.places, cwd, verb)
-    for pattern in (rf"{DELETES}\s*\(?\s*{LITERAL}", _OPENED if writes else ""):
-        for match in re.finditer(pattern, code) if pattern else ():
-            path = next((group for group in match.groups() if group), "")
-            if path and "{" not in path:
-                judge_change(path, call.places, cwd, verb, into=not deletes)
+            change(call, [path], verb)
+    named = _literals(rf"{DELETES}\s*\(?\s*{LITERAL}", code)
+    named += _literals(_OPENED, code) if writes else []
+    known_paths = [path for path in named if path and "{" not in path]
+    change(call, known_paths, verb, into=not deletes)
 
 
-def judge_awk(call: "Call", caller: "Caller") -> None:
+def judge_awk(call: Call, caller: "Caller") -> None:
     """`awk`: what its program runs and where it writes."""
     program = "".join(
         positional(call.words, ["-i", "--include", "-v", "-F", "--assign", "--field-separator"])[:1]
@@ -279,8 +264,7 @@ def judge_awk(call: "Call", caller: "Caller") -> None:
         raise Refused("credentials", "it prints every variable of the environment")
     if "/inet/" in program:
         raise Refused("reverse-shell", "it opens a connection to another machine")
-    for path in re.findall(r'>>?\s*"([^"]*)"', program):
-        judge_change(path, call.places, call.state.cwd, "overwrites")
+    change(call, re.findall(r'>>?\s*"([^"]*)"', program), "overwrites")
 
 
 def _piped_by_awk(program: str) -> list[str]:
@@ -296,12 +280,12 @@ def _piped_by_awk(program: str) -> list[str]:
     return found
 
 
-def judge_sed(call: "Call") -> None:
+def judge_sed(call: Call) -> None:
     """`sed`: its commands that run others, and those that write files."""
     for script in [word for word in call.words if word[:1] != "-" or len(word) > 2][:3]:
         if re.match(r"\s*(?:\d+|\$|/[^/]*/)?\s*[0-9,$]*e(?:\s+\S|$)", script) or re.search(
             r"s([/|#,!])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1[gIip0-9]*e\s*(?:;|$)", script
         ):
             raise Refused("evasion", "sed would run a command")
-        for path in re.findall(r"(?:^|[/|#,;}\d$])\s*[wW]\s+(/\S+|~\S*|\.\.\S*)", script):
-            judge_change(path, call.places, call.state.cwd, "overwrites")
+        written = re.findall(r"(?:^|[/|#,;}\d$])\s*[wW]\s+(/\S+|~\S*|\.\.\S*)", script)
+        change(call, written, "overwrites")

@@ -2,18 +2,15 @@
 
 from ralph.core.danger_inner import after_flags
 from ralph.core.danger_paths import FREE_PLACE, ROOT
+from ralph.core.danger_rule import Call
 from ralph.core.shell_text import ANY, EACH, FREE, names, traces, unknown
-
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from ralph.core.danger_rule import Call
 
 _XARGS_VALUED = names(
     "-I -n -P -L -s -a -d -E --max-args --max-procs --replace --delimiter --arg-file -j --jobs"
 )
-_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_FIND_PRINTS = frozenset({"-fprint", "-fprintf", "-fls", "-fprint0"})
-_PATTERNS = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
+_FIND_RUNS = names("-exec -execdir -ok -okdir")
+_FIND_PRINTS = names("-fprint -fprintf -fls -fprint0")
+_PATTERNS = names("-name -iname -path -ipath -wholename -iwholename")
 _NARROW = _PATTERNS | names(
     "-regex -iregex -mtime -mmin -newer -size -empty -ctime -atime -perm -user -amin -cmin -inum"
     " -samefile"
@@ -21,7 +18,7 @@ _NARROW = _PATTERNS | names(
 _MOST_ITEMS = 200
 
 
-def xargs_commands(call: "Call", stdin: str | None) -> list[list[str]]:
+def xargs_commands(call: Call, stdin: str | None) -> list[list[str]]:
     """What `xargs` or `parallel` runs, with what it is sent."""
     argv = after_flags(call.words, _XARGS_VALUED)
     text = ANY if stdin is None else stdin
@@ -58,23 +55,24 @@ def _parallel(argv: list[str], text: str) -> tuple[list[str], str]:
     return argv[: marks[0]], ANY if files else "\n".join(items)
 
 
-def find_actions(call: "Call") -> list[list[str]]:
+def find_actions(call: Call) -> list[list[str]]:
     """What `find` runs, and what it deletes, as commands."""
     starts, rest = find_starts(call.words)
     found = _found(call, starts, rest)
     made = [["rm", "-rf", *found]] if "-delete" in rest else []
     for place, word in enumerate(rest):
         if word in _FIND_RUNS:
-            made += _exec(rest[place + 1 :], found)
+            ends = [at for at, w in enumerate(rest) if at > place and w in (";", "+")]
+            argv = rest[place + 1 : ends[0] if ends else len(rest)]
+            made += [[word.replace("{}", item) for word in argv] for item in found]
         if word in _FIND_PRINTS and place + 1 < len(rest):
             made.append(["tee", rest[place + 1]])
     return made
 
 
-def _found(call: "Call", starts: list[str], rest: list[str]) -> list[str]:
+def _found(call: Call, starts: list[str], rest: list[str]) -> list[str]:
     """What it finds: by the patterns that are given, below where it starts, or all of that."""
-    cwd = call.state.cwd
-    kinds = {call.places.kind(start, cwd) for start in starts}
+    cwd, kinds = call.state.cwd, set(map(call.kind, starts))
     if ROOT in kinds and not is_narrow(rest):
         return [f"{FREE}{EACH}", *(start for start in starts if kinds != {ROOT})]
     patterns = patterns_of(rest)
@@ -144,9 +142,3 @@ def find_starts(words: list[str]) -> tuple[list[str], list[str]]:
     while end < len(words) and words[end][:1] not in ("-", "(", "!"):
         end += 1
     return words[place:end] or ["."], words[end:]
-
-
-def _exec(words: list[str], found: list[str]) -> list[list[str]]:
-    end = next((i for i, w in enumerate(words) if w in (";", "+")), len(words))
-    argv = words[:end]
-    return [[word.replace("{}", item) for word in argv] for item in found]

@@ -1,7 +1,11 @@
 """What words become: every expansion of a shell, as far as its outcome is known."""
 
+from collections.abc import Callable
+
 from ralph.core.danger_again import judge_arithmetic, judge_name, judge_prompt
-from ralph.core.shell_nodes import Arithmetic, Param, Process, Simple, Substitution, Text, Word
+from ralph.core.danger_paths import Where
+from ralph.core.danger_state import State
+from ralph.core.shell_nodes import Arithmetic, Param, Process, Simple, Text, Word
 from ralph.core.shell_text import (
     ANY,
     BREAK,
@@ -25,69 +29,66 @@ from ralph.core.shell_words import checked_length, is_name
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ralph.core.danger_paths import Where
-    from ralph.core.danger_state import State
     from ralph.core.shell_nodes import Part, Script
 
 # Variables that hold a number, a name or a tool that a person has chosen.
 _TAME = names(
-    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID LINENO BASHPID SHLVL COLUMNS"
-    " LINES EPOCHSECONDS"
+    "USER LOGNAME HOSTNAME RANDOM SECONDS UID EUID LINENO BASHPID SHLVL COLUMNS LINES EPOCHSECONDS"
     " OSTYPE HOSTTYPE MACHTYPE BASH_VERSION LANG TERM CI PYTHON PYTHON3 CC CXX MAKE CARGO GO NODE"
 )
-_GLOB = frozenset("*?[\\")
-_SECRETS = frozenset(
-    {"KEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PAT", "CREDENTIALS"}
-)
-_NOT_SECRET = frozenset({"PATH", "FILE", "DIR", "ID", "NAME", "LENGTH", "TYPE", "COUNT", "URL"})
+_SECRETS = names("KEY TOKEN SECRET SECRETS PASSWORD PASSWD PAT CREDENTIALS")
+_NOT_SECRET = names("PATH FILE DIR ID NAME LENGTH TYPE COUNT URL")
 
 
 class Expander:
     """Turns words into fields; `run` follows the scripts that are substituted in them."""
 
-    def __init__(self, where: "Where", run: "Callable[[Script, State], str]") -> None:
+    def __init__(self, where: Where, run: "Callable[[Script, State], str]") -> None:
         self.where, self.run, self.count = where, run, 0
 
-    def fields(self, word: Word, state: "State") -> list[str]:
+    def fields(self, word: Word, state: State) -> list[str]:
         """The fields that a word becomes: one, none or many."""
         text = self._joined(word, state)
         made = braces(text) if "{" in text else [text]
         found = [show(field) for one in made for field in one.split(BREAK)]
         if any(part.quoted for part in word.parts) and not any(found):
-            lists = all(
-                (isinstance(part, Param) and _is_list(part))
-                or (isinstance(part, Text) and not part.text)
-                for part in word.parts
-            )
-            has_list = any(isinstance(part, Param) and _is_list(part) for part in word.parts)
-            return [] if lists and has_list else [""]
+            lists = [part for part in word.parts if isinstance(part, Param) and _is_list(part)]
+            empty = [part for part in word.parts if isinstance(part, Text) and not part.text]
+            return [] if lists and len(lists) + len(empty) == len(word.parts) else [""]
         return [field for field in found if field]
 
-    def text(self, word: Word, state: "State") -> str:
+    def text(self, word: Word, state: State) -> str:
         """The word as one text, as in an assignment: neither split nor braced."""
         return show(self._joined(word, state)).replace(BREAK, " ")
 
-    def _joined(self, word: Word, state: "State") -> str:
-        parts = enumerate(word.parts)
-        return checked_length("".join(self._of_part(part, state, place) for place, part in parts))
+    def _joined(self, word: Word, state: State) -> str:
+        parts = [self._of_part(part, state, place) for place, part in enumerate(word.parts)]
+        return checked_length("".join(parts))
 
-    def _of_part(self, part: "Part", state: "State", place: int) -> str:
+    def _of_part(self, part: "Part", state: State, place: int) -> str:
         if isinstance(part, Text):
             if part.quoted:
                 return hide(part.text)
             return self._tilde(part.text) if place == 0 else part.text
         if isinstance(part, Process):
-            return self._process(part, state)
+            self.count += 1
+            name = f"/dev/fd/{self.count}"
+            inner = state.copy()
+            inner.stdin = ANY if part.reads else inner.stdin
+            state.files[name] = self.run(part.body, inner)
+            return name
         if isinstance(part, Arithmetic):
             judge_arithmetic(self.text(part.inner, state), state)
             return NAMED
         if isinstance(part, Param):
             return self._param(part, state)
-        return self._shaped(self._substituted(part, state), state, quoted=part.quoted)
+        printed = self.run(part.body, state.copy()).rstrip("\n")
+        items = part.body.items
+        if len(items) == 1 and isinstance(items[0], Simple) and not items[0].words:
+            printed = f"{ANY}{READ}" if items[0].redirects else printed  # `$(<file)`
+        return self._shaped(printed, state, quoted=part.quoted)
 
-    def _shaped(self, value: str, state: "State", *, quoted: bool) -> str:
+    def _shaped(self, value: str, state: State, *, quoted: bool) -> str:
         """The value of an expansion, split where a shell splits it."""
         if quoted:
             return hide(value)
@@ -107,22 +108,7 @@ class Expander:
             return f"{self.where.cwd}{slash}{rest}"
         return f"{ANY if user else self.where.home}{slash}{rest}"
 
-    def _process(self, part: Process, state: "State") -> str:
-        self.count += 1
-        name = f"/dev/fd/{self.count}"
-        inner = state.copy()
-        inner.stdin = ANY if part.reads else inner.stdin
-        state.files[name] = self.run(part.body, inner)
-        return name
-
-    def _substituted(self, part: Substitution, state: "State") -> str:
-        inner = state.copy()
-        printed = self.run(part.body, inner)
-        if _only_reads(part.body):  # `$(<file)`
-            return f"{ANY}{READ}"
-        return printed.rstrip("\n")
-
-    def _param(self, part: Param, state: "State") -> str:
+    def _param(self, part: Param, state: State) -> str:
         judge_arithmetic(part.index, state)
         if part.prefix == "#":
             return NAMED
@@ -130,7 +116,7 @@ class Expander:
             items = state.params if part.name in "@*" else state.arrays.get(part.name)
             if items is not None:
                 return self._listed(part, items, state)
-        value = self.value(part, state)
+        value = self._value(part, state)
         if part.prefix == "!":
             # A name that nobody knows may be that of a secret.
             hidden = ANY if part.index else SECRET
@@ -140,7 +126,7 @@ class Expander:
             value = self._changed(part, value, state)
         return self._shaped(value, state, quoted=part.quoted)
 
-    def _listed(self, part: Param, items: list[str], state: "State") -> str:
+    def _listed(self, part: Param, items: list[str], state: State) -> str:
         """All items of an array or all parameters, each changed as `op` says."""
         if part.prefix:
             return NAMED
@@ -156,7 +142,7 @@ class Expander:
             items = [self._changed(part, item, state) for item in items]
         return BREAK.join(self._shaped(item, state, quoted=part.quoted) for item in items)
 
-    def value(self, part: Param, state: "State") -> str:
+    def _value(self, part: Param, state: State) -> str:
         """The value of a variable or of an array's element."""
         items = state.arrays.get(part.name)
         if items is None:
@@ -167,19 +153,15 @@ class Expander:
             return items[int(part.index)] if int(part.index) < len(items) else ""
         return ANY
 
-    def _plain_value(self, name: str, state: "State") -> str:
+    def _plain_value(self, name: str, state: State) -> str:
         if name.isdecimal() or name in "@*#":
             return state.positional(name)
         if name in "?$!-":
             return NAMED
-        known = state.value(name)
-        if known is not None:
-            return known
-        return self._surroundings(name, state)
-
-    def _surroundings(self, name: str, state: "State") -> str:
-        """What the environment says, as far as everybody knows it."""
-        where = self.where
+        value = state.value(name)
+        if value is not None:
+            return value
+        where = self.where  # else it is the environment that says it, as far as all know that
         known = {"HOME": where.home, "PWD": state.cwd, "IFS": " \t\n", "SHELL": "bash"}
         known |= {"CLAUDE_PROJECT_DIR": where.project, "BASH": "bash"}
         known["PPID"] = f"{NAMED}{FOUND}{PARENT}"  # the agent, which nobody here has started
@@ -189,7 +171,7 @@ class Expander:
             return SECRET
         return known.get(name, NAMED if name in _TAME else ANY)
 
-    def _changed(self, part: Param, value: str, state: "State") -> str:
+    def _changed(self, part: Param, value: str, state: State) -> str:
         """What `${name op argument}` makes of the value."""
         assert part.argument is not None
         op, argument = part.op, self.text(part.argument, state)
@@ -205,7 +187,7 @@ class Expander:
             return _changed_unknown(op, argument, value)
         return _changed_known(op, argument, value)
 
-    def _default(self, part: Param, value: str, argument: str, state: "State") -> str:
+    def _default(self, part: Param, value: str, argument: str, state: State) -> str:
         kind = part.op.lstrip(":")
         is_set = (
             part.name in state.variables or part.name in state.arrays or value not in (ANY, SECRET)
@@ -224,7 +206,7 @@ class Expander:
         return argument
 
 
-def _is_projects(name: str, state: "State") -> bool:
+def _is_projects(name: str, state: State) -> bool:
     """Whether a variable may be the project's own: not one that this script has set to what nobody
     knows, nor one that leads elsewhere on every machine."""
     if name in state.variables or name.startswith(("XDG_", "GIT_", "CLAUDE_", "SSH_")):
@@ -238,14 +220,6 @@ def is_secret(name: str) -> bool:
     if name != name.upper() or parts[-1] in _NOT_SECRET:
         return False
     return not _SECRETS.isdisjoint(parts) or name.endswith(("APIKEY", "PASSWORD", "TOKEN"))
-
-
-def _only_reads(script: "Script") -> bool:
-    """Whether nothing is in it but a redirection."""
-    return len(script.items) == 1 and all(
-        isinstance(item, Simple) and not item.words and bool(item.redirects)
-        for item in script.items
-    )
 
 
 def _is_list(part: Param) -> bool:
@@ -262,16 +236,12 @@ def _changed_unknown(op: str, argument: str, value: str) -> str:
 
 
 def _changed_known(op: str, argument: str, value: str) -> str:
-    if op in ("^^", ",,"):
-        return value.upper() if op == "^^" else value.lower()
-    if op in ("^", ","):
-        first = value[:1].upper() if op == "^" else value[:1].lower()
-        return first + value[1:]
+    if op[0] in "^,":
+        end = len(value) if len(op) == 2 else 1
+        return (value[:end].upper() if op[0] == "^" else value[:end].lower()) + value[end:]
     if op == ":":
         return _substring(value, argument)
-    if op[0] == "/":
-        return _replaced(op, argument, value)
-    return _trimmed(op, argument, value)
+    return _replaced(op, argument, value) if op[0] == "/" else _trimmed(op, argument, value)
 
 
 def _substring(value: str, argument: str) -> str:
@@ -288,7 +258,7 @@ def _substring(value: str, argument: str) -> str:
 
 def _replaced(op: str, argument: str, value: str) -> str:
     old, _, new = argument.partition("/")
-    if _GLOB.intersection(old) or not old:
+    if not old or any(c in old for c in "*?[\\"):
         return ANY
     if op == "/#":
         return new + value[len(old) :] if value.startswith(old) else value

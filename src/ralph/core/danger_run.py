@@ -7,6 +7,7 @@ substitutions, files and the shells that read them.
 
 from itertools import product
 
+from ralph.core import shell_nodes as nodes
 from ralph.core.danger_again import judge_arithmetic, judge_items, judge_number, judge_test
 from ralph.core.danger_calls import Caller
 from ralph.core.danger_expand import Expander
@@ -15,26 +16,7 @@ from ralph.core.danger_rule import Refusal, Refused
 from ralph.core.danger_rules import judge_assignment, judge_redirect
 from ralph.core.danger_state import State, assigned_in
 from ralph.core.shell import DECLARES, parse
-from ralph.core.shell_nodes import (
-    Assign,
-    Background,
-    Block,
-    Branch,
-    Chain,
-    For,
-    Function,
-    Loop,
-    Param,
-    Pipe,
-    Redirect,
-    Redirected,
-    Script,
-    Simple,
-    Substitution,
-    Test,
-    Unfollowable,
-    Word,
-)
+from ralph.core.shell_nodes import Script, Unfollowable, Word
 from ralph.core.shell_text import ANY, ENDLESS, FREE, MARKS, NAMED
 from ralph.core.shell_words import checked_length
 
@@ -43,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ralph.core.danger_paths import Where
-    from ralph.core.shell_nodes import Node
 
 _MOST_STEPS = 3000
 _MOST_CHOICES = 16
@@ -91,7 +72,7 @@ class Judge:
         if self.steps > _MOST_STEPS or self.depth > _DEEPEST:
             raise Unfollowable("it is too long or too deep to follow")
 
-    def run(self, node: "Node", state: State) -> str:
+    def run(self, node: "nodes.Node", state: State) -> str:
         """Judge what is in a node; what it prints."""
         self.count()
         self.depth += 1
@@ -104,25 +85,25 @@ class Judge:
     def script(self, node: Script, state: State) -> str:
         return "".join([self.run(item, state) for item in node.items])
 
-    def chain(self, node: Chain, state: State) -> str:
+    def chain(self, node: nodes.Chain, state: State) -> str:
         """`a && b`: what comes after the first may not happen."""
         printed = self.run(node.items[0], state)
         return printed + self._maybe(node.items[1:], state)
 
-    def _maybe(self, nodes: "Iterable[Node]", state: State) -> str:
+    def _maybe(self, items: "Iterable[nodes.Node]", state: State) -> str:
         before, state.weak = state.weak, True
-        printed = "".join([self.run(item, state) for item in nodes])
+        printed = "".join([self.run(item, state) for item in items])
         state.weak = before
         return printed
 
-    def _either(self, nodes: "Iterable[Node]", state: State) -> str:
+    def _either(self, items: "Iterable[nodes.Node]", state: State) -> str:
         """Like `_maybe`; and where it goes elsewhere, nobody knows where it is afterwards."""
         cwd = state.cwd
-        printed = self._maybe(nodes, state)
+        printed = self._maybe(items, state)
         state.cwd = cwd if state.cwd == cwd else ANY
         return printed
 
-    def pipe(self, node: Pipe, state: State) -> str:
+    def pipe(self, node: nodes.Pipe, state: State) -> str:
         """Each stage in a subshell of its own, reading what the one before prints."""
         printed = state.stdin
         for item, reader in zip(node.items, [*node.items[1:], None], strict=True):
@@ -131,15 +112,15 @@ class Judge:
             printed = self.run(item, inner)
         return printed or ""
 
-    def background(self, node: Background, state: State) -> str:
+    def background(self, node: nodes.Background, state: State) -> str:
         inner = state.copy()
         inner.background = True
         return self.run(node.body, inner)
 
-    def block(self, node: Block, state: State) -> str:
+    def block(self, node: nodes.Block, state: State) -> str:
         return self.run(node.body, state.copy() if node.apart else state)
 
-    def each(self, node: For, state: State) -> str:
+    def each(self, node: nodes.For, state: State) -> str:
         """`for`: the body once for every word."""
         words = list(state.params) if node.words is None else self.fields(node.words, state)
         if len(words) > _MANY:
@@ -156,7 +137,7 @@ class Judge:
         state.weak = before
         return "".join(printed)
 
-    def loop(self, node: Loop, state: State) -> str:
+    def loop(self, node: nodes.Loop, state: State) -> str:
         """`while`: twice, so that the end of the body comes before its beginning too."""
         if _is_endless(node.head) and _spawns(node.body):
             raise Refused("resource-bomb", "it starts processes without end")
@@ -165,13 +146,13 @@ class Judge:
         self.run(node.head, state)
         return self._either((node.body,), state)
 
-    def branch(self, node: Branch, state: State) -> str:
+    def branch(self, node: nodes.Branch, state: State) -> str:
         """`if` and `case`: all of it may happen."""
         for word in node.words:
             self.expander.text(word, state)
         return self._either(node.bodies, state)
 
-    def test(self, node: Test, state: State) -> str:
+    def test(self, node: nodes.Test, state: State) -> str:
         """`[[ ]]` and `(( ))`: what is substituted in them is run, now or when they are used."""
         texts = [self.expander.text(word, state) for word in node.words]
         if any("$(" in text or "`" in text for text in texts):
@@ -181,7 +162,7 @@ class Judge:
             judge_arithmetic(texts[0], state)
         return ""
 
-    def function(self, node: Function, state: State) -> str:
+    def function(self, node: nodes.Function, state: State) -> str:
         """Nothing happens until it is called."""
         state.functions[node.name] = node.body
         return ""
@@ -199,7 +180,7 @@ class Judge:
         state.params, state.calling = outer
         return printed
 
-    def redirected(self, node: Redirected, state: State) -> str:
+    def redirected(self, node: nodes.Redirected, state: State) -> str:
         """A compound command that reads and writes elsewhere."""
         before = state.stdin, state.fed
         targets = self._open(node.redirects, state)
@@ -207,7 +188,7 @@ class Judge:
         state.stdin, state.fed = before
         return self._written(targets, printed, state)
 
-    def simple(self, node: Simple, state: State) -> str:
+    def simple(self, node: nodes.Simple, state: State) -> str:
         """One command, once for each choice of its variables' values."""
         outer, weak, before = state.choice, state.weak, (state.cwd, state.params)
         names = sorted(_names(node, state) - outer.keys())
@@ -226,7 +207,7 @@ class Judge:
             state.cwd, state.params = ANY, [ANY]
         return "".join(dict.fromkeys(printed))
 
-    def _simple(self, node: Simple, state: State) -> str:
+    def _simple(self, node: nodes.Simple, state: State) -> str:
         argv = self.fields(node.words, state)
         if argv and argv[0] in DECLARES:
             argv += [assign.name for assign in node.assigns]
@@ -255,7 +236,7 @@ class Judge:
         """The fields that words become."""
         return [field for word in words for field in self.expander.fields(word, state)]
 
-    def _assign(self, assigns: tuple[Assign, ...], state: State, argv: list[str]) -> None:
+    def _assign(self, assigns: tuple[nodes.Assign, ...], state: State, argv: list[str]) -> None:
         for assign in assigns:
             values = self.fields(assign.values, state) if assign.array else []
             text = " ".join(values) if assign.array else self.expander.text(assign.values[0], state)
@@ -276,7 +257,7 @@ class Judge:
                 state.assign(assign.name, old + text)
             judge_number(assign.name, state)
 
-    def _open(self, redirects: tuple[Redirect, ...], state: State) -> list[tuple[str, str]]:
+    def _open(self, redirects: tuple[nodes.Redirect, ...], state: State) -> list[tuple[str, str]]:
         """Judge redirections; the files that standard output goes to, and how."""
         targets = []
         for redirect in redirects:
@@ -310,13 +291,13 @@ class Judge:
         return printed
 
 
-def _literal(node: "Node | None") -> list[str]:
+def _literal(node: "nodes.Node | None") -> list[str]:
     """The words of a command that says all of itself; none of any other."""
-    words = [word.literal() for word in node.words] if isinstance(node, Simple) else []
+    words = [word.literal() for word in node.words] if isinstance(node, nodes.Simple) else []
     return [word for word in words if word is not None] if None not in words else []
 
 
-def _names(node: Simple, state: State) -> set[str]:
+def _names(node: nodes.Simple, state: State) -> set[str]:
     """The variables with several values that a command uses."""
     several = {name for name, values in state.variables.items() if len(values) > 1}
     if not several:
@@ -328,23 +309,23 @@ def _names(node: Simple, state: State) -> set[str]:
 
 def _used(word: Word) -> "Iterable[str]":
     for part in word.parts:
-        if isinstance(part, Param):
+        if isinstance(part, nodes.Param):
             yield part.name
             if part.argument is not None:
                 yield from _used(part.argument)
-        elif isinstance(part, Substitution):
+        elif isinstance(part, nodes.Substitution):
             for item in part.body.items:
-                for simple in item.items if isinstance(item, Pipe | Chain) else (item,):
-                    for inner in simple.words if isinstance(simple, Simple) else ():
+                for simple in item.items if isinstance(item, nodes.Pipe | nodes.Chain) else (item,):
+                    for inner in simple.words if isinstance(simple, nodes.Simple) else ():
                         yield from _used(inner)
 
 
-def _is_endless(head: "Node") -> bool:
+def _is_endless(head: "nodes.Node") -> bool:
     """Whether a loop with this head goes on forever: `while true`, `for ((;;))`."""
     head = head.items[0] if isinstance(head, Script) and head.items else head
-    if isinstance(head, Test):
+    if isinstance(head, nodes.Test):
         return not "".join(word.literal() or "?" for word in head.words).strip("; ")
-    words = [word.literal() for word in head.words[:1]] if isinstance(head, Simple) else []
+    words = [word.literal() for word in head.words[:1]] if isinstance(head, nodes.Simple) else []
     return any(word in ("true", ":", "false") for word in words)
 
 
@@ -353,24 +334,26 @@ def _spawns(body: Script) -> bool:
     items = [
         inner
         for item in body.items
-        for inner in (item.body.items if isinstance(item, Block) else (item,))
+        for inner in (item.body.items if isinstance(item, nodes.Block) else (item,))
     ]
-    plain = [item.words[0].literal() for item in items if isinstance(item, Simple) and item.words]
+    plain = [
+        item.words[0].literal() for item in items if isinstance(item, nodes.Simple) and item.words
+    ]
     waits = any(word in ("sleep", "wait", "break", "exit", "read") for word in plain)
-    return any(isinstance(item, Background) for item in items) and not waits
+    return any(isinstance(item, nodes.Background) for item in items) and not waits
 
 
 _RUNNERS: "dict[type, Callable[..., str]]" = {
     Script: Judge.script,
-    Chain: Judge.chain,
-    Pipe: Judge.pipe,
-    Background: Judge.background,
-    Block: Judge.block,
-    For: Judge.each,
-    Loop: Judge.loop,
-    Branch: Judge.branch,
-    Test: Judge.test,
-    Function: Judge.function,
-    Redirected: Judge.redirected,
-    Simple: Judge.simple,
+    nodes.Chain: Judge.chain,
+    nodes.Pipe: Judge.pipe,
+    nodes.Background: Judge.background,
+    nodes.Block: Judge.block,
+    nodes.For: Judge.each,
+    nodes.Loop: Judge.loop,
+    nodes.Branch: Judge.branch,
+    nodes.Test: Judge.test,
+    nodes.Function: Judge.function,
+    nodes.Redirected: Judge.redirected,
+    nodes.Simple: Judge.simple,
 }

@@ -4,33 +4,14 @@ It reads what bash reads, less what hardly anybody writes (`coproc`, `$[...]`, `
 What it cannot follow is `Unfollowable`, never a guess.
 """
 
+from ralph.core import shell_nodes as nodes
 from ralph.core.shell_lines import Lines
-from ralph.core.shell_nodes import (
-    Assign,
-    Background,
-    Block,
-    Branch,
-    Chain,
-    For,
-    Function,
-    Loop,
-    Pipe,
-    Redirect,
-    Redirected,
-    Script,
-    Simple,
-    Test,
-    Unfollowable,
-    Word,
-)
+from ralph.core.shell_nodes import Script, Unfollowable, Word
+from ralph.core.shell_text import names
 from ralph.core.shell_words import META, NAME, NAME_START, checked_index, is_name
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
-if TYPE_CHECKING:
-    from ralph.core.shell_nodes import Node
-
-DECLARES = frozenset({"declare", "typeset", "local", "export", "readonly", "alias"})
-_CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
+DECLARES = names("declare typeset local export readonly alias")
+_CLOSERS = names("then elif else fi do done esac }")
 
 
 def parse(text: str) -> Script:
@@ -58,26 +39,22 @@ class Commands(Lines):
 
     def _list(self) -> Script:
         """Commands, until something comes that begins none."""
-        items: list[Node] = []
+        items: list[nodes.Node] = []
         while True:
             self.lines()
             if not self.peek() or self.peek() in ");&|" or self.reserved() in _CLOSERS:
                 return Script(tuple(items))
-            node = self._chain()
+            items.append(self._chain())
             self.blanks()
-            ends = self.peek() in ("\n", "")
             if self.peek() == "&" and not self.at("&&"):
-                node = Background(node)
+                items[-1] = nodes.Background(items[-1])
                 self.place += 1
-                ends = True
             elif self.peek() == ";" and not self.at(";;") and not self.at(";&"):
                 self.place += 1
-                ends = True
-            items.append(node)
-            if not ends:
+            elif self.peek() not in ("\n", ""):
                 return Script(tuple(items))
 
-    def _chain(self) -> "Node":
+    def _chain(self) -> "nodes.Node":
         items = [self._pipeline()]
         self.blanks()
         while self.at("&&") or self.at("||"):
@@ -85,9 +62,9 @@ class Commands(Lines):
             self.lines()
             items.append(self._pipeline())
             self.blanks()
-        return items[0] if len(items) == 1 else Chain(tuple(items))
+        return items[0] if len(items) == 1 else nodes.Chain(tuple(items))
 
-    def _pipeline(self) -> "Node":
+    def _pipeline(self) -> "nodes.Node":
         while (word := self.reserved()) in ("!", "time"):
             self.place += len(word)
             self.blanks()
@@ -104,28 +81,28 @@ class Commands(Lines):
                 self.blanks()
             items.append(self._command())
             self.blanks()
-        return items[0] if len(items) == 1 else Pipe(tuple(items))
+        return items[0] if len(items) == 1 else nodes.Pipe(tuple(items))
 
-    def _command(self) -> "Node":
+    def _command(self) -> "nodes.Node":
         body = self._compound()
         if body is None:
             return self._simple()
         redirects = []
         while (redirect := self.redirect()) is not None:
             redirects.append(redirect)
-        return Redirected(body, tuple(redirects)) if redirects else body
+        return nodes.Redirected(body, tuple(redirects)) if redirects else body
 
-    def _compound(self) -> "Node | None":
+    def _compound(self) -> "nodes.Node | None":
         """A compound command, or None where a simple one stands."""
         if self.at("(("):
             start = self.place
             inner = self.arithmetic()
             if inner is not None:
-                return Test((inner,))
+                return nodes.Test((inner,))
             self.place = start
         if self.peek() == "(":
             self.place += 1
-            return Block(self.script(")"), apart=True)
+            return nodes.Block(self.script(")"), apart=True)
         word = self.reserved()
         reader = _COMPOUNDS.get(word)
         if reader is None:
@@ -133,20 +110,20 @@ class Commands(Lines):
         self.place += len(word)
         return reader(self)
 
-    def group(self) -> "Node":
+    def group(self) -> "nodes.Node":
         """`{ ...; }`"""
         body = self._list()
         self._keyword("}")
-        return Block(body, apart=False)
+        return nodes.Block(body, apart=False)
 
-    def test(self) -> "Node":
+    def test(self) -> "nodes.Node":
         """`[[ ... ]]`"""
         words: list[Word] = []
         while True:
             self.lines()
             if self.reserved() == "]]":
                 self.place += 2
-                return Test(tuple(words))
+                return nodes.Test(tuple(words))
             if self.peek() in ("(", ")", "<", ">", "&", "|"):
                 self.place += 1
             elif not self.peek():
@@ -156,7 +133,7 @@ class Commands(Lines):
                 if self.peek() == ";":
                     raise Unfollowable("; within [[ ]]")
 
-    def conditional(self) -> "Node":
+    def conditional(self) -> "nodes.Node":
         """`if ...; then ...; elif ...; else ...; fi`"""
         bodies = [self._list()]
         self._keyword("then")
@@ -169,12 +146,11 @@ class Commands(Lines):
                 self._keyword("then")
                 bodies.append(self._list())
         self._keyword("fi")
-        return Branch((), tuple(bodies))
+        return nodes.Branch((), tuple(bodies))
 
-    def loop(self) -> "Node":
+    def loop(self) -> "nodes.Node":
         """`while ...; do ...; done`"""
-        head = self._list()
-        return Loop(head, self._do())
+        return nodes.Loop(self._list(), self._do())
 
     def _do(self) -> Script:
         self._keyword("do")
@@ -182,7 +158,7 @@ class Commands(Lines):
         self._keyword("done")
         return body
 
-    def each(self) -> "Node":
+    def each(self) -> "nodes.Node":
         """`for name in words; do ...; done`, or `for ((...)); do ...; done`"""
         self.blanks()
         if self.at("(("):
@@ -190,31 +166,28 @@ class Commands(Lines):
             if inner is None:
                 raise Unfollowable("for (( has no ))")
             self._separator()
-            return Loop(Test((inner,)), self._do())
+            return nodes.Loop(nodes.Test((inner,)), self._do())
         name = self.run(NAME.__contains__)
         if not is_name(name):
             raise Unfollowable("for without a name")
         self.lines()
-        words = self._in() if self.reserved() == "in" else None
-        self._separator()
-        return For(name, words, self._do())
-
-    def _in(self) -> tuple[Word, ...]:
-        self.place += 2
-        words = []
-        self.blanks()
-        while self.peek() not in (";", "\n", ""):
-            words.append(self.one_word())
+        words: list[Word] | None = None
+        if self.reserved() == "in":
+            self.place += 2
             self.blanks()
-        return tuple(words)
+            words = []
+            while self.peek() not in (";", "\n", ""):
+                words.append(self.one_word())
+                self.blanks()
+        self._separator()
+        return nodes.For(name, None if words is None else tuple(words), self._do())
 
     def _separator(self) -> None:
         self.blanks()
-        if self.peek() == ";":
-            self.place += 1
+        self.place += self.peek() == ";"
         self.lines()
 
-    def case(self) -> "Node":
+    def case(self) -> "nodes.Node":
         """`case word in pattern) ...;; esac`"""
         self.blanks()
         words, bodies = [self.one_word()], []
@@ -222,9 +195,12 @@ class Commands(Lines):
         self._keyword("in")
         self.lines()
         while self.reserved() != "esac":
-            if self.peek() == "(":
+            self.place += self.peek() == "("
+            words.append(self._pattern())
+            while self.peek() == "|":
                 self.place += 1
-            words += self._patterns()
+                words.append(self._pattern())
+            self.expect(")")
             bodies.append(self._list())
             self.blanks()
             for mark in (";;&", ";;", ";&"):
@@ -235,19 +211,13 @@ class Commands(Lines):
                 break
             self.lines()
         self._keyword("esac")
-        return Branch(tuple(words), tuple(bodies))
+        return nodes.Branch(tuple(words), tuple(bodies))
 
-    def _patterns(self) -> list[Word]:
-        found = []
-        while True:
-            self.blanks()
-            found.append(self.word(stop=META - {"<", ">"}, pattern=False))
-            self.blanks()
-            if self.peek() == "|":
-                self.place += 1
-                continue
-            self.expect(")")
-            return found
+    def _pattern(self) -> Word:
+        self.blanks()
+        word = self.word(stop=META - {"<", ">"})
+        self.blanks()
+        return word
 
     def _keyword(self, word: str) -> None:
         self.lines()
@@ -255,7 +225,7 @@ class Commands(Lines):
             raise Unfollowable(f"{word} is missing")
         self.place += len(word)
 
-    def function(self) -> "Node":
+    def function(self) -> "nodes.Node":
         """`function name { ...; }`"""
         self.blanks()
         name = self.run(lambda c: c not in META)
@@ -269,21 +239,21 @@ class Commands(Lines):
         self.blanks()
         self.expect(")")
 
-    def _function(self, name: str) -> "Node":
+    def _function(self, name: str) -> "nodes.Node":
         self.lines()
         body = self._compound()
         if body is None:
             raise Unfollowable(f"the function {name} has no body")
-        return Function(name, body)
+        return nodes.Function(name, body)
 
-    def coproc(self) -> "Node":
+    def coproc(self) -> "nodes.Node":
         """Hardly anybody writes it."""
         raise Unfollowable("coproc is not understood")
 
-    def _simple(self) -> "Node":
-        assigns: list[Assign] = []
+    def _simple(self) -> "nodes.Node":
+        assigns: list[nodes.Assign] = []
         words: list[Word] = []
-        redirects: list[Redirect] = []
+        redirects: list[nodes.Redirect] = []
         while True:
             self.blanks()
             if (redirect := self.redirect()) is not None:
@@ -299,14 +269,15 @@ class Commands(Lines):
                 words.append(self.one_word())
         if not (assigns or words or redirects):
             raise Unfollowable(f"{self.near()!r} is not expected")
-        return Simple(tuple(assigns), tuple(words), tuple(redirects))
+        return nodes.Simple(tuple(assigns), tuple(words), tuple(redirects))
 
-    def _assign(self, words: list[Word]) -> Assign | None:
+    def _assign(self, words: list[Word]) -> nodes.Assign | None:
         """An assignment, where one may stand: first, or after `export` and its like."""
         if words and words[0].literal() not in DECLARES:
             return None
-        start, name = self.place, self._assigned_name(any_name=bool(words))
-        index = ""
+        start, name, index = self.place, "", ""
+        if self.peek() in NAME_START:  # an alias may be called by many names, a variable by few
+            name = self.run(lambda c: c in NAME or (bool(words) and c in "-.:"))
         if name and self.peek() == "[":
             self.place += 1
             index = checked_index(self.until("]")) if "]" in self.text[self.place :] else ""
@@ -316,24 +287,15 @@ class Commands(Lines):
             return None
         self.place += 2 if adds else 1
         array = self.peek() == "("
-        values = self._array() if array else (self.word(),)
-        return Assign(name, values, adds=adds, array=array, index=index)
-
-    def _assigned_name(self, *, any_name: bool) -> str:
-        """An alias may be called by many names, a variable by few."""
-        if self.peek() in NAME_START:
-            return self.run(lambda c: c in NAME or (any_name and c in "-.:"))
-        return ""
-
-    def _array(self) -> tuple[Word, ...]:
-        self.expect("(")
-        words = []
-        self.lines()
-        while self.peek() != ")":
-            words.append(self.one_word())
+        values = [] if array else [self.word()]
+        if array:
+            self.expect("(")
             self.lines()
-        self.place += 1
-        return tuple(words)
+            while self.peek() != ")":
+                values.append(self.one_word())
+                self.lines()
+            self.place += 1
+        return nodes.Assign(name, tuple(values), adds=adds, array=array, index=index)
 
 
 _COMPOUNDS = {

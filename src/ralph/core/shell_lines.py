@@ -57,10 +57,8 @@ class Lines(Words):
         if not self.run(str.isdigit) and self.peek() == "{":
             self.run(lambda c: c in NAME or c in "{}")
         op = next((o for o in _REDIRECTS if self.at(o)), "")
-        if not op or self.text.startswith("(", self.place + len(op)):
-            self.place = start
-            return None
-        if start != self.place and op.startswith("&"):
+        process = self.text.startswith("(", self.place + len(op))
+        if not op or process or (start != self.place and op.startswith("&")):
             self.place = start
             return None
         descriptor = self.text[start : self.place]
@@ -69,15 +67,12 @@ class Lines(Words):
         target = self.one_word()
         if op not in ("<<", "<<-"):
             return Redirect(op, target, descriptor)
-        return self._document(target, tabs=op == "<<-")
-
-    def _document(self, end: Word, *, tabs: bool) -> Redirect:
-        quoted = any(isinstance(part, Text) and part.quoted for part in end.parts)
-        name = end.literal()
+        quoted = any(isinstance(part, Text) and part.quoted for part in target.parts)
+        name = target.literal()
         if name is None:
             raise Unfollowable("a here-document's end is not literal")
         redirect = Redirect("<<", Word(()))
-        self.documents.append((redirect, name, quoted, tabs))
+        self.documents.append((redirect, name, quoted, op == "<<-"))
         return redirect
 
     def _read_documents(self) -> None:

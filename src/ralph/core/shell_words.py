@@ -1,5 +1,7 @@
 """Reading shell words: quotes, expansions, substitutions. `shell.py` reads commands with it."""
 
+from collections.abc import Callable
+
 from ralph.core.shell_nodes import (
     Arithmetic,
     Param,
@@ -14,8 +16,6 @@ from ralph.core.shell_text import MARKS
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ralph.core.shell_nodes import Part
 
 BLANKS = " \t"
@@ -82,7 +82,7 @@ class Words:
             raise Unfollowable(f"{what!r} is missing")
         self.place += len(what)
 
-    def run(self, allowed: "Callable[[str], bool]") -> str:
+    def run(self, allowed: Callable[[str], bool]) -> str:
         """The longest run of such characters."""
         start = self.place
         while self.place < len(self.text) and allowed(self.text[self.place]):
@@ -102,7 +102,10 @@ class Words:
         parts: list[Part] = []
         while (c := self.peek()) and (c not in stop or self.at_process() or (pattern and c == "(")):
             if pattern and c == "(":
-                parts += self._parenthesis()
+                self.place += 1
+                inner = self.word(stop=frozenset(")"), pattern=True)
+                self.expect(")")
+                parts += [Text("(", quoted=True), *inner.parts, Text(")", quoted=True)]
             else:
                 parts += self._part(c, stop)
         return Word(tuple(parts))
@@ -111,16 +114,14 @@ class Words:
         """Whether `<(` or `>(` comes next."""
         return self.at("<(") or self.at(">(")
 
-    def _parenthesis(self) -> "list[Part]":
-        self.expect("(")
-        inner = self.word(stop=frozenset(")"), pattern=True)
-        self.expect(")")
-        return [Text("(", quoted=True), *inner.parts, Text(")", quoted=True)]
-
     def _part(self, c: str, stop: frozenset[str]) -> "list[Part]":
         """What begins with this character, outside quotes."""
         if c == "\\":
-            return self._escaped()
+            c = self.text[self.place + 1 : self.place + 2]
+            self.place += 2
+            if not c:
+                raise Unfollowable("it ends with a backslash")
+            return [] if c == "\n" else [Text(c, quoted=True)]
         if c == "'":
             self.place += 1
             return [Text(self.until("'"), quoted=True)]
@@ -139,13 +140,6 @@ class Words:
             return [Text(c, quoted=True)]
         return [Text(self.run(lambda c: c not in stop and c not in "\\'\"$`<>("), quoted=False)]
 
-    def _escaped(self) -> "list[Part]":
-        c = self.text[self.place + 1 : self.place + 2]
-        self.place += 2
-        if not c:
-            raise Unfollowable("it ends with a backslash")
-        return [] if c == "\n" else [Text(c, quoted=True)]
-
     def double_quoted(self, end: str = '"') -> "list[Part]":
         """Text with expansions, up to the closing mark; with no mark up to the end of all."""
         parts: list[Part] = [Text("", quoted=True)]
@@ -156,7 +150,10 @@ class Words:
                     raise Unfollowable("there is no closing quote")
                 return parts
             if c == "\\":
-                parts.append(self._escaped_in_quotes(end))
+                c = self.text[self.place + 1 : self.place + 2]
+                self.place += 2
+                kept = c if c and c in f"$`\\{end}" else f"\\{c}"
+                parts.append(Text("" if c == "\n" else kept, quoted=True))
             elif c == "$":
                 parts += self._dollar(quoted=True, ends=end)
             elif c == "`":
@@ -166,13 +163,6 @@ class Words:
                 parts.append(Text(plain, quoted=True))
         self.place += len(end)
         return parts
-
-    def _escaped_in_quotes(self, end: str) -> Text:
-        c = self.text[self.place + 1 : self.place + 2]
-        self.place += 2
-        if c == "\n":
-            return Text("", quoted=True)
-        return Text(c if c and c in f"$`\\{end}" else f"\\{c}", quoted=True)
 
     def _dollar(self, *, quoted: bool = False, ends: str = "") -> "list[Part]":
         """What `$` begins; a lone one is itself."""
@@ -237,29 +227,18 @@ class Words:
         if self.peek() in ("!", "#") and self.text[self.place + 1 : self.place + 2] not in "}:-=+?":
             prefix = self.peek()
             self.place += 1
-        name = self.run(NAME.__contains__) if self.peek() in NAME_START else self._special()
+        name = self.run(NAME.__contains__ if self.peek() in NAME_START else str.isdigit)
+        if not name:
+            name = self.peek()
+            if not name or name not in _SPECIAL:
+                raise Unfollowable("${...} names no variable")
+            self.place += 1
         index = ""
         if self.peek() == "[":
             self.place += 1
             index = checked_index(self.until("]"))
         op = next((o for o in _OPERATORS if self.at(o)), "")
         self.place += len(op)
-        argument = Word(tuple(self._argument(quoted=quoted)))
-        self.expect("}")
-        return Param(name, quoted=quoted, prefix=prefix, index=index, op=op, argument=argument)
-
-    def _special(self) -> str:
-        digits = self.run(str.isdigit)
-        if digits:
-            return digits
-        c = self.peek()
-        if not c or c not in _SPECIAL:
-            raise Unfollowable("${...} names no variable")
-        self.place += 1
-        return c
-
-    def _argument(self, *, quoted: bool) -> "list[Part]":
-        """The rest of `${name op rest}`."""
         parts: list[Part] = []
         while (c := self.peek()) and c != "}":
             if quoted and c == "'":
@@ -267,7 +246,9 @@ class Words:
                 parts.append(Text("'", quoted=True))
             else:
                 parts += self._part(c, frozenset("}"))
-        return parts
+        self.expect("}")
+        argument = Word(tuple(parts))
+        return Param(name, quoted=quoted, prefix=prefix, index=index, op=op, argument=argument)
 
     def _ansi(self) -> str:
         """The text of `$'...'`, its escapes undone."""
