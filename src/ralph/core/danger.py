@@ -17,8 +17,8 @@ _LONGEST = 400_000
 
 
 class Verdict:
-    """Whether a command may run; if not, the category, the reason, the part that is refused, and
-    which rule of which level refuses it."""
+    """The answer on a command; if it may not run, with category, reason, the part that is refused,
+    and which rule of which level refuses it."""
 
     def __init__(self, refusal: Refusal | None) -> None:
         self.allowed = refusal is None
@@ -54,7 +54,7 @@ def unreadable(why: str) -> Verdict:
 
 
 def matches(pattern: list[str], argv: list[str]) -> bool:
-    """Whether a command matches, word by word: `*` in a word stands for any text without `..`, and
+    """True if a command matches, word by word: `*` in a word stands for any text without `..`, and
     a last word `*` for any further words. What nobody can tell is matched by that one only."""
     from fnmatch import fnmatchcase
 

@@ -1,4 +1,4 @@
-"""What a command leads to: builtins that change what is known, and commands that run others."""
+"""Follows a command: builtins that change what is known, and commands that run others."""
 
 from ralph.core.danger_again import judge_again, judge_number
 from ralph.core.danger_code import judge_awk, judge_code, judge_sed
@@ -315,7 +315,7 @@ _BUILTINS = {
 
 
 def _inline(word: str, flags: str) -> str | None:
-    """What stands after the flag for code in a cluster like `-ne`; None if there is none."""
+    """The text after the flag for code in a cluster like `-ne`; None if there is none."""
     if word[:1] != "-" or word[1:2] == "-":
         return None
     for place, letter in enumerate(word[1:], 1):

@@ -175,7 +175,7 @@ def _judge_runs(code: str, call: Call, caller: "Caller", *, python: bool) -> Non
 
 
 def arguments(after: str) -> list[str] | None:
-    """What a call is given, as a command; None if nothing is called here."""
+    """The command that a call is given; None if nothing is called here."""
     opened = re.match(r"\s*([({]?)\s*", after)
     assert opened is not None
     rest = after[opened.end() :]

@@ -19,7 +19,7 @@ def own_call(call: Call) -> Call:
 
 
 def _mounts(call: Call) -> list[str]:
-    """Where the host's directories come from that a container gets, those it may write."""
+    """The host's directories that a container gets, with `:ro` where it may only read."""
     # These letters of `docker run` take the rest of their word.
     found = [*call.clustered("v", "eupwlmahc"), *call.values("--volume")]
     for text in call.values("--mount"):

@@ -37,7 +37,7 @@ _ADDRESS = r"^[\w+]+://(?:[^@/]*@)?([^:/]*)(?::\d+)?/([^?]*)(?:\?(.*))?$"
 
 
 def is_scratch(call: Call) -> bool:
-    """Whether the database is known to be of this machine, and for tests or development."""
+    """True if the database is known to be of this machine, and for tests or development."""
     if call.state.far or any(unknown(w) or re.search(_IN_USE, w.lower()) for w in call.words):
         return False
     told = [call.state.value(name) or "" for name in _ENVIRONMENTS] + call.values(*_TELLING)
@@ -62,7 +62,7 @@ def _addresses(call: Call, url: str) -> "list[re.Match[str]]":
 
 
 def _is_here(call: Call, url: str) -> bool:
-    """Whether it is on this machine, or in a container of the project."""
+    """True if it is on this machine, or in a container of the project."""
     found = _addresses(call, url)
     hosts = [match[1] for match in found] + call.values(*_ELSEWHERE)
     hosts += [call.state.value(name) or "" for name in _PLACES]
@@ -74,7 +74,7 @@ def _is_here(call: Call, url: str) -> bool:
 
 
 def _names_tests(call: Call, url: str, told: list[str]) -> bool:
-    """Whether every database that is named is for tests, and at least one is."""
+    """True if every database that is named is for tests, and at least one is."""
     named = [match[2] for match in _addresses(call, url)] + call.values(*_NAMING)
     texts = [text for word in call.words for text in word.split()]  # `psql "host=x dbname=y"`
     named += [text.removeprefix("dbname=") for text in texts if text.startswith("dbname=")]

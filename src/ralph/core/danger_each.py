@@ -1,4 +1,4 @@
-"""What `find` and `xargs` run for everything that they find or read."""
+"""Commands that `find` and `xargs` run for everything that they find or read."""
 
 from ralph.core.danger_inner import after_flags
 from ralph.core.danger_paths import FREE_PLACE, ROOT
@@ -19,7 +19,7 @@ _MOST_ITEMS = 200
 
 
 def xargs_commands(call: Call, stdin: str | None) -> list[list[str]]:
-    """What `xargs` or `parallel` runs, with what it is sent."""
+    """The commands that `xargs` or `parallel` runs, with what it is sent."""
     argv = after_flags(call.words, _XARGS_VALUED)
     text = ANY if stdin is None else stdin
     parallel = call.name == "parallel"
@@ -56,7 +56,7 @@ def _parallel(argv: list[str], text: str) -> tuple[list[str], str]:
 
 
 def find_actions(call: Call) -> list[list[str]]:
-    """What `find` runs, and what it deletes, as commands."""
+    """The commands that `find` runs; what it deletes is one too."""
     starts, rest = find_starts(call.words)
     found = _found(call, starts, rest)
     made = [["rm", "-rf", *found]] if "-delete" in rest else []
@@ -71,7 +71,7 @@ def find_actions(call: Call) -> list[list[str]]:
 
 
 def _found(call: Call, starts: list[str], rest: list[str]) -> list[str]:
-    """What it finds: by the patterns that are given, below where it starts, or all of that."""
+    """The paths that it finds: by its patterns, below where it starts, or all of that."""
     cwd, kinds = call.state.cwd, set(map(call.kind, starts))
     if ROOT in kinds and not is_narrow(rest):
         return [f"{FREE}{EACH}", *(start for start in starts if kinds != {ROOT})]
@@ -89,7 +89,7 @@ def _below(start: str, pattern: str) -> str:
 
 
 def is_narrow(rest: list[str]) -> bool:
-    """Whether some are chosen, by a test that is not turned around, wherever something is done."""
+    """True if some are chosen, by a test that is not turned around, wherever something is done."""
     branches = _branches(rest)
     acting = [branch for branch in branches if branch.acts] or branches
     if "(" in rest:
@@ -103,7 +103,7 @@ def patterns_of(rest: list[str]) -> list[str]:
 
 
 class _Branch:
-    """What stands between two `-o`: whether it chooses, and whether it does something."""
+    """The tests and actions between two `-o`: does it choose, and does it do something?"""
 
     def __init__(self) -> None:
         self.acts = self.narrow = self.pruned = False
@@ -134,7 +134,7 @@ def _branches(rest: list[str]) -> list[_Branch]:
 
 
 def find_starts(words: list[str]) -> tuple[list[str], list[str]]:
-    """Where `find` begins, and the rest of its words."""
+    """The places where `find` begins, and the rest of its words."""
     place = 0
     while place < len(words) and words[place] in ("-H", "-L", "-P"):
         place += 1

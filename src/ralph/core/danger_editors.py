@@ -20,7 +20,7 @@ _WRITES_LISP = r"\b(?:write-region|write-file|rename-file|copy-file|set-visited-
 
 
 def _commands(call: Call) -> list[str]:
-    """What an editor of vim's kind is told: words after `-c` and `+`, with `|` between them."""
+    """Commands for an editor of vim's kind: words after `-c` and `+`, with `|` between them."""
     told = [word[1:] for word in call.words if word[:1] == "+"]
     told += [*call.values("--cmd"), *call.clustered("c", "uiST")]
     return [part for text in told for part in (text, *text.split("|"))]

@@ -1,4 +1,4 @@
-"""What words become: every expansion of a shell, as far as its outcome is known."""
+"""Expands words: every expansion of a shell, as far as its outcome is known."""
 
 from collections.abc import Callable
 
@@ -172,7 +172,7 @@ class Expander:
         return known.get(name, NAMED if name in _TAME else ANY)
 
     def _changed(self, part: Param, value: str, state: State) -> str:
-        """What `${name op argument}` makes of the value."""
+        """The value after `${name op argument}` has changed it."""
         assert part.argument is not None
         op, argument = part.op, self.text(part.argument, state)
         if op.lstrip(":") in ("-", "=", "?", "+") and op != ":":
@@ -207,7 +207,7 @@ class Expander:
 
 
 def _is_projects(name: str, state: State) -> bool:
-    """Whether a variable may be the project's own: not one that this script has set to what nobody
+    """True if a variable may be the project's own: not one that this script has set to what nobody
     knows, nor one that leads elsewhere on every machine."""
     if name in state.variables or name.startswith(("XDG_", "GIT_", "CLAUDE_", "SSH_")):
         return False
@@ -215,7 +215,7 @@ def _is_projects(name: str, state: State) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Whether an environment variable of this name holds a secret."""
+    """True if an environment variable of this name holds a secret."""
     parts = name.split("_")
     if name != name.upper() or parts[-1] in _NOT_SECRET:
         return False

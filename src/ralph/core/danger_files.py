@@ -171,7 +171,7 @@ def _unpacks(call: Call) -> None:
 
 
 def _size(text: str) -> int:
-    """How many bytes `10M` means; 0 if nobody can tell."""
+    """The bytes that `10M` means; 0 if nobody can tell."""
     text = text.upper().rstrip("B").rstrip("I")
     power = "KMGTPE".find(text[-1:]) + 1 if text else 0
     number = text.rstrip("KMGTPE").lstrip("+")
@@ -189,7 +189,7 @@ def _mode(call: Call) -> str:
 
 
 def _added(mode: str) -> list[tuple[str, str]]:
-    """Who gets which rights by `u+x,g=rw`."""
+    """The users and the rights that they get by `u+x,g=rw`."""
     parts = [part.partition("+") for part in mode.replace("=", "+").split(",")]
     return [(who, rights) for who, plus, rights in parts if plus]
 

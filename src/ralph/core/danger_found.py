@@ -134,7 +134,7 @@ def _literals(pattern: str, code: str, call: Call) -> list[str]:
 
 
 def _judge_run(after: str, call: Call, caller: "Caller") -> None:
-    """One call that runs a command; git in a directory of its own may do there what it likes."""
+    """Judge a call that runs a command; git in a directory of its own may do what it likes."""
     try:
         argv = [word.replace(ANY, FREE) for word in arguments(after) or []]
     except Refused:

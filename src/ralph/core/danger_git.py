@@ -18,7 +18,7 @@ _CHECKS = names(".husky .pre-commit-config.yaml lefthook.yml .lefthook.yml .over
 
 
 def is_shared(branch: str) -> bool:
-    """Whether others may work on a branch of this name; on one that nobody knows they may."""
+    """True if others may work on a branch of this name; on one that nobody knows they may."""
     name = branch.removeprefix("refs/").removeprefix("heads/").lower()
     if not name.strip("-@") or not plain(name) or any(c in name for c in "*?[{"):
         return True
@@ -26,7 +26,7 @@ def is_shared(branch: str) -> bool:
 
 
 def _forces_shared(call: Call) -> bool:
-    """Whether a forced push goes to a branch that others share, or that is not told."""
+    """True if a forced push goes to a branch that others share, or that is not told."""
     here = call.state.branch or call.places.where.branch
     targets = []
     for refspec in call.subs[2:]:
@@ -59,7 +59,6 @@ def _adds_remote(call: Call) -> None:
 
 
 def whole_tree(call: Call) -> bool:
-    """Whether every file is meant."""
     return any(path in (".", "./", ":/", "*", "./*", ":/*", "..") for path in call.subs[1:])
 
 

@@ -25,7 +25,7 @@ _FAMILIES = frozenset(key.partition(".")[0] for key in _RUN)
 
 
 def runs(key: str, value: str) -> bool:
-    """Whether a setting makes git run a command, other than one of the usual ones."""
+    """True if a setting makes git run a command, other than one of the usual ones."""
     key = key.lower()
     if value[:1] == "!":
         return True
@@ -39,7 +39,7 @@ def runs(key: str, value: str) -> bool:
 
 
 def forces(key: str, value: str) -> bool:
-    """Whether it makes every push a forced one."""
+    """True if it makes every push a forced one."""
     key = key.lower()
     return key.startswith("remote.") and (
         (key.endswith(".push") and value[:1] in ("+", ":")) or (key, value)[0].endswith(".mirror")
@@ -47,7 +47,7 @@ def forces(key: str, value: str) -> bool:
 
 
 def redirects(key: str) -> bool:
-    """Whether it changes where the repository is pushed to."""
+    """True if it changes where the repository is pushed to."""
     key = key.lower()
     remote = key.startswith("remote.") and key.endswith(("url", "mirror", "push"))
     return remote or (key.startswith("url.") and key.endswith("insteadof"))

@@ -41,7 +41,7 @@ def _of_worktree(call: Call) -> bool:
 
 
 def not_dry(call: Call) -> bool:
-    """Whether `git clean` deletes, and does not only tell."""
+    """True if `git clean` deletes, and does not only tell."""
     return not (call.has("--dry-run") or call.has_letter("n", "e"))
 
 
@@ -68,7 +68,7 @@ def _forces_fetch(call: Call) -> bool:
 
 
 def _cleans_more(call: Call) -> bool:
-    """Whether `git clean` deletes more than what builds make again."""
+    """True if `git clean` deletes more than what builds make again."""
     named = positional(call.words, ["-e", "--exclude", *"-C", "-c"])[1:]
     paths = [path.strip("/").removeprefix("./") for path in named]
     made = [path for path in paths if _MADE_AGAIN & {*path.split("/")} and ".." not in path]
@@ -76,7 +76,7 @@ def _cleans_more(call: Call) -> bool:
 
 
 def _touches_kept(call: Call) -> bool:
-    """Whether it may change a ref below refs/ralph, by its name, a pattern, or one nobody knows."""
+    """True if it may change a ref below refs/ralph, by its name, a pattern, or one nobody knows."""
     if call.subs[:1] != ["update-ref"]:
         targets = [word.rpartition(":")[2] for word in call.subs[1:] if ":" in word]
         return any(target.startswith(("refs/*", "refs/ralph")) for target in targets)

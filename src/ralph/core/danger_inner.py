@@ -96,7 +96,7 @@ _SCRIPT_VALUED = names("-c -qc -qec -eqc --command -I -O -B -E -m -o -t -T")
 
 
 def only_runs(call: Call) -> bool:
-    """Whether its words are those of another command, which is judged by itself."""
+    """True if its words are those of another command, which is judged by itself."""
     runs = not set(_RUNNERS.get(call.name, "").split()).isdisjoint(call.args[:1])
     return call.name in _WRAPPERS or call.name == "env" or runs
 

@@ -1,4 +1,4 @@
-"""What commands put into files, as far as it is known: a later part of the script may run it."""
+"""Remembers what commands put into files: a later part of the script may run it."""
 
 import re
 from collections.abc import Callable

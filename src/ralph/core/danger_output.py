@@ -1,4 +1,4 @@
-"""What a command prints, as far as its words tell: texts, paths in the project, harmless words."""
+"""Predicts what a command prints: known texts, paths in the project, harmless words, anything."""
 
 from collections.abc import Callable
 
@@ -75,7 +75,7 @@ def output_of(call: Call) -> str:
 
 
 def _from_input(call: Call, otherwise: str) -> str:
-    """What is made of input that came from the network came from there too."""
+    """An unknown text; one made of input from the network came from there too."""
     read = call.state.stdin or ""
     kept = traces(read) if call.name in _PASSES_ON else without(traces(read), ENDLESS)
     return next((mark for mark in (NET, CODED) if mark in read), otherwise) + kept
@@ -258,7 +258,7 @@ def _processes(call: Call) -> str:
 
 
 def _base64(call: Call) -> str:
-    """What is decoded can be told, if it is known what is read."""
+    """The decoded text, if it is known what is read."""
     text = call.state.stdin
     decodes = call.has("--decode", "-d", "-D")
     if text is None or not plain(text) or not decodes:

@@ -1,4 +1,4 @@
-"""Where a path leads: into the project or the temporary directory, or out of them.
+"""Tells where a path leads: into the project or the temporary directory, or out of them.
 
 Paths are judged as text, from the command's directory; no file is looked at. A text may hold the
 marks of `shell_text`: what is not known is never free.
@@ -68,7 +68,7 @@ class Places:
         self.links.append((self.absolute(path, cwd), self.absolute(target, cwd)))
 
     def kind(self, path: str, cwd: str) -> str:
-        """Which kind of place it is; FREE_PLACE may be changed."""
+        """The kind of place that it is; FREE_PLACE may be changed."""
         if unknown(path) or (unknown(cwd) and not path.startswith(("/", FREE))):
             return UNKNOWN
         if path.startswith(FREE):
@@ -88,7 +88,7 @@ class Places:
         return FREE_PLACE if self._is_temporary(whole) else OUTSIDE
 
     def _is_temporary(self, whole: str) -> bool:
-        """In a temporary directory, but neither around nor beside a project or a home in there."""
+        """True if it is in a temporary directory, not around or beside a project or home there."""
         home, project, temps = self.where.home, self.where.project, self.where.temps
         if home not in ("/", *temps) and (whole == home or is_below(whole, home)):
             return False
@@ -102,7 +102,7 @@ class Places:
         return any(is_below(whole, temp) for temp in temps)
 
     def is_temporary_root(self, path: str, cwd: str) -> bool:
-        """Whether it is a temporary directory itself: things may be put into it."""
+        """True if it is a temporary directory itself: things may be put into it."""
         return self.absolute(path, cwd) in self.where.temps
 
     def inner(self, path: str, cwd: str) -> str:
@@ -116,7 +116,7 @@ class Places:
         return whole[len(home) + 1 :] if is_below(whole, home) else ""
 
     def steers(self, path: str, cwd: str) -> bool:
-        """Whether it is a file that steers the guard or an agent's host."""
+        """True if it is a file that steers the guard or an agent's host."""
         inner = f"{self.inner(path, cwd)}/"
         if "/.ralph-active/" in f"/{inner}":
             return True
@@ -127,7 +127,7 @@ class Places:
         ) and not inner.startswith((".ralph/guardrail_", ".ralph/prompt"))
 
     def may_steer(self, path: str, cwd: str) -> bool:
-        """Whether a pattern takes in what steers the guard or the repository."""
+        """True if a pattern takes in what steers the guard or the repository."""
         from fnmatch import fnmatchcase
 
         inner = self.inner(path, cwd)
@@ -140,11 +140,11 @@ class Places:
         return any(fnmatchcase(name, first) for name in steering)
 
     def is_git(self, path: str, cwd: str) -> bool:
-        """Whether it is a repository's own directory or in one."""
+        """True if it is a repository's own directory or in one."""
         return ".git" in self.absolute(path, cwd).split("/")
 
     def starts_things(self, path: str, cwd: str) -> bool:
-        """Whether what is written there is run later, by a login, a timer or git."""
+        """True if what is written there is run later, by a login, a timer or git."""
         whole = self.absolute(path, cwd)
         by_machine = "/.git/hooks" in whole or whole.startswith(_SYSTEM_STARTS)
         return by_machine or self.at_home(path, cwd).startswith(_STARTS)
@@ -162,12 +162,12 @@ def normal(path: str) -> str:
 
 
 def is_below(path: str, directory: str) -> bool:
-    """Whether the path is in the directory, and not the directory itself."""
+    """True if the path is in the directory, and not the directory itself."""
     return path != directory and path.startswith(directory.rstrip("/") + "/")
 
 
 def _takes_in(whole: str, place: str) -> bool:
-    """Whether a pattern matches the place or a directory around it."""
+    """True if a pattern matches the place or a directory around it."""
     if not any(c in whole for c in "*?["):
         return False
     from fnmatch import fnmatchcase

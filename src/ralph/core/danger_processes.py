@@ -17,7 +17,7 @@ _SERVICE = names(
 
 
 def is_host(pattern: str) -> bool:
-    """Whether a pattern for processes takes in what all depends on, or says nothing."""
+    """True if a pattern for processes takes in what all depends on, or says nothing."""
     if unknown(pattern) or not any(map(str.isalnum, pattern)):
         return True
     try:
@@ -27,7 +27,7 @@ def is_host(pattern: str) -> bool:
 
 
 def finds_hosts(call: Call) -> bool:
-    """Whether `pgrep` and its like find what all depends on."""
+    """True if `pgrep` and its like find what all depends on."""
     found = positional(call.words, _FINDS)
     named = [w for w in found if not (w.removeprefix("SIG").isupper() or w.isdecimal())]
     turned = call.has("--inverse", "--terminal") or call.has_letter("vtgG", "uUsnd")
@@ -36,7 +36,7 @@ def finds_hosts(call: Call) -> bool:
 
 
 def narrowed(call: Call, text: str) -> str:
-    """Of all processes, those that `grep` or `awk` chose by a name that is no host's."""
+    """The list without the agent's own, if `grep` or `awk` chose by a name that is no host's."""
     if PARENT not in text or call.has_letter("v", "efABCm"):
         return text
     program = "".join(call.args[:1])

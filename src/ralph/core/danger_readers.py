@@ -48,7 +48,6 @@ def _git_reads(call: Call) -> None:
 
 
 def _shows(sub: str, call: Call) -> bool:
-    """Whether it prints what files hold."""
     patch = call.has("--patch", "--cc", "--patch-with-stat") or call.has_letter("puLc", "SGn")
     if sub in _LISTS:
         return patch

@@ -39,8 +39,8 @@ _VALUED = table("""
 
 
 class Refusal:
-    """Why a command is refused, by which rule and from which level on; `command` is the part of it
-    that is, and `pattern` what would allow just that."""
+    """The reason why a command is refused, by which rule and from which level on; `command` is the
+    part of it that is refused, and `pattern` what would allow just that."""
 
     def __init__(self, category: str, why: str, rule: str = "", level: str = STANDARD) -> None:
         assert category in CATEGORIES
@@ -48,7 +48,7 @@ class Refusal:
         self.command = self.pattern = ""
 
     def name(self, argv: list[str]) -> None:
-        """It is this command that is refused, unless one within it is."""
+        """Name the command that is refused, unless one within it is."""
         if self.command:
             return
         self.command = shown(" ".join(argv))
@@ -65,7 +65,7 @@ class Refused(Exception):  # noqa: N818  it says what happened
 
 
 class Call:
-    """One command as it would be run: its name without a directory, and its words."""
+    """A command as it would be run: its name without a directory, and its words."""
 
     def __init__(self, argv: list[str], state: State, places: Places) -> None:
         self.name = (argv[0].rpartition("/")[2] or argv[0]).removesuffix(".exe")
@@ -78,7 +78,7 @@ class Call:
 
     @property
     def strict(self) -> bool:
-        """Whether the level `strict` holds: it is chosen, or this is done on another machine."""
+        """True if the level `strict` holds: it is chosen, or this is done on another machine."""
         return self.places.where.strict or self.state.far
 
     def kind(self, path: str) -> str:
@@ -86,7 +86,7 @@ class Call:
         return self.places.kind(path, self.state.cwd)
 
     def is_ours(self, path: str) -> bool:
-        """Whether a path leads into the project, to the project itself or to a free place."""
+        """True if a path leads into the project, to the project itself or to a free place."""
         return self.kind(path) in (FREE_PLACE, ROOT)
 
     def whole(self, path: str) -> str:
@@ -94,19 +94,19 @@ class Call:
         return self.places.absolute(path, self.state.cwd)
 
     def begins(self, *starts: str) -> bool:
-        """Whether a word begins with one of these."""
+        """True if a word begins with one of these."""
         return any(word.startswith(starts) for word in self.words)
 
     def mentions(self, *texts: str) -> bool:
-        """Whether one of these stands anywhere in a word."""
+        """True if one of these stands anywhere in a word."""
         return any(text in word for word in self.words for text in texts)
 
     def has(self, *flags: str) -> bool:
-        """Whether one of these flags is given; long ones may be cut short, as getopt lets them."""
+        """True if one of these flags is given; long ones may be cut short, as getopt lets them."""
         return any(_is_flag(word, flag) for word in before_dashes(self.words) for flag in flags)
 
     def has_letter(self, letters: str, valued: str = "") -> bool:
-        """Whether one of these letters is given, alone or in a cluster like `-rf`; letters of
+        """True if one of these letters is given, alone or in a cluster like `-rf`; letters of
         `valued` take the rest of their word."""
         for word in before_dashes(self.words):
             if word[:1] == "-" and word[1:2] not in ("", "-"):
@@ -122,7 +122,7 @@ class Call:
         return next(iter(self.values(*flags)), None)
 
     def values(self, *flags: str) -> list[str]:
-        """What follows each of these flags, as its own word, after `=`, or in the same word."""
+        """The values of these flags: the next word, or what follows after `=` or in the word."""
         found = []
         for place, word in enumerate(self.words):
             for flag in flags:
@@ -135,7 +135,7 @@ class Call:
         return found
 
     def clustered(self, letter: str, valued: str) -> list[str]:
-        """What follows a letter that may stand in a cluster, as in `-qO-`; letters of `valued`
+        """The values of a letter that may stand in a cluster, as in `-qO-`; letters of `valued`
         take the rest of their word."""
         found = []
         for place, word in enumerate(self.words):
@@ -176,7 +176,7 @@ class Rule:
         return " ".join([call.name, *call.subs[: len(self.steps)], *(given or lettered)[:1], *told])
 
     def holds(self, call: Call) -> bool:
-        """Whether the command is one of those that it refuses."""
+        """True if the command is one of those that it refuses."""
         if len(call.subs) < len(self.steps):
             return False
         if not all(word in step for word, step in zip(call.subs, self.steps, strict=False)):
@@ -209,7 +209,7 @@ def rules(text: str, *tests: Test, unless: Test | None = None, **named: Test) ->
         if line[:1] not in ("", " "):
             head, _, why = line.partition(":")
             category, _, level = head.partition(" ")
-        elif line:
+        else:
             row += line.strip()
             if row[-1] != "|":
                 rule = Rule(category, level, why.strip(), row)
@@ -221,7 +221,7 @@ def rules(text: str, *tests: Test, unless: Test | None = None, **named: Test) ->
 
 
 def for_real(call: Call) -> bool:
-    """Whether it is done, and not only shown."""
+    """True if it is done, and not only shown."""
     return not call.has("--dry-run", "--dryrun", "--help", "-h")
 
 

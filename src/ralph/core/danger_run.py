@@ -45,7 +45,7 @@ class Judge:
         self.traps: list[tuple[str, State]] = []
 
     def judge(self, command: str) -> Refusal | None:
-        """Why the command is refused, or None."""
+        """The refusal of a command, or None."""
         state = State(self.where.cwd)
         if any(mark in command for mark in MARKS):
             raise Unfollowable("it holds control characters")
@@ -67,7 +67,7 @@ class Judge:
         return self.run(parse(script), state)
 
     def count(self) -> None:
-        """One more step; there is an end to them."""
+        """Count a step; there is an end to them."""
         self.steps += 1
         if self.steps > _MOST_STEPS or self.depth > _DEEPEST:
             raise Unfollowable("it is too long or too deep to follow")
@@ -189,7 +189,7 @@ class Judge:
         return self._written(targets, printed, state)
 
     def simple(self, node: nodes.Simple, state: State) -> str:
-        """One command, once for each choice of its variables' values."""
+        """A command, once for each choice of its variables' values."""
         outer, weak, before = state.choice, state.weak, (state.cwd, state.params)
         names = sorted(_names(node, state) - outer.keys())
         choices = list(product(*[state.variables[name] for name in names]))
@@ -321,7 +321,7 @@ def _used(word: Word) -> "Iterable[str]":
 
 
 def _is_endless(head: "nodes.Node") -> bool:
-    """Whether a loop with this head goes on forever: `while true`, `for ((;;))`."""
+    """True if a loop with this head goes on forever: `while true`, `for ((;;))`."""
     head = head.items[0] if isinstance(head, Script) and head.items else head
     if isinstance(head, nodes.Test):
         return not "".join(word.literal() or "?" for word in head.words).strip("; ")
@@ -330,7 +330,7 @@ def _is_endless(head: "nodes.Node") -> bool:
 
 
 def _spawns(body: Script) -> bool:
-    """Whether something is sent to the background, and nothing waits or ends it."""
+    """True if something is sent to the background, and nothing waits or ends it."""
     items = [
         inner
         for item in body.items

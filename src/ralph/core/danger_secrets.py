@@ -59,7 +59,7 @@ def judge_reading(path: str, places: "Places", cwd: str) -> None:
 
 
 def is_credential(path: str, places: "Places", cwd: str) -> bool:
-    """Whether the file is known to hold credentials; samples and public keys are not."""
+    """True if the file is known to hold credentials; samples and public keys are not."""
     if path.endswith(".pub") or unknown(cwd) or path.startswith("-"):
         return False
     home, whole = places.at_home(path, cwd), places.absolute(path, cwd)
@@ -77,7 +77,7 @@ def is_credential(path: str, places: "Places", cwd: str) -> bool:
 
 
 def is_environment_file(path: str) -> bool:
-    """Whether a file of this name sets the environment's secrets; samples do not."""
+    """True if a file of this name sets the environment's secrets; samples do not."""
     name = path.rpartition("/")[2]
     if name.startswith(".") and any(c in name for c in "*?["):
         from fnmatch import fnmatchcase
@@ -95,7 +95,7 @@ def judge_environment_file(path: str) -> None:
 
 
 def _is_key_file(path: str) -> bool:
-    """Whether the name of a file says that it holds a private key or secrets."""
+    """True if the name of a file says that it holds a private key or secrets."""
     stem, _, ending = path.rpartition("/")[2].rpartition(".")
     if ending == "pem":
         return "key" in stem or "priv" in stem
@@ -105,7 +105,7 @@ def _is_key_file(path: str) -> bool:
 
 
 def may_be_key(path: str) -> bool:
-    """Whether a pattern looks for keys: `id_*`, `*_rsa`, `*/.ssh/*`; one that takes in very much,
+    """True if a pattern looks for keys: `id_*`, `*_rsa`, `*/.ssh/*`; one that takes in very much,
     such as `*` or `*.json`, does not."""
     name = path.rpartition("/")[2]
     fixed = name.strip("*?")
@@ -143,7 +143,7 @@ def _reads(call: Call) -> None:
 
 
 def _tells_few(call: Call) -> bool:
-    """Of `.env`: one variable, here or further down the pipe, or nothing, when it is edited."""
+    """True if it tells one variable of `.env`, here or down the pipe, or edits the file."""
     if call.strict:
         return False
     edits = call.name in ("sed", "gsed") and call.has_letter("i", "efl")

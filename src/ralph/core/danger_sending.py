@@ -13,13 +13,12 @@ _DATA = (
 
 
 def is_local(call: Call) -> bool:
-    """Whether every address is this machine."""
     found = [word for word in call.args if "://" in word or _is_here(word)]
     return bool(found) and all(map(_is_here, found))
 
 
 def _is_here(address: str) -> bool:
-    """Whether an address, with or without its scheme, user and port, is this machine's."""
+    """True if an address, with or without its scheme, user and port, is this machine's."""
     host = address.partition("://")[2] or address
     for end in "/?#":
         host = host.partition(end)[0]
@@ -55,7 +54,7 @@ def _hidden_in_address(call: Call) -> bool:
 
 
 def _pipes(call: Call) -> bool:
-    """What a pipe or a file brings goes to the other machine."""
+    """Sends to the other machine what a pipe or a file brings."""
     brought = call.state.fed or (call.state.piped and bool(call.state.stdin))
     return brought and not is_local(call)
 

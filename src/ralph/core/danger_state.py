@@ -1,4 +1,4 @@
-"""What is known while a script is followed: variables, functions, the directory, written files."""
+"""The knowledge while a script is followed: variables, functions, the directory, written files."""
 
 from ralph.core.shell_text import ANY, NAMED
 
@@ -65,7 +65,7 @@ class State:
         self.variables[name] = values if len(values) <= _MOST_VALUES else (ANY,)
 
     def value(self, name: str) -> str | None:
-        """What a variable holds, under the choice that is being tried; None: not set here."""
+        """The value of a variable, under the choice that is being tried; None: not set here."""
         if name in self.choice:
             return self.choice[name]
         values = self.variables.get(name)

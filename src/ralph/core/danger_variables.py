@@ -29,7 +29,7 @@ _TELLING = (
 
 
 def reads_few(call: Call) -> bool:
-    """Whether a command tells only variables that it names, or none, of what it reads."""
+    """True if a command tells only variables that it names, or none, of what it reads."""
     if call.name in _GREPS:
         return _greps_few(call)
     program = "".join(call.args[:1])
@@ -67,6 +67,6 @@ def _greps_few(call: Call) -> bool:
 
 
 def _is_harmless(name: str, *, whole: bool) -> bool:
-    """Whether a variable of this name holds no secret; one that only begins so may be another."""
+    """True if a variable of this name holds no secret; one that only begins so may be another."""
     upper = name.upper().strip("_")
     return not is_secret(upper) and not re.search(_TELLING, upper if not whole else f"{upper}=")

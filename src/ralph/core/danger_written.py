@@ -136,7 +136,7 @@ class Makefile:
         return checked_length(re.sub(_REFERENCE, value, text))
 
     def commands(self, targets: list[str]) -> list[str]:
-        """What is run for these targets, or for the first one."""
+        """The commands that are run for these targets, or for the first one."""
         first = [name for name in self.rules if name[:1] != "." and "%" not in name][:1]
         wanted = [*(targets or first), *(name for name in self.rules if set(name) & {"%", FREE})]
         lines: list[str] = []

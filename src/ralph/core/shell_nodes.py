@@ -109,7 +109,6 @@ class Redirect:
     descriptor: str = ""
 
     def takes_output(self) -> bool:
-        """Whether standard output goes there."""
         return self.op[0] != "<" and self.descriptor in ("", "1")
 
 

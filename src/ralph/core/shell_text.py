@@ -47,12 +47,12 @@ def table(text: str) -> dict[str, str]:
 
 
 def unknown(text: str) -> bool:
-    """Whether the text could be anything."""
+    """True if the text could be anything."""
     return not _UNKNOWN.isdisjoint(text)
 
 
 def plain(text: str) -> bool:
-    """Whether all of it is known."""
+    """True if all of it is known."""
     return not (unknown(text) or NAMED in text or FREE in text)
 
 
@@ -62,7 +62,7 @@ def shown(text: str) -> str:
 
 
 def traces(text: str) -> str:
-    """Where an unknown text came from, as far as it is told."""
+    """The traces that tell where an unknown text came from."""
     return "".join(trace for trace in TRACES if trace in text)
 
 
@@ -89,7 +89,7 @@ def split(text: str, separators: str) -> str:
 
 
 def braces(text: str) -> list[str]:
-    """What a shell makes of `a{b,c}d` and `{1..3}`; other braces stay."""
+    """The words that `a{b,c}d` and `{1..3}` become; other braces stay."""
     made = [text]
     done: list[str] = []
     while made:

@@ -36,7 +36,7 @@ _OCTAL = frozenset("01234567")
 
 
 def is_name(text: str) -> bool:
-    """Whether a variable may be called so."""
+    """True if a variable may be called so."""
     return text[:1] in NAME_START and NAME.issuperset(text) and bool(text)
 
 
@@ -65,11 +65,10 @@ class Words:
         raise NotImplementedError
 
     def reader(self, _text: str) -> "Words":
-        """One like this for another text."""
+        """A reader like this for another text."""
         raise NotImplementedError
 
     def at(self, what: str) -> bool:
-        """Whether this comes next."""
         return self.text.startswith(what, self.place)
 
     def peek(self) -> str:
@@ -111,11 +110,10 @@ class Words:
         return Word(tuple(parts))
 
     def at_process(self) -> bool:
-        """Whether `<(` or `>(` comes next."""
         return self.at("<(") or self.at(">(")
 
     def _part(self, c: str, stop: frozenset[str]) -> "list[Part]":
-        """What begins with this character, outside quotes."""
+        """The parts that begin with this character, outside quotes."""
         if c == "\\":
             c = self.text[self.place + 1 : self.place + 2]
             self.place += 2
@@ -165,7 +163,7 @@ class Words:
         return parts
 
     def _dollar(self, *, quoted: bool = False, ends: str = "") -> "list[Part]":
-        """What `$` begins; a lone one is itself."""
+        """The parts that `$` begins; a lone one is itself."""
         self.place += 1
         c = self.peek()
         if self.at("((") and (inner := self.arithmetic()) is not None:
