@@ -14,8 +14,7 @@ from ralph.core.shell_text import ANY, NAMED, NET, TRACES, names, table, unknown
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.core.danger_run import Judge
-    from ralph.core.danger_state import State
+    from ralph.core.danger_state import Judge, State
 
 SHELLS = names("sh bash zsh dash ksh ash fish mksh rbash tcsh csh")
 # Interpreters, and the flags after which their code stands.

@@ -15,7 +15,7 @@ from ralph.core.shell_text import ANY, FREE
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.core.danger_calls import Caller
+    from ralph.core.danger_state import Caller
 
 RUNS = (
     r"\b(?:os\.system|os\.popen\w*|subprocess\.(?:run|call|check_call|check_output"

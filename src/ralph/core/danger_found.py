@@ -18,8 +18,7 @@ from ralph.core.shell_text import ANY, FREE, NET, names
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.core.danger_calls import Caller
-    from ralph.core.danger_state import State
+    from ralph.core.danger_state import Caller, State
 
 # Programs and modules that run code which they find by its name.
 _FINDERS = names(

@@ -30,8 +30,7 @@ from ralph.core.shell_text import names, plain
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from ralph.core.danger_paths import Places
-    from ralph.core.danger_run import Judge
-    from ralph.core.danger_state import State
+    from ralph.core.danger_state import Judge, State
 
 # In this order they are asked: the first that refuses gives the reason.
 _FAMILIES = (

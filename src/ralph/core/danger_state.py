@@ -4,7 +4,30 @@ from ralph.core.shell_text import ANY, NAMED
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
+    from typing import Protocol
+
+    from ralph.core.danger_paths import Places, Where
     from ralph.core.shell_nodes import Node
+
+    class Judge(Protocol):
+        """Follows scripts, as those know it whom it asks about a command."""
+
+        where: Where
+        places: Places
+        assigned: set[str]
+        traps: list[tuple[str, "State"]]
+
+        def text(self, script: str, state: "State") -> str: ...
+        def count(self) -> None: ...
+        def call_function(self, name: str, args: list[str], state: "State") -> str: ...
+
+    class Caller(Protocol):
+        """Judges commands, as those know it who find one in what another is given."""
+
+        @property
+        def judge(self) -> Judge: ...
+        def again(self, argv: list[str], state: "State") -> str: ...
+
 
 _MOST_VALUES = 8
 

@@ -15,8 +15,7 @@ from ralph.core.shell_words import checked_length
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.core.danger_calls import Caller
-    from ralph.core.danger_state import State
+    from ralph.core.danger_state import Caller, State
 
 _MAKEFILES = ["GNUmakefile", "makefile", "Makefile"]
 _JUSTFILES = ["justfile", "Justfile", ".justfile"]
