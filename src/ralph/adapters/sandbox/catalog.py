@@ -1,4 +1,4 @@
-"""Every backend, and which one `auto` takes."""
+"""The backends, and the choice that `auto` makes."""
 
 import importlib
 
@@ -14,14 +14,13 @@ AUTO = ("overlay", "srt", "worktree")
 
 @value
 class Probed:
-    """A backend and what it does here."""
+    """A backend and its abilities here."""
 
     name: str
     can: Capabilities
 
 
 def backend(name: str) -> Backend:
-    """A backend by its name. ConfigError for one that there is not."""
     if name not in BACKENDS:
         raise ConfigError(f"there is no sandbox {name!r}", f"Choose one of: {', '.join(BACKENDS)}")
     module: Backend = importlib.import_module(f"ralph.adapters.sandbox.{name}")
@@ -39,12 +38,11 @@ def usable(name: str, project: str, policy: Policy) -> Probed:
 
 
 def probe_all(project: str, policy: Policy) -> tuple[Probed, ...]:
-    """Every backend, tried for real."""
     return tuple(Probed(name, backend(name).probe(project, policy)) for name in BACKENDS)
 
 
 def chosen(probed: tuple[Probed, ...]) -> str | None:
-    """What `auto` takes; None where nothing that can be undone is usable."""
+    """The choice of `auto`; None where nothing that can be undone is usable."""
     usable = {one.name for one in probed if one.can.usable}
     return next((name for name in AUTO if name in usable), None)
 

@@ -4,6 +4,7 @@ import base64
 import errno
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from typing import IO
@@ -27,6 +28,7 @@ class Tool:
 
     words: tuple[str, ...]
     environ: Mapping[str, str]
+    remove: tuple[str, ...] = ("rm",)
 
     def ask(
         self,
@@ -55,12 +57,15 @@ class Tool:
     def must(
         self, doing: str, *words: str, stdin: bytes = b"", patience: float = PATIENCE
     ) -> bytes:
-        """What it prints. ConfigError with its last words if it fails."""
+        """The output of a run. ConfigError with its last words if it fails."""
         done = self.ask(*words, stdin=stdin, patience=patience)
         if done.code:
             typed = " ".join((*self.words, *words[:3]))
             raise ConfigError(f"{self.words[0]} cannot {doing}: {told(done)}", f"See: {typed} ...")
         return done.output
+
+    def is_installed(self) -> bool:
+        return shutil.which(self.words[0], path=self.environ.get("PATH")) is not None
 
 
 def told(done: Result) -> str:
@@ -80,8 +85,11 @@ class Guest:
         with open(_PROGRAM, encoding="utf-8") as file:
             self._program = file.read()
 
+    def stop(self) -> None:
+        self.tool.must("stop the sandbox", "stop", self.name, patience=LONG)
+
     def command(self, argv: Iterable[str], *flags: str) -> tuple[str, ...]:
-        """What to type to run a program in it."""
+        """The words to type to run a program in it."""
         return (*self.tool.words, "exec", *flags, "-w", self.project, self.name, *argv)
 
     def ask(
@@ -116,7 +124,7 @@ class Guest:
             self._known.add(program)
 
     def running(self) -> frozenset[bytes] | None:
-        """Whatever runs in there at this moment, but for the question; None if it cannot tell."""
+        """All that runs in there at this moment, but for the question; None if it cannot tell."""
         done = self.ask("running", root=True)
         own, *others = done.output.splitlines() or [b""]
         if done.code or not own:
@@ -130,27 +138,23 @@ def encoded(path: bytes) -> str:
 
 
 class GuestFiles:
-    """The project's files in it, never by way of a link."""
+    """The project's files in a guest, never by way of a link."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
 
     def read(self, path: str) -> bytes:
-        """The content of a file; OSError for a link, a pipe, a device."""
         return self._asked("read", path)
 
     def write(self, path: str, data: bytes, mode: int | None = None) -> None:
-        """Make or replace a file, and the directories above it."""
         wanted = "" if mode is None else f"{mode:o}"
         self._asked("write", path, wanted, stdin=data)
 
     def list(self, path: str = "") -> tuple[str, ...]:
-        """The names in a directory, sorted."""
         names = self._asked("list", path, whole=True).split(b"\0")
         return tuple(sorted(os.fsdecode(name) for name in names if name))
 
     def delete(self, path: str) -> None:
-        """Remove a file, or a directory with everything in it."""
         self._asked("delete", path)
 
     def _asked(

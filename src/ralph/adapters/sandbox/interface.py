@@ -1,4 +1,4 @@
-"""What a sandbox is: a place to run that can be undone (B §Execution Environment, §Rollback).
+"""Sandboxes: places to run that can be undone (B §Execution Environment, §Rollback).
 
 A backend is a module with `NAME`, `probe` and `open`. Three properties come apart: contain (what a
 command may touch), rollback (whether that can be undone), egress (whom it may call).
@@ -14,7 +14,7 @@ from ralph.core.value import value
 
 @value
 class Capabilities:
-    """What a backend does here; `why` says what it rests on, or what is missing."""
+    """The abilities of a backend here; `why` says what they rest on, or what is missing."""
 
     contain: bool
     rollback: bool
@@ -24,9 +24,13 @@ class Capabilities:
     lacks: str = ""  # what the policy asked for and is not to be had here, of an open sandbox
 
 
+def unusable(why: str) -> Capabilities:
+    return Capabilities(False, False, False, why, usable=False)
+
+
 @value
 class Network:
-    """Whom a sandbox may call: everybody, or these hosts, which may be none.
+    """Hosts that a sandbox may call: everybody, or these, which may be none.
 
     A host is `NAME`, `NAME:PORT` or `*.DOMAIN`, reached by a proxy. `127.0.0.1:PORT` and
     `localhost:PORT` are that port of this machine, to be had in the sandbox as it is here.
@@ -44,7 +48,7 @@ OFF, ON = Network(), Network(everybody=True)
 
 @value
 class Policy:
-    """How a sandbox shall be. The state directory is hidden in it, and keeps its layer."""
+    """The properties wanted of a sandbox. It hides the state directory, which keeps its layer."""
 
     environ: Mapping[str, str]
     state: str
@@ -64,7 +68,7 @@ class Policy:
 
 
 class Kind(StrEnum):
-    """What became of a path."""
+    """The way a path changed."""
 
     ADDED = "added"
     MODIFIED = "modified"
@@ -74,7 +78,7 @@ class Kind(StrEnum):
 
 
 class Entry(StrEnum):
-    """What stands at a path."""
+    """The type of a file."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -91,6 +95,11 @@ class Change:
     entry: Entry = Entry.FILE
 
 
+def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Each change once, sorted by path."""
+    return tuple(sorted(set(changes), key=lambda change: (change.path, change.kind)))
+
+
 @value
 class Spared:
     """A change that was not applied, and why."""
@@ -101,7 +110,7 @@ class Spared:
 
 @value
 class Kept:
-    """What a commit did. `held` waits for review, `changed` is what a person changed meanwhile."""
+    """The result of a commit. `held` waits for review, others have changed `changed` meanwhile."""
 
     applied: tuple[str, ...] = ()
     held: tuple[Spared, ...] = ()
@@ -111,13 +120,13 @@ class Kept:
 
     @property
     def spared(self) -> tuple[Spared, ...]:
-        """All that was not applied."""
+        """Everything that was not applied."""
         return (*self.held, *self.changed, *self.failed)
 
 
 @value
 class Result:
-    """How a command ended, and what it printed."""
+    """The exit code and the output of a command."""
 
     code: int
     output: bytes
@@ -128,7 +137,7 @@ class Files(Protocol):
     """The project's files as the sandbox sees them. Paths are relative, without links and `..`."""
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """Read a file; OSError for a link, a pipe, a device."""
 
     def write(self, path: str, data: bytes, mode: int | None = None) -> None:
         """Make or replace a file, and the directories above it."""
@@ -141,19 +150,19 @@ class Files(Protocol):
 
 
 class Sandbox(Protocol):
-    """An open sandbox. `close` ends whatever runs in it; what was not committed is then gone."""
+    """An open sandbox. `close` ends whatever runs in it and drops what was not committed."""
 
     @property
     def project(self) -> str:
-        """Where the project is, for commands in the sandbox."""
+        """The project's directory, as commands in the sandbox see it."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this one does."""
+        pass
 
     @property
     def fs(self) -> Files:
-        """The project's files."""
+        pass
 
     def spawn(
         self,
@@ -164,10 +173,10 @@ class Sandbox(Protocol):
         *,
         stdin: bytes | None = None,
     ) -> Child:
-        """Start a program; OSError if it cannot be started."""
+        """Start a program; OSError if that fails."""
 
     def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a program on streams that we have."""
+        """Start a program on streams of the caller's."""
 
     def start(
         self,
@@ -176,7 +185,7 @@ class Sandbox(Protocol):
         on_error: Callable[[bytes], None] | None = None,
         log: IO[bytes] | None = None,
     ) -> Child:
-        """Start in here what is meant for the project, as a `Starter` does."""
+        """Start a command meant for the project in here, as a `Starter` does."""
 
     def bash(self, command: str) -> Result:
         """Run a shell command to its end."""
@@ -188,22 +197,22 @@ class Sandbox(Protocol):
         """Run the real git on the project as the sandbox sees it."""
 
     def changes(self) -> tuple[Change, ...]:
-        """What differs from the project, sorted by path."""
+        """Differences from the project, sorted by path."""
 
     def diff(self, change: Change) -> str:
-        """A change in detail, as a unified diff."""
+        """A unified diff of a change."""
 
     def refused(self) -> tuple[str, ...]:
-        """The hosts that were called and are not on the list, as the list would name them."""
+        """Hosts that were called and are not on the list, as the list would name them."""
 
     def commit(self, *, everything: bool = False) -> Kept:
-        """Apply the changes to the project, but for what is held unless everything is wanted."""
+        """Apply the changes to the project, but for those held, unless everything is wanted."""
 
     def seal(self) -> bool:
         """Close, but keep the layer on disk for `landing.land`; False where there is none."""
 
     def rescue(self) -> str:
-        """Close after it could not be kept, and save what can be; words about it, or ""."""
+        """Close after a failed commit, and save what can be; words about it, or ""."""
 
     def discard(self) -> None:
         """Forget the changes. ConfigError where there is no rollback."""
@@ -212,20 +221,20 @@ class Sandbox(Protocol):
         """End what runs, and leave nothing behind."""
 
     def rest(self) -> None:
-        """Nothing follows after this one, which is closed: stop what was kept awake for that."""
+        """Stop what was kept awake for the next sandbox: this one, now closed, was the last."""
 
     def __enter__(self) -> Self:
-        """Closed when left."""
+        pass
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        pass
 
 
 class Backend(Protocol):
     """A way to make sandboxes."""
 
     def probe(self, project: str, policy: Policy) -> Capabilities:
-        """Try it for real, here; never an exception."""
+        """Try it for real, here; raises nothing."""
 
     def open(self, project: str, policy: Policy) -> Sandbox:
-        """A sandbox over a project. ConfigError says what is missing."""
+        """Open a sandbox over a project. ConfigError says what is missing."""

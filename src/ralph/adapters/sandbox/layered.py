@@ -1,4 +1,4 @@
-"""What sandboxes have in common whose changes are kept in a place of ours until they land."""
+"""The common parts of sandboxes whose changes are kept in a directory of ours until they land."""
 
 import os
 
@@ -24,28 +24,26 @@ class Layered(Common):
         policy: Policy,
         capabilities: Capabilities,
         *,
-        keeper: Attaching,
-        tree: Tree,
-        directory: str,
         kept: Place,
-        moment: int,
+        opened: int,
+        directory: str = "",
+        keeper: Attaching | None = None,
+        files: Tree | None = None,
     ) -> None:
         super().__init__(
-            project, policy, capabilities, keeper=keeper, tree=tree, directory=directory
+            project, policy, capabilities, directory=directory, keeper=keeper, files=files
         )
         self._place = kept
-        self._moment = moment  # when it was opened
+        self._opened_at = opened
         self._index = os.path.join(kept.path, "index")
-        self._first_index = history.FirstIndex(project, moment)
+        self._first_index = history.FirstIndex(project, opened)
 
     def commit(self, *, everything: bool = False) -> Kept:
-        """End what runs, then apply the changes."""
         commit = self._prepared(everything=everything)
         commit.write(os.path.join(self._place.path, JOURNAL))
         return finish(commit, self._place.path)
 
     def seal(self) -> bool:
-        """End what runs and close, but keep the layer for `landing.land`."""
         if self._open:
             self._prepared(everything=False).write(os.path.join(self._place.path, SEALED))
             self._open = False
@@ -54,8 +52,6 @@ class Layered(Common):
         return True
 
     def rescue(self) -> str:
-        """Close after a commit that failed, but keep what was changed where that is possible; words
-        about it, or ""."""
         self._end()
         self._open = False
         if os.path.exists(os.path.join(self._place.path, JOURNAL)):
@@ -63,14 +59,13 @@ class Layered(Common):
             self._place.leave()
             return "It is finished by the next: ralph sandbox run"
         try:
-            saved = set_aside(self._place.path, *self._layers())
+            saved = set_aside(self._place.path, "upper", "tree")
         except OSError:
             saved = ""
         self._leave()
         return f"What was changed is in {saved}" if saved else ""
 
     def discard(self) -> None:
-        """Forget the changes; the sandbox is closed."""
         self.close()
 
     def _prepared(self, *, everything: bool) -> Commit:
@@ -78,54 +73,45 @@ class Layered(Common):
         self._first_index.keep(self._index)
         changes = self.changes()
         written = self._written()
-        obeyed = () if everything or not changes else self._obeyed()
+        obeyed: frozenset[str] = frozenset()
+        if changes and not everything:
+            obeyed = obeyed_paths(self.origin, self.policy.environ)
+        with Reach(written, needs=READ) as tree:
+            emptied = is_opaque(tree, b".git")
         return Commit(
             self.origin,
             self._source(changes),
-            self._moment,
+            self._opened_at,
             changes,
             self._copies(changes),
             everything,
             os.path.basename(self._place.path),
-            anew=_is_made_anew(written, self.origin),
-            obeyed=frozenset(obeyed),
+            anew=emptied and os.path.lexists(os.path.join(self.origin, ".git")),
+            obeyed=obeyed,
             index=self._index,
             modes=modes_of(written, changes),
             closed=closed_in(self.origin, changes),
         )
-
-    def _obeyed(self) -> frozenset[str]:
-        return obeyed_paths(self.origin, self.policy.environ)
 
     def _end(self) -> None:
         """End what runs in it."""
         self._keeper.close()
 
     def _part(self) -> None:
-        """Close what we have open of it."""
+        """Close our own descriptors and sockets of it."""
 
     def _leave(self) -> None:
         self._part()
         self._place.remove()
 
-    def _layers(self) -> tuple[str, ...]:
-        """What holds all changes in our place."""
-        return "upper", "tree"
-
     def _written(self) -> str | Root:
-        """Where what commands wrote is found now."""
+        """The tree that commands wrote, as it is now."""
         raise NotImplementedError
 
     def _source(self, changes: tuple[Change, ...]) -> str:
-        """Where what the changes lead to is found, even after we are killed."""
+        """The directory with the results of the changes, which outlives a kill."""
         raise NotImplementedError
 
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
-        """Which of them the project had when the sandbox was opened, and an upper layer hides."""
+        """Paths among these that the project had at the beginning, and an upper layer hides."""
         raise NotImplementedError
-
-
-def _is_made_anew(written: str | Root, project: str) -> bool:
-    """Whether the project has a `.git`, of which this one has nothing."""
-    with Reach(written, needs=READ) as tree:
-        return is_opaque(tree, b".git") and os.path.lexists(os.path.join(project, ".git"))

@@ -1,8 +1,8 @@
-"""Where sandboxes keep their layers: a directory each, in the project's state directory.
+"""The directories where sandboxes keep their layers, in the project's state directory.
 
-Its owner holds a lock on it. What a killed owner left is tidied up by the next: a commit that had
-begun is finished, a layer that was sealed waits for the run that sealed it, anything else is thrown
-away.
+The owner of one holds a lock on it. What a killed owner left is tidied up by the next: a commit
+that had begun is finished, a layer that was sealed waits for the run that sealed it, anything else
+is thrown away.
 """
 
 import fcntl
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ralph.adapters.files import project_dir, unwritable_state
+from ralph.adapters.sandbox.interface import Policy
 from ralph.adapters.sandbox.reach import WRITE, handle_of
 
 SEALED = "sealed.json"  # what a layer would change, when its turn was over
@@ -23,7 +24,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class Place:
-    """The directory of one sandbox, which is ours as long as we live."""
+    """The directory of one sandbox, ours until we leave it or end."""
 
     def __init__(self, path: str, lock: int) -> None:
         self.path = path
@@ -36,20 +37,20 @@ class Place:
         return path
 
     def remove(self) -> None:
-        """Forget everything in it, but for a commit that is not finished."""
+        """Delete it, unless it holds a commit that is not finished, and leave it."""
         if not _is_begun(self.path):
             remove(self.path)
         self.leave()
 
     def leave(self) -> None:
-        """Let others have it; again, nothing: the number may be another file's by then."""
+        """Let others have it. Again it does nothing: the number may be another file's by then."""
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
 
 
 def claim(state: str, project: str, name: str = "") -> Place:
-    """A new place, of this name if it has one. StateError if there can be none."""
+    """Make a directory, of this name if one is given. StateError if that fails."""
     above = sandboxes(state, project)
     try:
         with _alone(above):
@@ -63,8 +64,22 @@ def claim(state: str, project: str, name: str = "") -> Place:
     return Place(path, lock)
 
 
+@contextmanager
+def claimed(policy: Policy, project: str) -> Iterator[Place]:
+    """The same, removed again if the sandbox cannot be opened to the end."""
+    kept = claim(policy.state, project, policy.name)
+    try:
+        yield kept
+    except OSError as error:
+        kept.remove()
+        raise unwritable_state(kept.path, error) from error
+    except BaseException:
+        kept.remove()
+        raise
+
+
 def reclaimed(path: str) -> Place | None:
-    """A place that somebody left, once nobody is at it any more; None if there is none."""
+    """A directory that somebody left, once its owner is gone; None if there is none."""
     try:
         lock = os.open(os.path.join(path, _LOCK), os.O_RDWR)
     except FileNotFoundError:
@@ -78,19 +93,19 @@ def reclaimed(path: str) -> Place | None:
 
 
 def forget_journal(path: str) -> None:
-    """Whatever had begun there is finished."""
+    """Note that the commit which had begun there is finished."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(path, JOURNAL))
 
 
 def sandboxes(state: str, project: str) -> str:
-    """Where the sandboxes of a project are."""
+    """The directory of a project's sandboxes."""
     return os.path.join(project_dir(state, project), "sandboxes")
 
 
 def abandoned(state: str, project: str) -> Iterator[str]:
-    """The places of owners that are gone; each is removed after it was looked at, unless its
-    journal is there still."""
+    """Directories of owners that are gone; each is removed after it was looked at, unless its
+    journal is still there."""
     above = sandboxes(state, project)
     try:
         if not any(os.path.isdir(os.path.join(above, name)) for name in os.listdir(above)):
@@ -100,10 +115,18 @@ def abandoned(state: str, project: str) -> Iterator[str]:
     with _alone(above):
         for name in sorted(os.listdir(above)):
             path = os.path.join(above, name)
-            lock = _free(path) if os.path.isdir(path) and not _waits(path) else None
-            if lock is None:
+            if not os.path.isdir(path) or _waits(path):
                 continue
+            try:
+                lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError:
+                continue  # it is another user's, or the disk is full
             left = Place(path, lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                left.leave()  # it has an owner
+                continue
             try:
                 yield path
                 if not _waits(path):
@@ -132,7 +155,8 @@ def remove(path: str) -> None:
 
 
 def _clear(above: int, top: bytes) -> None:
-    """Directories are moved up before they are emptied, so that none is too deep."""
+    """Empty a directory and remove it. Inner ones are moved up before they are emptied, so that
+    none is too deep."""
     root = _unlocked(above, top)
     try:
         mark, number, waiting = os.urandom(6).hex().encode(), 0, _emptied(root)
@@ -157,7 +181,7 @@ def _clear(above: int, top: bytes) -> None:
 
 
 def _unlocked(directory: int, name: bytes) -> int:
-    """A directory, open, which we may empty and move."""
+    """Open a directory that we may empty and move."""
     with handle_of(directory, name) as (handle, info):
         if stat.S_ISDIR(info.st_mode) and info.st_mode & WRITE != WRITE:
             os.chmod(handle, WRITE)
@@ -165,7 +189,7 @@ def _unlocked(directory: int, name: bytes) -> int:
 
 
 def _emptied(directory: int) -> list[bytes]:
-    """Remove what is no directory; the directories that are left."""
+    """Remove everything that is no directory; the directories that are left."""
     left = []
     with os.scandir(directory) as found:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
@@ -179,32 +203,18 @@ def _emptied(directory: int) -> list[bytes]:
 
 
 def _waits(path: str) -> bool:
-    """Whether it is sealed, and nobody has begun to apply it."""
+    """True if it is sealed and nobody has begun to apply it."""
     return os.path.exists(os.path.join(path, SEALED)) and not _is_begun(path)
 
 
 def _is_begun(path: str) -> bool:
-    """Whether its changes are being applied, or were when somebody was killed."""
+    """True if its changes are being applied, or were when somebody was killed."""
     return os.path.exists(os.path.join(path, JOURNAL))
-
-
-def _free(path: str) -> int | None:
-    """The lock of a place, which is ours now; None if it has an owner."""
-    try:
-        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError:
-        return None  # it is another user's, or the disk is full
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return None
-    return lock
 
 
 @contextmanager
 def _alone(above: str) -> Iterator[None]:
-    """Nobody else makes or tidies up a place meanwhile."""
+    """Keep others from making or tidying up a directory meanwhile."""
     os.makedirs(above, mode=0o700, exist_ok=True)
     lock = os.open(os.path.join(above, "places"), os.O_RDWR | os.O_CREAT, 0o600)
     try:

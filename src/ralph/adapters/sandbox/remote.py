@@ -1,4 +1,4 @@
-"""What sandboxes that are machines of their own have in common: R's pattern of create, exec and
+"""The common parts of sandboxes that are machines of their own: R's pattern of create, exec and
 run, the agent's login, and how their files are looked at (R §3, §4)."""
 
 import errno
@@ -6,16 +6,15 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import Common
-from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, told
-from ralph.adapters.sandbox.interface import Capabilities, Change, Network, Policy, Result
-from ralph.adapters.sandbox.launcher import Attaching
+from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, Tool, told
+from ralph.adapters.sandbox.interface import Capabilities, Change, Network, Policy, Result, ordered
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -26,6 +25,10 @@ _OURS = "RALPH_"  # variables that are passed on
 _NOT_OURS = ("RALPH_STATE_DIR", "RALPH_SANDBOX", "RALPH_SANDBOX_SETTLE")
 _TYPESCRIPT = (("bun", "run", "-"), ("deno", "run", "-"))
 _SETUP = "setup.sh"
+_NOT_THERE = 127
+_TRIES = 3
+_WAS_WRITTEN = 1  # how tar ends if a file was written to while it was read
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _HELD = "held"  # in the note about a sandbox that has the only copy of something
 
 
@@ -69,13 +72,19 @@ def setup_script() -> str:
 
 
 def set_up(guest: Guest, state: str) -> None:
-    """Links to the login, and git's identity; again does no harm."""
+    """Link the login and set git's identity; again it does no harm."""
     words = ("exec", "-u", "root", guest.name, "bash", "-c", setup_script(), _SETUP, state)
     guest.tool.must("prepare the sandbox", *words, patience=LONG)
 
 
+def not_answering(words: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    """The reason why a tool cannot list its sandboxes, or ""."""
+    done = Tool(words, environ).ask("ls", "--json")
+    return f"{' '.join(words)} does not answer: {told(done)}" if done.code else ""
+
+
 class Ours:
-    """What Ralph knows of a sandbox that it made, noted outside of it, and who uses it now."""
+    """Notes about a sandbox that Ralph made, kept outside of it, and the lock of its user."""
 
     def __init__(self, policy: Policy, project: str, name: str) -> None:
         above = place.sandboxes(policy.state, project)
@@ -97,7 +106,6 @@ class Ours:
             ) from None
 
     def release(self) -> None:
-        """Others may use it."""
         os.close(self._lock)
 
     def check_made(self, remove: str) -> None:
@@ -113,7 +121,7 @@ class Ours:
             )
 
     def was_left_awake(self) -> str | None:
-        """What was said when it was left running with nothing to do, once; None if it was not."""
+        """The words said when it was left running with nothing to do, once; None if it was not."""
         try:
             with open(self._awake, encoding="utf-8") as file:
                 said = file.read()
@@ -123,7 +131,7 @@ class Ours:
         return said
 
     def leave_awake(self, said: str) -> bool:
-        """It runs on, with nothing to do; False if nobody could know."""
+        """Note that it runs on, with nothing to do; False if nobody could know."""
         try:
             write_atomically(self._awake, said or "-", mode=0o600)
         except OSError:
@@ -131,7 +139,7 @@ class Ours:
         return True
 
     def may_call(self, network: Network) -> bool:
-        """Whether its rules were made for this. They cannot be taken back, nor be read."""
+        """True if its rules were made for this network. They cannot be taken back, nor be read."""
         return self._text() == str(network)
 
     def _text(self) -> str:
@@ -142,31 +150,64 @@ class Ours:
             return ""
 
     def note(self, network: Network | None = None) -> None:
-        """It is being made, or its rules are."""
+        """Note that it is being made, or that its rules are."""
         try:
             write_atomically(self._note, "" if network is None else str(network), mode=0o600)
         except OSError as error:
             raise unwritable_state(os.path.dirname(self._note), error) from error
 
     def hold(self) -> None:
-        """It has the only copy of something: nobody is to use or remove it but a person."""
+        """Note that it has the only copy of something: only a person is to use or remove it."""
         try:
             write_atomically(self._note, _HELD, mode=0o600)
         except OSError:
             self.forget()  # then it is nobody's, and is not touched either
 
     def forget(self) -> None:
-        """It is gone."""
+        """Note that it is gone."""
         try:
             os.unlink(self._note)
         except FileNotFoundError:
             pass
 
 
-def at_home(can: Capabilities, policy: Policy) -> Capabilities:
-    """With what a machine of its own lacks of what the policy asks for."""
-    home = "the home directory is the machine's own" if policy.home else ""
-    return replace(can, lacks="; ".join(filter(None, (home, can.lacks))))
+@contextmanager
+def opening(policy: Policy, guest: Guest) -> Iterator[tuple[Ours, place.Place]]:
+    """The notes and the directory of a machine; given up if it cannot be opened to the end."""
+    ours = Ours(policy, guest.project, guest.name)
+    try:
+        kept = place.claim(policy.state, guest.project)
+        try:
+            yield ours, kept
+        except BaseException:
+            kept.remove()
+            raise
+    except OSError as error:
+        ours.release()
+        raise unwritable_state(policy.state, error) from error
+    except BaseException:
+        ours.release()
+        raise
+
+
+def create(
+    guest: Guest, ours: Ours, network: Network, words: Iterable[str], rules: Iterable[str]
+) -> None:
+    """Make a machine with these words, and set its rules; if that fails it is removed again."""
+    ours.note()
+    try:
+        guest.tool.must("make a sandbox", "create", *words, patience=LONG)
+        guest.tool.must("set the rules of a sandbox", *rules)
+    except BaseException:
+        guest.tool.ask(*guest.tool.remove, guest.name, patience=LONG)
+        ours.forget()
+        raise
+    ours.note(network)
+
+
+def remove(guest: Guest, ours: Ours) -> None:
+    guest.tool.must("remove the sandbox", *guest.tool.remove, guest.name, patience=LONG)
+    ours.forget()
 
 
 class Remote(Common):
@@ -179,8 +220,9 @@ class Remote(Common):
     def __init__(
         self, policy: Policy, able: Capabilities, guest: Guest, kept: place.Place, ours: Ours
     ) -> None:
-        files, project = GuestFiles(guest), guest.project
-        super().__init__(project, policy, able, keeper=Attaching(), tree=files, directory=project)
+        home = "the home directory is the machine's own" if policy.home else ""
+        able = replace(able, lacks="; ".join(filter(None, (home, able.lacks))))
+        super().__init__(guest.project, policy, able, files=GuestFiles(guest))
         self._guest = guest
         self._ours = ours
         self._place = kept
@@ -204,7 +246,7 @@ class Remote(Common):
             ours.release()
 
     def _is_idle(self) -> bool:
-        """Whether nothing runs that our commands have begun."""
+        """True if nothing runs that our commands have begun."""
         running = self._guest.running()
         return running is not None and self._idle is not None and running <= self._idle
 
@@ -212,34 +254,29 @@ class Remote(Common):
         """Leave the machine awake where more is to come and nothing runs in it, or stop it."""
         awake = self.policy.awake and self._is_idle() and self._ours.leave_awake(said)
         if not awake:
-            self._guest.tool.must("stop the sandbox", "stop", self._guest.name, patience=LONG)
+            self._guest.stop()
 
     # ------------------------------------------------------------ commands
 
     def _outer(
         self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
     ) -> tuple[str, ...]:
-        """By the tool; the environment stays here."""
         self._fresh = False
         if argv[0] == AGENT:
             return (*self._guest.tool.words, *self.run_words, self._guest.name, "--", *argv[1:])
         self._guest.find(argv[0])
         flags = ("-it",) if terminal else ("-i",) if reads else ()
-        return self._guest.command(argv, *flags, *self._variables())
-
-    def _variables(self) -> list[str]:
-        """Ours; the others belong to this machine, and may be secret."""
+        # Only our own variables: the others belong to this machine, and may be secret.
         environ = self.policy.environ
         names = [n for n in sorted(environ) if n.startswith(_OURS) and n not in _NOT_OURS]
         pairs = [f"{name}={environ[name]}" for name in names]
-        return [w for pair in (*pairs, f"RALPH_SANDBOX={self.kind}") for w in ("-e", pair)]
+        variables = [w for pair in (*pairs, f"RALPH_SANDBOX={self.kind}") for w in ("-e", pair)]
+        return self._guest.command(argv, *flags, *variables)
 
     def bash(self, command: str) -> Result:
-        """Run a shell command to its end."""
         return self.run("bash", "-c", command)
 
     def eval(self, code: str, language: str = "python") -> Result:
-        """Run Python, or TypeScript where a runner is in there."""
         if language == "python":
             return self.run("python3", "-", stdin=code.encode())
         if language != "typescript":
@@ -259,39 +296,33 @@ class Remote(Common):
         return pulled.parse(done.output)
 
     def changes(self) -> tuple[Change, ...]:
-        """What differs from the project, sorted by path."""
         self._fetch()
-        found = self._compared(self._paths)
-        return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
+        return ordered(self._compared(self._paths))
 
     def diff(self, change: Change) -> str:
-        """A change in detail, as a unified diff."""
         if not self._fresh:
             self._fetch()
         return super().diff(change)
 
     def _fetch(self) -> None:
-        """All that differs, or an error. What runs in there may remove files meanwhile, so that it
-        is tried again."""
+        """Fetch all that differs. What runs in there may remove files meanwhile, so that it is
+        tried again."""
         for left in reversed(range(_TRIES)):
             self._last = self._listed()
             self._paths = pulled.differing(self._first, self._last)
             try:
-                self._fetch_listed()
+                self._pull()
+                for path in reversed(self._paths):
+                    if os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
+                        where = (self.origin, self._fetched)
+                        pulled.like_the_project(path, *where, self._first, self._last)
+                self._fresh = True
                 return
             except ConfigError:
                 if not left:
                     raise
             except OSError as error:
                 raise unwritable_state(self._place.path, error) from error
-
-    def _fetch_listed(self) -> None:
-        self._pull()
-        for path in reversed(self._paths):
-            if os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
-                where = (self.origin, self._fetched)
-                pulled.like_the_project(path, *where, self._first, self._last)
-        self._fresh = True
 
     def _pull(self) -> None:
         place.remove(self._fetched)
@@ -322,14 +353,3 @@ class Remote(Common):
 
     def _after(self, change: Change) -> str:
         return os.path.join(self._fetched, change.path)
-
-
-_NOT_THERE = 127
-_TRIES = 3
-_WAS_WRITTEN = 1  # how tar ends if a file was written to while it was read
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-
-
-def program_of(words: tuple[str, ...], environ: Mapping[str, str]) -> bool:
-    """Whether the tool is installed."""
-    return shutil.which(words[0], path=environ.get("PATH")) is not None

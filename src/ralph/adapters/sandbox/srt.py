@@ -7,19 +7,18 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
-from typing import IO
+import time
+from collections.abc import Mapping
 
-from ralph.adapters import keeper_process
-from ralph.adapters.files import ensure_state_root, unwritable_state, write_atomically
+from ralph.adapters.files import write_atomically
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, worktree
-from ralph.adapters.sandbox.base import Moment, real_project
-from ralph.adapters.sandbox.interface import Capabilities, Change, Policy
+from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
+from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, unusable
 from ralph.adapters.sandbox.plan import secret_paths
 from ralph.adapters.sandbox.tools import PRIVATE, is_hidden, needed
 from ralph.core.value import replace
-from ralph.errors import ConfigError, RalphError
+from ralph.errors import ConfigError
 
 NAME = "srt"
 INSTALL = "npm install -g @anthropic-ai/sandbox-runtime"
@@ -37,27 +36,44 @@ MARKS = (
 _CLAUDE = ".claude"  # where this is missing, srt would let nobody make it
 
 
+# Prints what it could do and must not, a word a line; its arguments are those of trial.OVERLAY.
+_PROGRAM = """
+import os, socket, sys
+open("inside", "w").write("x")
+for path in sys.argv[4:]:
+    try:
+        open(path, "w").write("x")  # into a layer that is thrown away, or not at all
+    except OSError:
+        pass
+if os.path.exists(sys.argv[2]):
+    print("saw what is hidden")
+try:
+    socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5)
+    print("called")
+except OSError:
+    pass
+print("done")
+"""
+_IDENTITY = ("user.name=Ralph", "user.email=ralph@localhost", "commit.gpgsign=false")
+_COMMIT = ("commit", "--quiet", "--allow-empty", "--message", "Begin")
+
+
 def probe(project: str, policy: Policy) -> Capabilities:
     """Try it for real: a file in it is in the clone, the host is clean, the network is shut."""
-    from ralph.adapters.sandbox.srt_trial import trial
+    from ralph.adapters.sandbox.trial import tried
+
+    def begin(directory: str) -> None:
+        configured = [word for setting in _IDENTITY for word in ("-c", setting)]
+        for words in (("init", "--quiet"), (*configured, *_COMMIT)):
+            if git_output(directory, policy.environ, *words) is None:
+                raise ConfigError("git cannot make a repository", "See why: git init")
 
     why = _missing(policy) or worktree.problem(os.path.realpath(project), policy)
-    if why:
-        return Capabilities(False, False, False, why, usable=False)
-    try:
-        ensure_state_root(policy.state)
-        with tempfile.TemporaryDirectory(prefix="ralph-probe-", dir=policy.state) as directory:
-            return trial(open, directory, policy)
-    except RalphError as error:
-        return Capabilities(False, False, False, f"{error.message}. {error.remedy}", usable=False)
-    except OSError as error:
-        return Capabilities(False, False, False, str(error), usable=False)
+    return unusable(why) if why else tried(open, policy, _PROGRAM, begin)
 
 
 def _missing(policy: Policy) -> str:
-    if not keeper_process.is_possible():
-        return "needs Linux 5.3 or newer"
-    return "" if _program(policy) else f"not installed: {INSTALL}"
+    return missing_keeper() or ("" if _program(policy) else f"not installed: {INSTALL}")
 
 
 def _program(policy: Policy) -> str | None:
@@ -66,7 +82,7 @@ def _program(policy: Policy) -> str | None:
 
 def open(project: str, policy: Policy) -> "Srt":  # noqa: A001  the interface has it so
     """A clone with everything that the project has now, but for ignored files."""
-    moment = Moment()
+    began = time.time_ns()
     project = real_project(project)
     if why := _missing(policy):
         raise ConfigError(f"srt cannot be used: {why}", "See: ralph sandbox probe")
@@ -74,15 +90,8 @@ def open(project: str, policy: Policy) -> "Srt":  # noqa: A001  the interface ha
         raise ConfigError("srt lets nobody call everybody", "Name the hosts: --network HOST,...")
     if why := worktree.problem(project, policy):
         raise ConfigError(f"srt cannot be used: {why}", worktree.REMEDY)
-    kept = place.claim(policy.state, project, policy.name)
-    try:
-        return Srt(project, policy, kept, moment.passed())
-    except OSError as error:
-        kept.remove()
-        raise unwritable_state(kept.path, error) from error
-    except BaseException:
-        kept.remove()
-        raise
+    with place.claimed(policy, project) as kept:
+        return Srt(project, policy, kept, stamp_after(began))
 
 
 class Srt(worktree.Worktree):
@@ -90,8 +99,8 @@ class Srt(worktree.Worktree):
 
     able = Capabilities(True, True, True, _WHY)
 
-    def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
-        super().__init__(project, policy, kept, moment)
+    def __init__(self, project: str, policy: Policy, kept: place.Place, opened: int) -> None:
+        super().__init__(project, policy, kept, opened)
         if policy.home:
             lacks = ("the home directory is read only", self.capabilities.lacks)
             self.capabilities = replace(self.able, lacks="; ".join(filter(None, lacks)))
@@ -118,7 +127,7 @@ class Srt(worktree.Worktree):
 
     @staticmethod
     def make(project: str, policy: Policy, tree: str) -> None:
-        """A clone with the project's objects. In a worktree, commits would write into the
+        """Make a clone with the project's objects. In a worktree, commits would write into the
         project's own .git, which a sandbox must not."""
         words = ("clone", "--shared", "--quiet", project, tree)
         if git_output(project, policy.environ, *words) is None:
@@ -126,47 +135,61 @@ class Srt(worktree.Worktree):
         for key in ("user.name", "user.email"):  # a clone has none of the project's configuration
             if value := git_output(project, policy.environ, "config", "--get", key):
                 git_output(tree, policy.environ, "config", key, os.fsdecode(value).rstrip("\n"))
-        _ignore_marks(tree)
+        missing = [name for name in MARKS if not os.path.lexists(os.path.join(tree, name))]
+        exclude = os.path.join(tree, ".git", "info", "exclude")
+        os.makedirs(os.path.dirname(exclude), exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with os.fdopen(os.open(exclude, flags, 0o644), "a") as file:
+            file.writelines(f"/{name}\n" for name in missing)
 
     def _filesystem(self) -> dict[str, list[str]]:
-        """srt's rules: only the clone and a temporary directory can be written."""
+        """Rules of srt: only the clone and a temporary directory can be written."""
         ours = [self.project, self._temporary]
         hidden = (*PRIVATE, *map(os.path.realpath, (self.policy.state, *self.policy.hidden)))
         seen = [*ours, self._sockets.path, *map(os.path.realpath, self.policy.visible)]
-        seen += [*_package(self._words[0]), *self._tools()]
+        package = os.path.dirname(os.path.dirname(os.path.realpath(self._words[0])))
+        if os.path.basename(package) == "sandbox-runtime":
+            seen.append(package)  # a helper of srt runs inside
+        # What programs need of the private places, as far as srt can be told.
+        tools = dict.fromkeys(map(os.path.realpath, needed(self.origin, self.policy)))
+        seen += [path for path in tools if is_hidden(path) and not set(path) & set(_PATTERN)]
+        words = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        if objects := git_output(self.origin, self.policy.environ, *words):
+            seen.append(os.path.realpath(os.fsdecode(objects.removesuffix(b"\n"))))
         rules = {
             "denyRead": [
                 *(path for path in hidden if os.path.isdir(path)),
                 *secret_paths(self.origin, self.policy),
             ],
-            "allowRead": [*seen, *_objects(self.origin, self.policy)],
+            "allowRead": seen,
             "allowWrite": ours,
             "denyWrite": [_OF_SRT],
         }
-        _refuse_patterns(path for paths in rules.values() for path in paths)
+        for path in (path for paths in rules.values() for path in paths):
+            if set(path) & set(_PATTERN):
+                why = f"srt would take the path {path} for a pattern"
+                raise ConfigError(why, "Use another: ralph sandbox probe")
         return rules
 
-    def _tools(self) -> list[str]:
-        """What programs need of the private places, as far as srt can be told."""
-        found = dict.fromkeys(map(os.path.realpath, needed(self.origin, self.policy)))
-        return [path for path in found if is_hidden(path) and not set(path) & set(_PATTERN)]
-
     def environment(self) -> Mapping[str, str]:
-        """Temporary files are private."""
         return self._environ
 
     def _outer(
         self, argv: tuple[str, ...], *, reads: bool, terminal: bool = False
     ) -> tuple[str, ...]:
-        _find(argv[0], self.project, self._environ)
+        program = argv[0]
+        where = os.path.join(self.project, program) if "/" in program else program
+        if shutil.which(where, path=self._environ.get("PATH")) is None:  # srt would only say so
+            there = "/" in program and os.path.exists(where)
+            number = errno.EACCES if there else errno.ENOENT
+            raise OSError(number, os.strerror(number), program)
         return (*self._words, *argv)
 
     def changes(self) -> tuple[Change, ...]:
-        """What differs from the project; what a killed srt left is none of it."""
         return tuple(change for change in super().changes() if not self._is_mark(change.path))
 
     def _is_mark(self, path: str) -> bool:
-        """Whether it is new, of srt or for srt, and empty."""
+        """True if a path is new, of srt or for srt, and empty."""
         if path not in (*MARKS, _CLAUDE) or self._manifest.knows(path):
             return False
         there = os.path.join(self.project, path)
@@ -185,81 +208,37 @@ class Srt(worktree.Worktree):
 
 
 class Sockets:
-    """Where srt puts the sockets of its proxy; the kernel wants short paths, so mostly in /tmp.
+    """The directory of srt's proxy sockets; the kernel wants short paths, so mostly in /tmp.
 
     Its owner holds a lock on it; what a killed one left is removed by the next.
     """
 
     def __init__(self, kept: place.Place) -> None:
-        inside = os.path.join(kept.path, "s")
-        if len(os.fsencode(inside)) <= _LONGEST:
+        if len(os.fsencode(os.path.join(kept.path, "s"))) <= _LONGEST:
             self.path = kept.directory("s")
         else:
-            _tidy()
+            self._tidy()
             self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=_TEMPORARY)
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         os.makedirs(self.path, mode=0o700, exist_ok=True)  # if another tidied up just now
 
+    def _tidy(self) -> None:
+        with os.scandir(_TEMPORARY) as entries:
+            found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
+        for path in found:
+            try:
+                lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            except OSError:
+                continue  # it is gone, or somebody else's
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            except OSError:
+                pass  # in use
+            finally:
+                os.close(lock)
+
     def remove(self) -> None:
-        """Nobody needs it any more."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
-
-
-def _tidy() -> None:
-    with os.scandir(_TEMPORARY) as entries:
-        found = [entry.path for entry in entries if entry.name.startswith(_PREFIX)]
-    for path in found:
-        try:
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:
-            continue  # it is gone, or somebody else's
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        except OSError:
-            pass  # in use
-        finally:
-            os.close(lock)
-
-
-def _objects(project: str, policy: Policy) -> list[str]:
-    """What the clone reads of the project's repository."""
-    words = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
-    said = git_output(project, policy.environ, *words) or b""
-    return [os.path.realpath(os.fsdecode(said.removesuffix(b"\n")))] if said else []
-
-
-def _package(program: str) -> list[str]:
-    """Where srt is installed: a helper of it runs inside."""
-    directory = os.path.dirname(os.path.dirname(os.path.realpath(program)))
-    return [directory] if os.path.basename(directory) == "sandbox-runtime" else []
-
-
-def _ignore_marks(tree: str) -> None:
-    missing = [name for name in MARKS if not os.path.lexists(os.path.join(tree, name))]
-    with _append(os.path.join(tree, ".git", "info", "exclude")) as file:
-        file.writelines(f"/{name}\n" for name in missing)
-
-
-def _append(path: str) -> IO[str]:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), "a")
-
-
-def _refuse_patterns(paths: Iterable[str]) -> None:
-    for path in paths:
-        if set(path) & set(_PATTERN):
-            raise ConfigError(
-                f"srt would take the path {path} for a pattern", "Use another: ralph sandbox probe"
-            )
-
-
-def _find(program: str, directory: str, environ: Mapping[str, str]) -> None:
-    """OSError for a program that is not there: srt's shell would only say so."""
-    where = os.path.join(directory, program) if "/" in program else program
-    if shutil.which(where, path=environ.get("PATH")) is None:
-        there = "/" in program and os.path.exists(where)
-        number = errno.EACCES if there else errno.ENOENT
-        raise OSError(number, os.strerror(number), program)

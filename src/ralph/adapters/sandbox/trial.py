@@ -3,18 +3,32 @@
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 
-from ralph.adapters.sandbox.interface import OFF, Capabilities, Change, Entry, Kind, Policy, Sandbox
+from ralph.adapters.files import ensure_state_root
+from ralph.adapters.sandbox.interface import (
+    OFF,
+    Capabilities,
+    Change,
+    Entry,
+    Kind,
+    Policy,
+    Sandbox,
+    unusable,
+)
 from ralph.core.value import replace
+from ralph.errors import RalphError
 
-_INSIDE = "inside"
-# What it could do that it must not, a word a line. The socket module would be slow to import.
-_PROGRAM = """
+Open = Callable[[str, Policy], Sandbox]
+
+# Prints what it could do and must not, a word a line; its arguments are a port, a hidden file, and
+# a path outside. The socket module would be slow to import.
+OVERLAY = """
 import os, sys, _socket
 open("inside", "w").write("x")
 try:
-    open(sys.argv[1], "w").write("x")
+    open(sys.argv[3], "w").write("x")
     print("wrote outside")
 except OSError:
     pass
@@ -23,7 +37,7 @@ if os.path.exists(sys.argv[2]):
 if not os.statvfs("/usr").f_flag & os.ST_RDONLY:
     print("could write the host")
 try:
-    _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).connect(("127.0.0.1", int(sys.argv[3])))
+    _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).connect(("127.0.0.1", int(sys.argv[1])))
     print("called")
 except OSError:
     pass
@@ -31,29 +45,42 @@ print("done")
 """
 
 
-def trial(open_: Callable[[str, Policy], Sandbox], directory: str, policy: Policy) -> Capabilities:
-    """What a sandbox really does, over a directory that is ours."""
-    project, state = os.path.join(directory, "project"), os.path.join(directory, "state")
+def tried(
+    open_: Open, policy: Policy, program: str, prepare: Callable[[str], None]
+) -> Capabilities:
+    """The abilities of a backend by a trial; `prepare` gets the empty project first."""
+    try:
+        ensure_state_root(policy.state)
+        with tempfile.TemporaryDirectory(prefix="ralph-probe-", dir=policy.state) as directory:
+            return _trial(open_, directory, policy, program, prepare)
+    except RalphError as error:
+        return unusable(f"{error.message}. {error.remedy}")
+    except OSError as error:
+        return unusable(str(error))
+
+
+def _trial(
+    open_: Open, directory: str, policy: Policy, program: str, prepare: Callable[[str], None]
+) -> Capabilities:
+    project, state = (os.path.join(directory, name) for name in ("project", "state"))
     for path in (project, state):
         os.mkdir(path)
-    with open(os.path.join(state, "secret"), "w", encoding="ascii"):
+    secret = os.path.join(state, "secret")
+    with open(secret, "w", encoding="ascii"):
         pass
+    prepare(project)
+    before = os.listdir(project)
+    outside = [os.path.join(path, "outside") for path in (state, directory, project)]
     own = replace(policy, state=state, hidden=(policy.state,), network=OFF)
-    with socket.create_server(("127.0.0.1", 0)) as listener, open_(project, own) as sandbox:
-        said = _tried(sandbox, state, listener.getsockname()[1])
-        seen = sandbox.changes() == (Change(_INSIDE, Kind.ADDED, Entry.FILE),)
-        clean = not os.listdir(project)
-        why = sandbox.capabilities.why
-    wrong = [word for word in said if word not in ("called", "done")]
-    if "done" not in said or wrong:
-        return Capabilities(False, False, False, f"a trial failed: {'; '.join(said)}", usable=False)
-    rollback = seen and clean and not os.listdir(project)
-    return Capabilities(True, rollback, "called" not in said, why, usable=rollback)
-
-
-def _tried(sandbox: Sandbox, state: str, port: int) -> list[str]:
     output = bytearray()
-    places = (os.path.join(state, "outside"), os.path.join(state, "secret"))
-    argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", _PROGRAM, *places, str(port))
-    sandbox.spawn(argv, output.extend, output.extend).wait(lambda: None)
-    return output.decode("utf-8", "replace").strip().splitlines()
+    with socket.create_server(("127.0.0.1", 0)) as listener, open_(project, own) as sandbox:
+        port = str(listener.getsockname()[1])
+        argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", program, port, secret, *outside)
+        sandbox.spawn(argv, output.extend, output.extend).wait(lambda: None)
+        seen = sandbox.changes() == (Change("inside", Kind.ADDED, Entry.FILE),)
+        why = sandbox.capabilities.why
+    said = output.decode("utf-8", "replace").strip().splitlines()
+    clean = os.listdir(project) == before and not any(map(os.path.exists, outside))
+    if said not in (["done"], ["called", "done"]) or not clean:
+        return unusable(f"a trial failed: {'; '.join(said) or 'nothing was said'}")
+    return Capabilities(True, seen, "called" not in said, why, usable=seen)

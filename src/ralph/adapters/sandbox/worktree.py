@@ -3,19 +3,16 @@ command can still reach everything that you can, and call anybody."""
 
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from ralph.adapters import keeper_process
-from ralph.adapters.files import unwritable_state
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place
-from ralph.adapters.sandbox.base import Moment, real_project
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy
-from ralph.adapters.sandbox.launcher import Attaching
+from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy, ordered, unusable
 from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.manifest import Manifest
-from ralph.adapters.sandbox.tree import Tree
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -28,15 +25,14 @@ _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
 
 
 def probe(project: str, policy: Policy) -> Capabilities:
-    """Ask git about the project; a worktree is as good as the answer."""
     why = problem(os.path.realpath(project), policy)
-    return Capabilities(False, not why, False, why or _WHY, usable=not why)
+    return unusable(why) if why else Worktree.able
 
 
 def problem(project: str, policy: Policy) -> str:
-    """Why git cannot make a second tree of the project; "" if it can."""
-    if not keeper_process.is_possible():
-        return "needs Linux 5.3 or newer"
+    """The reason why git cannot make a second tree of the project, or ""."""
+    if why := missing_keeper():
+        return why
     top = git_output(project, policy.environ, "rev-parse", "--show-toplevel")
     if top is None:
         return "not a git repository"
@@ -49,19 +45,18 @@ def problem(project: str, policy: Policy) -> str:
 
 def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interface has it so
     """A worktree with everything that the project has now, but for ignored files."""
-    moment = Moment()
+    began = time.time_ns()
     project = real_project(project)
     if why := problem(project, policy):
         raise ConfigError(f"no worktree: {why}", REMEDY)
-    kept = place.claim(policy.state, project, policy.name)
     try:
-        _prune_left(project, policy)
-        return Worktree(project, policy, kept, moment.passed())
-    except OSError as error:
-        _remove(project, policy, kept)
-        raise unwritable_state(kept.path, error) from error
+        with place.claimed(policy, project) as kept:
+            # Those of owners that were killed, whose directories are gone.
+            if os.path.exists(os.path.join(project, ".git", "worktrees")):
+                _prune(project, policy)
+            return Worktree(project, policy, kept, stamp_after(began))
     except BaseException:
-        _remove(project, policy, kept)
+        _prune(project, policy)
         raise
 
 
@@ -70,31 +65,25 @@ class Worktree(Layered):
 
     able = Capabilities(False, True, False, _WHY)
 
-    def __init__(self, project: str, policy: Policy, kept: place.Place, moment: int) -> None:
+    def __init__(self, project: str, policy: Policy, kept: place.Place, opened: int) -> None:
         tree = os.path.join(kept.path, "tree")
         self.make(project, policy, tree)
-        unread = copy_uncommitted(project, policy, tree)
-        super().__init__(
-            project,
-            policy,
-            replace(self.able, lacks=lacking(unread)),
-            keeper=Attaching(),
-            tree=Tree(tree),
-            directory=tree,
-            kept=kept,
-            moment=moment,
-        )
+        # What cannot be read, or is gone by now, is left out and told.
+        whole, into = os.fsencode(project), os.fsencode(os.path.realpath(tree))
+        unread = [p for p in uncommitted(project, policy) if not _copy(whole, into, p)]
+        able = replace(self.able, lacks=lacking(unread))
+        super().__init__(project, policy, able, kept=kept, opened=opened, directory=tree)
         self._manifest = Manifest(tree, git=False, ours=True)
 
     @staticmethod
     def make(project: str, policy: Policy, tree: str) -> None:
-        """A tree of what was committed last."""
-        _add(project, policy, tree)
+        """Make a tree of the last commit."""
+        words = ("worktree", "add", "--detach", "--quiet", tree, "HEAD")
+        if git_output(project, policy.environ, *words) is None:
+            raise ConfigError("git cannot add a worktree", f"See why: git worktree add {tree} HEAD")
 
     def changes(self) -> tuple[Change, ...]:
-        """What has another stamp than at the beginning and differs from the project."""
-        found = self._manifest.against(self.origin)
-        return tuple(sorted(set(found), key=lambda change: (change.path, change.kind)))
+        return ordered(self._manifest.against(self.origin))
 
     def _written(self) -> str:
         return self.project
@@ -109,24 +98,12 @@ class Worktree(Layered):
         return "" if change.kind is Kind.DELETED else os.path.join(self.project, change.path)
 
     def _leave(self) -> None:
-        _remove(self.origin, self.policy, self._place)
-
-
-def _add(project: str, policy: Policy, tree: str) -> None:
-    where = (project, policy.environ)
-    if git_output(*where, "worktree", "add", "--detach", "--quiet", tree, "HEAD") is None:
-        raise ConfigError("git cannot add a worktree", f"See why: git worktree add {tree} HEAD")
-
-
-def copy_uncommitted(project: str, policy: Policy, tree: str) -> list[bytes]:
-    """Whatever the project has beyond its last commit, and is not ignored; what cannot be read, or
-    is gone by now, is left out and told."""
-    whole, into = os.fsencode(project), os.fsencode(os.path.realpath(tree))
-    return [p for p in uncommitted(project, policy) if not _copy(whole, into, p)]
+        super()._leave()
+        _prune(self.origin, self.policy)
 
 
 def lacking(unread: Iterable[bytes]) -> str:
-    """Words about files that could not be read; "" if there are none."""
+    """Words about files that could not be read, or ""."""
     names = [repr(os.fsdecode(path))[1:-1] for path in unread]
     if not names:
         return ""
@@ -135,7 +112,7 @@ def lacking(unread: Iterable[bytes]) -> str:
 
 
 def uncommitted(project: str, policy: Policy) -> Iterator[bytes]:
-    """The paths that differ from the last commit; some may be gone. Ralph's own are left out."""
+    """Paths that differ from the last commit; some may be gone. Ralph's own are left out."""
     state = os.fsencode(os.path.realpath(policy.state))
     for entry in (git_output(project, policy.environ, *_STATUS) or b"").split(b"\0"):
         if fields := _FIELDS_BEFORE_PATH.get(entry[:1]):
@@ -145,19 +122,19 @@ def uncommitted(project: str, policy: Policy) -> Iterator[bytes]:
 
 
 def is_copied(project: bytes, path: bytes) -> bool:
-    """Whether a file or link is there itself; behind a link it is another file."""
+    """True if a file or link is there itself; behind a link it is another file."""
     whole = os.path.join(project, path)
     return is_plain(whole) and (os.path.islink(whole) or os.path.isfile(whole))
 
 
 def is_plain(whole: bytes) -> bool:
-    """Whether no link is above it, where the beginning has none."""
+    """True if no link is above it, where the beginning has none."""
     above = os.path.dirname(whole)
     return os.path.realpath(above) == above
 
 
 def _copy(project: bytes, tree: bytes, path: bytes) -> bool:
-    """False if it is there, and cannot be read."""
+    """Copy one path; False if it is there and cannot be read."""
     source, to = os.path.join(project, path), os.path.join(tree, path)
     if not is_plain(to):
         return True  # a link is there now, instead of a directory
@@ -178,12 +155,5 @@ def _copy(project: bytes, tree: bytes, path: bytes) -> bool:
     return True
 
 
-def _prune_left(project: str, policy: Policy) -> None:
-    """Have git forget the worktrees of owners that were killed, whose places are gone."""
-    if os.path.exists(os.path.join(project, ".git", "worktrees")):
-        git_output(project, policy.environ, "worktree", "prune")
-
-
-def _remove(project: str, policy: Policy, kept: place.Place) -> None:
-    kept.remove()
+def _prune(project: str, policy: Policy) -> None:
     git_output(project, policy.environ, "worktree", "prune")
