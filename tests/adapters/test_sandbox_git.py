@@ -334,7 +334,9 @@ def test_a_person_who_looks_before_a_killed_commit_is_finished(project: Path) ->
     class Killed(BaseException):
         pass
 
-    def step(job: apply.Job, change: Change, here: os.stat_result | None, temporary: bytes) -> None:
+    def step(
+        job: apply._Job, change: Change, here: os.stat_result | None, temporary: bytes
+    ) -> None:
         do(job, change, here, temporary)
         if change.path == ".git/index":
             raise Killed

@@ -82,7 +82,7 @@ def test_a_listing_is_read_whatever_it_holds() -> None:
         b"sub": Entry.DIRECTORY,
         b"sub/socket": Entry.OTHER,
     }
-    assert pulled.to_fetch(sorted(found), found) == b"./a b\nc\xff\0./sub\0"
+    assert pulled.wanted(sorted(found), found) == [b"a b\nc\xff", b"sub"]
 
 
 def listed(text: str) -> dict[bytes, pulled.Listed]:

@@ -1,6 +1,6 @@
-"""Keeping a sandbox: its changes are applied to the project, file by file, each at once.
+"""Keep a sandbox: apply its changes to the project, file by file, each at once.
 
-What a person changed since the sandbox was opened is never overwritten. What would run on the
+Nothing that a person changed since the sandbox was opened is overwritten. What would run on the
 host by itself is held for review. The list of changes is on disk before the first is applied, so
 that a commit which is killed in the middle can be finished. Whatever happens to one change, the
 others are applied, and it is named.
@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 from ralph.adapters.sandbox import history, review
 from ralph.adapters.sandbox.commit import Commit, path_of
@@ -35,7 +36,7 @@ _NOT_OURS = ("changed", "failed")
 
 
 @value
-class Job:
+class _Job:
     """A commit under way, and the trees that it is about."""
 
     commit: Commit
@@ -44,30 +45,21 @@ class Job:
 
 
 def doubtful(project: str, opened: int, changes: Iterable[Change]) -> list[str]:
-    """What looks new, but stands where somebody added or deleted something meanwhile.
+    """Paths that look new, but stand where somebody added or deleted something meanwhile.
 
     An upper layer does not tell whether a file was there before; who deleted it wants it gone.
     """
-    changed: dict[str, bool] = {}
-    found = []
-    for change in changes:
-        if change.kind is Kind.ADDED:
-            above = os.path.dirname(change.path)
-            if above not in changed:
-                changed[above] = _changed_since(os.path.join(project, above), opened)
-            found += [change.path] if changed[above] else []
-    return found
-
-
-def _changed_since(directory: str, opened: int) -> bool:
-    try:
-        return os.stat(directory).st_ctime_ns >= opened
-    except OSError:
-        return False
+    added = [change.path for change in changes if change.kind is Kind.ADDED]
+    changed = set()
+    for above in {os.path.dirname(path) for path in added}:
+        with suppress(OSError):
+            if os.stat(os.path.join(project, above)).st_ctime_ns >= opened:
+                changed.add(above)
+    return [path for path in added if os.path.dirname(path) in changed]
 
 
 def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
-    """Copy what the changes lead to, for a source that does not outlive us.
+    """Copy the results of changes, from a source that does not outlive us.
 
     An ordinary user can read all of it; `commit.modes_of` the source tells the true modes.
     """
@@ -109,43 +101,36 @@ def save(commit: Commit, kept: Kept, into: str) -> str:
 
 def apply(commit: Commit) -> Kept:
     """Apply what may be applied; the rest is named with the reason."""
+    applied: list[Change] = []
+    spared: dict[str, dict[str, Spared]] = {"held": {}, "changed": {}, "failed": {}}
+    name = commit.name.encode()
     with (
         Reach(commit.project, needs=WRITE, modes=commit.closed) as project,
         Reach(commit.source, needs=READ, modes=commit.modes) as source,
     ):
-        return _carried_out(Job(commit, project, source))
+        job = _Job(commit, project, source)
+        for number, (change, (where, why), stamp) in enumerate(_all_judged(job)):
+            if not where:
+                where, why = _applied(job, change, stamp, b".ralph-%b-%d" % (name, number))  # noqa: PLW2901
+            if where and where != _DONE:
+                spared[where].setdefault(change.path, Spared(change.path, why))
+            else:
+                applied.append(change)
+        for change, why in _close_directories(job, applied):
+            spared["failed"].setdefault(change.path, Spared(change.path, why))
+    held, changed, failed = (tuple(found.values()) for found in spared.values())
+    paths = {change.path for change in applied}.difference(*spared.values())
+    return Kept(tuple(sorted(paths)), held, changed, failed)
 
 
-def _carried_out(job: Job) -> Kept:
-    applied: list[Change] = []
-    spared: dict[str, dict[str, Spared]] = {"held": {}, "changed": {}, "failed": {}}
+def _all_judged(job: _Job) -> list[_Judged]:
+    """All are looked at before the first is applied: of two names of one file, each change of one
+    shows in the other."""
     held = review.held(job.commit, job.project, job.source)
-    # All are looked at before the first is applied: of two names of one file, each change of one
-    # shows in the other.
     judged = [(c, *_judged(job, c, held.get(c.path, ""))) for c in _in_order(job.commit.changes)]
-    judged = _together(judged)
-    name = job.commit.name.encode()
-    for number, (change, (where, why), stamp) in enumerate(judged):
-        if not where:
-            where, why = _applied(job, change, stamp, b".ralph-%b-%d" % (name, number))  # noqa: PLW2901
-        if where and where != _DONE:
-            spared[where].setdefault(change.path, Spared(change.path, why))
-        else:
-            applied.append(change)
-    for change, why in _close_directories(job, applied):
-        spared["failed"].setdefault(change.path, Spared(change.path, why))
-    held_, changed, failed = (tuple(found.values()) for found in spared.values())
-    paths = {change.path for change in applied} - {
-        path for found in spared.values() for path in found
-    }
-    return Kept(tuple(sorted(paths)), held_, changed, failed)
-
-
-def _together(judged: list[_Judged]) -> list[_Judged]:
-    """Where somebody changed git's state, ours is not applied in part."""
     if not any(v[0] in _NOT_OURS and history.decides(change.path) for change, v, _ in judged):
         return judged
-    return [
+    return [  # somebody changed git's state: ours is not applied in part
         (change, ("changed", history.APART), stamp)
         if not verdict[0] and history.is_state(change.path)
         else (change, verdict, stamp)
@@ -160,16 +145,15 @@ def _in_order(changes: Iterable[Change]) -> list[Change]:
     return [*reversed(gone), *(change for change in changes if change.kind is not Kind.DELETED)]
 
 
-def _judged(job: Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
-    """Why a change must not be applied (two empty words if it may be), and what stands there."""
-    if change.entry is Entry.OTHER and change.kind is not Kind.DELETED:
+def _judged(job: _Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
+    """The reason why a change must not be applied (two empty words if it may be), and what stands
+    there."""
+    if change.kind is not Kind.DELETED and change.entry is Entry.OTHER:
         return ("failed", NO_FILE), ()
-    if history.is_lock(change.path) and change.kind is not Kind.DELETED:
+    if change.kind is not Kind.DELETED and history.is_lock(change.path):
         return ("failed", NO_LOCK), ()
-    if held:
-        return ("held", held), ()
-    if change.path == ".":
-        return ("", ""), ()
+    if held or change.path == ".":
+        return ("held" if held else "", held), ()
     try:
         here = job.project.info(path_of(change))
         return _verdict(job, change, here), _stamp(change, here)
@@ -177,12 +161,12 @@ def _judged(job: Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
         return ("failed", error.strerror or str(error)), ()
 
 
-def _verdict(job: Job, change: Change, here: os.stat_result | None) -> _Verdict:
+def _verdict(job: _Job, change: Change, here: os.stat_result | None) -> _Verdict:
     if here is None:
         missing = change.kind in (Kind.MODIFIED, Kind.MODE) or change.path in job.commit.copies
         return ("changed", _DELETED) if missing and change.kind is not Kind.DELETED else ("", "")
     meanwhile = here.st_ctime_ns >= job.commit.opened and not stat.S_ISDIR(here.st_mode)
-    another = change.kind is Kind.DELETED and change.entry is not entry_of(here)
+    another = change.kind is Kind.DELETED and change.entry is not entry_of(here.st_mode)
     if not meanwhile and not another:
         return "", ""
     if _is_done(job, change, here):
@@ -190,20 +174,21 @@ def _verdict(job: Job, change: Change, here: os.stat_result | None) -> _Verdict:
     return ("", "") if _is_refreshed(job, change) else ("changed", _CHANGED)
 
 
-def _is_refreshed(job: Job, change: Change) -> bool:
+def _is_refreshed(job: _Job, change: Change) -> bool:
     index = change.path == history.INDEX and change.kind is not Kind.DELETED
     return index and history.is_refreshed(job.commit)
 
 
 def _stamp(change: Change, here: os.stat_result | None) -> _Stamp:
-    """What changes with a file's content; nothing for a directory, which has none of its own."""
+    """Numbers that change with a file's content; none for a directory, which has no content of its
+    own."""
     if here is None or change.entry is Entry.DIRECTORY or stat.S_ISDIR(here.st_mode):
         return ()
     return here.st_ino, here.st_size, here.st_mtime_ns
 
 
-def _is_done(job: Job, change: Change, here: os.stat_result) -> bool:
-    """Whether the project has it already: a commit that was cut off had applied it."""
+def _is_done(job: _Job, change: Change, here: os.stat_result) -> bool:
+    """True if the project has it already: a commit that was cut off had applied it."""
     path = path_of(change)
     try:
         new = job.source.info(path)
@@ -216,7 +201,7 @@ def _is_done(job: Job, change: Change, here: os.stat_result) -> bool:
         return False
 
 
-def _applied(job: Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Verdict:
+def _applied(job: _Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Verdict:
     try:
         here = job.project.info(path_of(change)) if change.path != "." else None
         if _stamp(change, here) != stamp and not _is_refreshed(job, change):
@@ -231,7 +216,7 @@ def _applied(job: Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Verd
     return "", ""
 
 
-def _apply(job: Job, change: Change, here: os.stat_result | None, temporary: bytes) -> None:
+def _apply(job: _Job, change: Change, here: os.stat_result | None, temporary: bytes) -> None:
     if change.path == ".":
         return  # its mode is set with the other directories'
     path = path_of(change)
@@ -243,31 +228,21 @@ def _apply(job: Job, change: Change, here: os.stat_result | None, temporary: byt
     new = job.source.info(path)
     if new is None:
         raise OSError(errno.EIO, "it is not in the layer any more")
-    if change.kind is not Kind.MODE or change.entry is not Entry.FILE or _is_shared(here):
+    shared = here is not None and here.st_nlink > 1  # other names must keep their mode
+    if change.kind is not Kind.MODE or change.entry is not Entry.FILE or shared:
         put(job.source, path, new, (directory, name), temporary)
     elif here is not None:
-        _set_rights((directory, name), here, job.source.mode(path, new), new)
+        with handle_of(directory, name) as (handle, info):
+            if info.st_ino != here.st_ino or not stat.S_ISREG(info.st_mode):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            if os.geteuid() == 0:
+                os.chown(handle, new.st_uid, new.st_gid)
+            os.chmod(handle, job.source.mode(path, new))
 
 
-def _is_shared(here: os.stat_result | None) -> bool:
-    """Whether a file has other names, whose mode must not change with this one's."""
-    return here is not None and here.st_nlink > 1
-
-
-def _set_rights(
-    at: tuple[int, bytes], here: os.stat_result, mode: int, new: os.stat_result
-) -> None:
-    with handle_of(*at) as (handle, info):
-        if info.st_ino != here.st_ino or not stat.S_ISREG(info.st_mode):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        if os.geteuid() == 0:
-            os.chown(handle, new.st_uid, new.st_gid)
-        os.chmod(handle, mode)
-
-
-def _close_directories(job: Job, applied: list[Change]) -> list[tuple[Change, str]]:
-    """Modes of directories come last: one may allow no writing in it. Those that could not be
-    set, with the reason."""
+def _close_directories(job: _Job, applied: list[Change]) -> list[tuple[Change, str]]:
+    """Set the modes of directories, last since one may allow no writing in it; those that could not
+    be set, with the reason."""
     wrong = []
     for change in sorted(applied, key=lambda change: change.path, reverse=True):
         if change.entry is Entry.DIRECTORY and change.kind is not Kind.DELETED:

@@ -18,7 +18,7 @@ Modes = Mapping[str, int]
 
 @value
 class Commit:
-    """What is to be applied: changes, and the tree that holds what they lead to."""
+    """Changes to be applied, and the tree that holds their results."""
 
     project: str
     source: str
@@ -34,7 +34,7 @@ class Commit:
     closed: Modes = field(default_factory=dict)  # in the project, of directories that keep us out
 
     def write(self, path: str) -> None:
-        """The journal, from which `read` and `apply` finish what was begun."""
+        """Write the journal, from which `read` and `apply` finish what was begun."""
         words = {
             "project": self.project,
             "source": self.source,
@@ -53,7 +53,7 @@ class Commit:
 
 
 def read(path: str) -> Commit | None:
-    """A commit that had begun; None if there is none, or it cannot be read."""
+    """A commit from its journal; None if there is none, or it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             words = json.load(file)
@@ -65,8 +65,8 @@ def read(path: str) -> Commit | None:
 
 
 def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
-    """The modes of what an ordinary user cannot work with in a tree of his own, before they are
-    lifted there or in a copy."""
+    """Modes of what an ordinary user cannot work with in a tree of his own, before they are lifted
+    there or in a copy."""
     found: dict[str, int] = {}
     if os.geteuid() == 0:
         return found
@@ -83,7 +83,7 @@ def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
 
 
 def closed_in(project: str, changes: Iterable[Change]) -> dict[str, int]:
-    """The modes of directories of ours in the project that we may not work in."""
+    """Modes of directories of ours in the project that we may not work in."""
     found: dict[str, int] = {}
     if os.geteuid() == 0:
         return found
@@ -99,5 +99,5 @@ def closed_in(project: str, changes: Iterable[Change]) -> dict[str, int]:
 
 
 def path_of(change: Change) -> bytes:
-    """As a tree has it."""
+    """The path of a change, as a tree has it."""
     return b"" if change.path == "." else os.fsencode(change.path)

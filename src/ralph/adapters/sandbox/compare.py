@@ -1,11 +1,11 @@
-"""What differs between two trees: a project, and what a sandbox made of it."""
+"""The differences between two trees: a project, and what a sandbox made of it."""
 
 import os
 import stat
 from collections.abc import Iterator
 
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
-from ralph.adapters.sandbox.reach import READ, Listing, Reach, Root
+from ralph.adapters.sandbox.reach import READ, Reach, Root
 from ralph.adapters.sandbox.tree import entry_of
 
 _OPAQUE = "user.overlay.opaque"
@@ -14,14 +14,16 @@ Seen = tuple[Reach, bytes, os.stat_result]  # a tree, a path in it, and what sta
 
 
 def layer_changes(upper: str | Root, lower: str) -> Iterator[Change]:
-    """What an overlay's upper layer makes of the lower one.
+    """Changes that an overlay's upper layer makes to the lower one.
 
     A whiteout is a character device 0/0. An opaque directory hides what was in the lower one, and
     so at every depth below it. An upper layer with attributes of users (`userxattr`) has neither
     redirects nor files without their content, and whiteouts by attribute are for lower ones.
     """
     with Reach(upper, needs=READ) as layer, Reach(lower) as project:
-        yield from _mode_of_root(layer, project)
+        new, old = layer.info(b""), project.info(b"")
+        if new and old and layer.mode(b"", new) != stat.S_IMODE(old.st_mode):
+            yield Change(".", Kind.MODE, Entry.DIRECTORY)
         waiting = [(b"", True, False)]  # whether the project has it too; whether that is hidden
         while waiting:
             place, known, hidden = waiting.pop()
@@ -29,29 +31,29 @@ def layer_changes(upper: str | Root, lower: str) -> Iterator[Change]:
             found = layer.entries(place)
             for name, info in found:
                 path = os.path.join(place, name)
-                if _is_whiteout(info):
+                if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:  # a whiteout
                     yield from deleted(project, path)
                     continue
-                before = _before(project, path) if known else None
+                before = project.seen(path) if known else None
                 yield from entry_changes(project, path, before, (layer, path, info))
                 if stat.S_ISDIR(info.st_mode):
                     both = before is not None and stat.S_ISDIR(before.st_mode)
                     waiting.append((path, both, hidden))
             if known and hidden:
-                for name in _names(project, place) - {name for name, _ in found}:
+                for name in project.names(place) - {name for name, _ in found}:
                     yield from deleted(project, os.path.join(place, name))
 
 
 def is_opaque(layer: Reach, path: bytes) -> bool:
-    """Whether a directory of an upper layer hides what the lower one has there."""
+    """True if a directory of an upper layer hides what the lower one has there."""
     return layer.attribute(path, _OPAQUE) == b"y"
 
 
 def entry_changes(
     project: Reach, path: bytes, before: os.stat_result | None, new: Seen
 ) -> Iterator[Change]:
-    """How one entry differs from what the project has there; below a directory nobody looks."""
-    entry, was = entry_of(new[2]), None if before is None else entry_of(before)
+    """Changes of one entry from what the project has there; not of anything below a directory."""
+    entry, was = entry_of(new[2].st_mode), None if before is None else entry_of(before.st_mode)
     name = os.fsdecode(path)
     if was is not None and Entry.DIRECTORY in (was, entry) and was is not entry:
         yield from deleted(project, path)
@@ -63,8 +65,8 @@ def entry_changes(
 
 
 def difference(old: Seen, new: Seen) -> Kind | None:
-    """How an entry differs from another; None if it does not. Times are no difference."""
-    entry, was = entry_of(new[2]), entry_of(old[2])
+    """The difference of an entry from another, or None. Times are no difference."""
+    entry, was = entry_of(new[2].st_mode), entry_of(old[2].st_mode)
     if entry is Entry.LINK:
         same = was is Entry.LINK and old[0].link(old[1]) == new[0].link(new[1])
         return None if same else Kind.SYMLINK
@@ -95,7 +97,7 @@ def _rights(seen: Seen) -> tuple[int, int, int]:
 
 
 def deleted(project: Reach, path: bytes) -> Iterator[Change]:
-    """Everything that is gone with a path, the inner after the outer."""
+    """A change for everything that is gone with a path, the inner after the outer."""
     waiting = [path]
     while waiting:
         here = waiting.pop()
@@ -107,40 +109,9 @@ def deleted(project: Reach, path: bytes) -> Iterator[Change]:
             continue
         if info is None:
             continue  # nobody has it any more
-        entry = entry_of(info)
+        entry = entry_of(info.st_mode)
         yield Change(os.fsdecode(here), Kind.DELETED, entry)
         if entry is Entry.DIRECTORY:
-            names = sorted(_names(project, here), reverse=True)
-            waiting += [os.path.join(here, name) for name in names]
-
-
-def deleted_alone(project: Reach, path: bytes) -> Iterator[Change]:
-    """That one entry is gone; what was in a directory is known, and told, by itself."""
-    first = next(deleted(project, path), None)
-    if first is not None:
-        yield first
-
-
-def _mode_of_root(layer: Reach, project: Reach) -> Iterator[Change]:
-    new, old = layer.info(b""), project.info(b"")
-    if new and old and layer.mode(b"", new) != stat.S_IMODE(old.st_mode):
-        yield Change(".", Kind.MODE, Entry.DIRECTORY)
-
-
-def _is_whiteout(info: os.stat_result) -> bool:
-    return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
-
-
-def _names(project: Reach, path: bytes) -> set[bytes]:
-    try:
-        found: Listing = project.entries(path)
-    except OSError:
-        return set()
-    return {name for name, _ in found}
-
-
-def _before(project: Reach, path: bytes) -> os.stat_result | None:
-    try:
-        return project.info(path)
-    except PermissionError:
-        return None  # nobody sees what is there: it is taken to be new
+            waiting += sorted(
+                (os.path.join(here, name) for name in project.names(here)), reverse=True
+            )

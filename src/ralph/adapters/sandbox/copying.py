@@ -1,8 +1,9 @@
-"""Making what stands in one tree in another: at once and whole, holes and all."""
+"""Copies of entries between trees: at once and whole, holes and all."""
 
 import errno
 import os
 import stat
+from contextlib import suppress
 
 from ralph.adapters.sandbox.reach import Reach
 
@@ -18,30 +19,28 @@ def put(source: Reach, path: bytes, info: os.stat_result, to: At, temporary: byt
 
     A directory is ours alone until `Reach.close_directory`.
     """
+    directory, name = to
     if stat.S_ISDIR(info.st_mode):
-        _make_directory(*to)
+        try:
+            os.mkdir(name, 0o700, dir_fd=directory)
+        except FileExistsError:
+            if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+                raise
         return
-    beside = to[0], temporary
+    beside = directory, temporary
     try:
         try:
             _make(source, path, info, beside)
         except FileExistsError:
-            os.unlink(temporary, dir_fd=to[0])  # of a commit that was cut off
+            os.unlink(temporary, dir_fd=directory)  # of a commit that was cut off
             _make(source, path, info, beside)
-        if temporary != to[1]:
-            os.rename(temporary, to[1], src_dir_fd=to[0], dst_dir_fd=to[0])
+        if temporary != name:
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
-        if temporary != to[1]:
-            _forget(*beside)
+        if temporary != name:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=directory)
         raise
-
-
-def _make_directory(directory: int, name: bytes) -> None:
-    try:
-        os.mkdir(name, 0o700, dir_fd=directory)
-    except FileExistsError:
-        if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
-            raise
 
 
 def _make(source: Reach, path: bytes, info: os.stat_result, to: At) -> None:
@@ -68,25 +67,22 @@ def _make(source: Reach, path: bytes, info: os.stat_result, to: At) -> None:
 
 
 def copy(reading: int, writing: int, size: int) -> None:
-    """The content of a file; a hole in it stays one."""
+    """Copy the content of a file; a hole in it stays one."""
     if size <= _SMALL:
         _write(writing, os.read(reading, _SMALL + 1))
         return
     at = 0
     while at < size:
-        at, end = _data(reading, at, size)
+        end = size
+        try:
+            at = os.lseek(reading, at, os.SEEK_DATA)
+            end = min(os.lseek(reading, at, os.SEEK_HOLE), size)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                break  # a hole up to the end
         _copy_range(reading, writing, at, end)
         at = end
     os.ftruncate(writing, size)
-
-
-def _data(reading: int, at: int, size: int) -> tuple[int, int]:
-    """Where there is something next; a hole up to the end is nothing at the end."""
-    try:
-        begin = os.lseek(reading, at, os.SEEK_DATA)
-        return begin, min(os.lseek(reading, begin, os.SEEK_HOLE), size)
-    except OSError as error:
-        return (size, size) if error.errno == errno.ENXIO else (at, size)
 
 
 def _copy_range(reading: int, writing: int, at: int, end: int) -> None:
@@ -109,10 +105,3 @@ def _write(writing: int, data: bytes, at: int = 0) -> int:
         done = os.pwrite(writing, left, at)
         left, at = left[done:], at + done
     return len(data)
-
-
-def _forget(directory: int, name: bytes) -> None:
-    try:
-        os.unlink(name, dir_fd=directory)
-    except OSError:
-        pass

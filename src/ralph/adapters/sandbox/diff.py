@@ -1,4 +1,4 @@
-"""A change in detail: a unified diff where there is text, a sentence where there is none."""
+"""Unified diffs of changes, or a sentence where there is no text."""
 
 import difflib
 import os
@@ -14,9 +14,11 @@ _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def unified(change: Change, before: str, after: str) -> str:
-    """How what stood at the first place became what stands at the second."""
+    """The difference between what stood at the first place and what stands at the second."""
     old, new = _seen(before), _seen(after)
-    head = _mode_line(old[0], new[0])
+    head = ""
+    if old[0] is not None and new[0] is not None and old[0].st_mode != new[0].st_mode:
+        head = f"old mode {old[0].st_mode:o}\nnew mode {new[0].st_mode:o}\n"
     if change.kind is Kind.MODE or (old[1] is not None and old[1] == new[1]):
         return head
     if old[1] is None or new[1] is None:
@@ -25,27 +27,27 @@ def unified(change: Change, before: str, after: str) -> str:
     lines = difflib.unified_diff(
         old[1], new[1], names[0] if old[0] else _NOWHERE, names[1] if new[0] else _NOWHERE
     )
-    return head + "".join(map(_ended, lines))
+    unended = "\n\\ No newline at end of file\n"
+    return head + "".join(line if line.endswith("\n") else line + unended for line in lines)
 
 
 def quoted(name: str) -> str:
     """A name as git writes it where a line holds nothing else: in quotes if it has to be."""
-    text = _QUOTED.sub(_escaped, name)
+
+    def escaped(found: re.Match[str]) -> str:
+        octal = (f"\\{byte:03o}" for byte in os.fsencode(found[0]))
+        return _SHORT.get(found[0]) or "".join(octal)
+
+    text = _QUOTED.sub(escaped, name)
     return f'"{text}"' if text != name else name
-
-
-def _escaped(found: re.Match[str]) -> str:
-    character = found[0]
-    octal = (f"\\{byte:03o}" for byte in os.fsencode(character))
-    return _SHORT.get(character) or "".join(octal)
 
 
 _Seen = tuple[os.stat_result | None, list[str] | None]
 
 
 def _seen(path: str) -> _Seen:
-    """What stands there, with its lines; None for lines that are too many, or no text, or that
-    cannot be read."""
+    """The entry there, and its lines; None for lines that are too many, or no text, or that cannot
+    be read."""
     try:
         info = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -56,25 +58,15 @@ def _seen(path: str) -> _Seen:
         return info, [f"link to {os.readlink(path)!r}"]
     if not stat.S_ISREG(info.st_mode):
         return info, []
-    return info, _lines(path) if info.st_size <= _LARGEST else None
-
-
-def _lines(path: str) -> list[str] | None:
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST)
     except OSError:
-        return None
-    if b"\0" in data:
-        return None
+        return info, None
+    if info.st_size > _LARGEST or b"\0" in data:
+        return info, None
     text = data.decode("utf-8", "backslashreplace")
-    return [line for line in re.split(r"(?<=\n)", text) if line]  # a CR ends no line
-
-
-def _mode_line(old: os.stat_result | None, new: os.stat_result | None) -> str:
-    if old is None or new is None or old.st_mode == new.st_mode:
-        return ""
-    return f"old mode {old.st_mode:o}\nnew mode {new.st_mode:o}\n"
+    return info, [line for line in re.split(r"(?<=\n)", text) if line]  # a CR ends no line
 
 
 def _size(seen: _Seen) -> str:
@@ -82,7 +74,3 @@ def _size(seen: _Seen) -> str:
     if info is not None:
         return f"{info.st_size} bytes"
     return "nothing" if lines is not None else "something out of reach"
-
-
-def _ended(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,4 +1,4 @@
-"""What is held for review when a sandbox is kept: what would run on the host by itself later, and
+"""Paths held for review when a sandbox is kept: what would run on the host by itself later, and
 links that lead out of the project."""
 
 import re
@@ -49,12 +49,12 @@ _MOST_LINKS = 40  # as many as the kernel follows
 
 
 def held_because(path: str) -> str:
-    """Why a changed path is held; "" if it is not."""
+    """The reason why a changed path is held, or ""."""
     return next((why for rule, why in _RULES if rule.fullmatch(path)), "")
 
 
 def stands_for(path: str) -> str:
-    """Why a link at this path is held, wherever it leads; "" if it is not: it would give other
+    """The reason why a link at this path is held, wherever it leads, or "": it would give other
     names to what is held."""
     return next((why for tail in _TAILS if (why := held_because(f"{path}/{tail}"))), "")
 
@@ -62,7 +62,7 @@ def stands_for(path: str) -> str:
 def leads_out(
     path: str, target: str, project: str, link: Callable[[str], str] = lambda _: ""
 ) -> bool:
-    """Whether a link at this path of the project leads out of it, or nobody can tell.
+    """True if a link at this path of the project leads out of it, or nobody can tell.
 
     `link` says where a link at another path leads; "" if there is none. A `..` behind a name leads
     wherever that name does, which may be a link tomorrow.

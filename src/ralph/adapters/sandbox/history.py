@@ -22,22 +22,22 @@ _ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin"}  # whoever finishes a commit
 
 
 def decides(path: str) -> bool:
-    """Whether the rest of git's state must not be applied without this."""
+    """True if the rest of git's state must not be applied without this."""
     return _DECIDES.fullmatch(path) is not None and not is_lock(path)
 
 
 def is_state(path: str) -> bool:
-    """Whether it is of git's state; objects are not, they are in nobody's way."""
+    """True for git's state; objects are not, they are in nobody's way."""
     return _STATE.fullmatch(path) is not None
 
 
 def is_lock(path: str) -> bool:
-    """Whether git takes it for a lock: whoever made it is gone, or works elsewhere."""
+    """True if git takes it for a lock: whoever made it is gone, or works elsewhere."""
     return _LOCK.fullmatch(path) is not None
 
 
 def replacements(packed_refs: bytes) -> frozenset[bytes]:
-    """What packed references put in the place of other objects."""
+    """Lines of packed references that put something in the place of other objects."""
     return frozenset(line for line in packed_refs.splitlines() if _REPLACED in line)
 
 
@@ -53,7 +53,6 @@ class FirstIndex:
                 self.close()  # it has changed since
 
     def keep(self, into: str) -> None:
-        """Copy it there, if there is one."""
         if self._file >= 0:
             with suppress(OSError), open(into, "xb", buffering=0) as to:
                 while os.sendfile(to.fileno(), self._file, None, _MOST):
@@ -61,7 +60,6 @@ class FirstIndex:
             self.close()
 
     def close(self) -> None:
-        """Nobody needs it any more."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -71,7 +69,7 @@ class FirstIndex:
 
 
 def is_refreshed(commit: Commit) -> bool:
-    """Whether somebody's index says what it said at the beginning, or what ours says: `git status`
+    """True if somebody's index says what it said at the beginning, or what ours says: `git status`
     writes it anew for the times of the files alone."""
     now = _entries(commit.project, os.path.join(commit.project, INDEX))
     others = (commit.index, os.path.join(commit.source, INDEX))
@@ -79,7 +77,7 @@ def is_refreshed(commit: Commit) -> bool:
 
 
 def _entries(project: str, index: str) -> bytes | None:
-    """What an index lists, without the times; None if it cannot be read."""
+    """The list of an index, without the times; None if it cannot be read."""
     if not os.path.isfile(index):  # git would take it for an empty one
         return None
     environ = {**_ENVIRON, "GIT_INDEX_FILE": index}

@@ -1,13 +1,14 @@
-"""What a tree was, remembered by its stamps: for sandboxes without a layer of their own."""
+"""A tree remembered by the stamps of its files: for sandboxes without a layer of their own."""
 
 import hashlib
 import os
 import re
 import stat
 from collections.abc import Iterator
+from itertools import islice
 
-from ralph.adapters.sandbox.compare import Seen, deleted_alone, entry_changes
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.compare import deleted, entry_changes
+from ralph.adapters.sandbox.interface import Change, Kind
 from ralph.adapters.sandbox.reach import READ, Reach
 from ralph.adapters.sandbox.tree import entry_of
 
@@ -17,7 +18,8 @@ _Found = dict[bytes, os.stat_result]
 
 
 def stamp_of(info: os.stat_result) -> Stamp:
-    """Different whenever someone has touched the entry; a directory's times do not count."""
+    """Numbers that differ whenever someone has touched the entry; a directory's times do not
+    count."""
     if stat.S_ISDIR(info.st_mode):
         return info.st_mode, info.st_uid, info.st_gid, 0, 0
     return info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
@@ -31,13 +33,12 @@ class Manifest:
         self._root = os.fsencode(root)
         self._git = git
         self._needs = READ if ours else 0
-        with self._reach() as tree:
+        with Reach(self._root, needs=self._needs) as tree:
             found, _ = self._entries(tree)
         self._known = {path: stamp_of(info) for path, info in found.items()}
-        self._kinds = {path: stamp[0] for path, stamp in self._known.items()}
 
     def knows(self, path: str) -> bool:
-        """Whether it was there."""
+        """True if it was there."""
         return os.fsencode(path) in self._known
 
     def digest(self, *, but_for: "re.Pattern[bytes]") -> str:
@@ -46,32 +47,33 @@ class Manifest:
         return hashlib.sha256(repr(found).encode()).hexdigest()
 
     def changes(self) -> Iterator[Change]:
-        """By the stamps alone, for a tree that is its own past."""
-        with self._reach() as tree:
+        """Changes by the stamps alone, for a tree that is its own past."""
+        with Reach(self._root, needs=self._needs) as tree:
             for path, info in self._differing(tree):
-                name, was = os.fsdecode(path), self._kinds.get(path)
+                name, was = os.fsdecode(path), self._known.get(path)
                 if info is None:
                     assert was is not None
-                    yield Change(name, Kind.DELETED, _entry(was))
+                    yield Change(name, Kind.DELETED, entry_of(was[0]))
+                    continue
+                content = (info.st_ino, info.st_size, info.st_mtime_ns)
+                if stat.S_ISLNK(info.st_mode):
+                    kind = Kind.SYMLINK
                 elif was is None:
-                    link = stat.S_ISLNK(info.st_mode)
-                    yield Change(name, Kind.SYMLINK if link else Kind.ADDED, entry_of(info))
+                    kind = Kind.ADDED
+                elif stat.S_ISDIR(info.st_mode) or was[1:4] == content:
+                    kind = Kind.MODE if was[0] != info.st_mode else Kind.MODIFIED
                 else:
-                    yield Change(name, self._how(path, info), entry_of(info))
+                    kind = Kind.MODIFIED
+                yield Change(name, kind, entry_of(info.st_mode))
 
     def against(self, project: str) -> Iterator[Change]:
-        """By comparing what has another stamp with the project."""
-        with self._reach() as tree, Reach(project) as lower:
+        """Changes by comparing what has another stamp with the project."""
+        with Reach(self._root, needs=self._needs) as tree, Reach(project) as lower:
             for path, info in self._differing(tree):
                 if info is None:
-                    yield from deleted_alone(lower, path)
-                    continue
-                try:
-                    before = lower.info(path)
-                except OSError:
-                    before = None
-                new: Seen = (tree, path, info)
-                yield from entry_changes(lower, path, before, new)
+                    yield from islice(deleted(lower, path), 1)  # what was in it is told by itself
+                else:
+                    yield from entry_changes(lower, path, lower.seen(path), (tree, path, info))
 
     def _differing(self, tree: Reach) -> Iterator[tuple[bytes, os.stat_result | None]]:
         """Every path whose stamp is another now; None is one that is gone."""
@@ -101,19 +103,3 @@ class Manifest:
                     found[path] = info
                     waiting += [path] if stat.S_ISDIR(info.st_mode) else []
         return found, tuple(closed)
-
-    def _reach(self) -> Reach:
-        return Reach(self._root, needs=self._needs)
-
-    def _how(self, path: bytes, info: os.stat_result) -> Kind:
-        if stat.S_ISLNK(info.st_mode):
-            return Kind.SYMLINK
-        known = self._known[path]
-        content = (info.st_ino, info.st_size, info.st_mtime_ns)
-        same = stat.S_ISDIR(info.st_mode) or known[1:4] == content
-        return Kind.MODE if same and known[0] != info.st_mode else Kind.MODIFIED
-
-
-def _entry(mode: int) -> Entry:
-    kinds = {stat.S_IFREG: Entry.FILE, stat.S_IFDIR: Entry.DIRECTORY, stat.S_IFLNK: Entry.LINK}
-    return kinds.get(stat.S_IFMT(mode), Entry.OTHER)

@@ -1,9 +1,10 @@
-"""What git's configuration on the host has git run or read in a project, wherever that lies."""
+"""Finds project paths that the host's git config would execute or include."""
 
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from ralph.adapters.git import git_output
 
@@ -30,16 +31,23 @@ def obeyed_paths(project: str, environ: Mapping[str, str]) -> frozenset[str]:
     settings = git_output(project, environ, "config", "--list", "--show-origin", "-z")
     where = git_output(project, environ, *_WHERE) or b""
     hooks, top, *_ = [*map(os.fsdecode, where.split(b"\n")), "", ""]
-    top = top or project
-    home = environ.get("HOME", "")
-    words = [os.path.join(top, word) for word in _words(settings or b"", home)]
-    found = [*words, *([hooks] if hooks else [])]
-    found += [path for directory in tuple(found) for path in _linked(directory)]
-    return frozenset(_within(project, found))
+    words = _words(settings or b"", environ.get("HOME", ""))
+    found = [os.path.join(top or project, word) for word in words]
+    found += [hooks] if hooks else []
+    for directory in tuple(found):  # links in a directory of hooks
+        with suppress(OSError), os.scandir(directory) as entries:
+            found += [entry.path for entry in entries if entry.is_symlink()]
+    inside = os.path.join(project, "")
+    names = (name for path in found for name in (os.path.normpath(path), *_on_the_way(path)))
+    return frozenset(name.removeprefix(inside) for name in names if name.startswith(inside))
 
 
 def _words(settings: bytes, home: str) -> Iterator[str]:
     """Files with settings, directories of hooks, and the words of commands."""
+
+    def expanded(text: str) -> str:
+        return home + text[1:] if text.startswith("~/") else text
+
     fields = list(map(os.fsdecode, settings.split(b"\0")))
     for origin, setting in zip(fields[::2], fields[1::2], strict=False):
         name, _, text = setting.partition("\n")
@@ -47,44 +55,20 @@ def _words(settings: bytes, home: str) -> Iterator[str]:
         if file != origin:
             yield file
         if _INCLUDES.fullmatch(name):  # it need not be there, or say anything yet
-            yield os.path.join(os.path.dirname(file), _expanded(text, home))
+            yield os.path.join(os.path.dirname(file), expanded(text))
         elif name == _HOOKS:
-            yield _expanded(text, home)
+            yield expanded(text)
         elif _COMMANDS.fullmatch(name):
-            yield from (_expanded(word, home) for word in _split(text.removeprefix("!")))
-
-
-def _expanded(text: str, home: str) -> str:
-    return home + text[1:] if text.startswith("~/") else text
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return command.split()
-
-
-def _linked(directory: str) -> Iterator[str]:
-    """Where links in a directory of hooks lead."""
-    try:
-        with os.scandir(directory) as found:
-            yield from (entry.path for entry in found if entry.is_symlink())
-    except OSError:
-        return  # a file, or nothing
-
-
-def _within(project: str, paths: Iterable[str]) -> Iterator[str]:
-    """Those in the project, by every name that leads to them."""
-    inside = os.path.join(project, "")
-    for path in paths:
-        for name in (os.path.normpath(path), *_on_the_way(path)):
-            if name.startswith(inside):
-                yield name.removeprefix(inside)
+            command = text.removeprefix("!")
+            try:
+                words = shlex.split(command)
+            except ValueError:
+                words = command.split()
+            yield from map(expanded, words)
 
 
 def _on_the_way(path: str) -> Iterator[str]:
-    """What the way to a path hangs on: each link, what is behind it, and the end.
+    """Names that the way to a path hangs on: each link, what is behind it, and the end.
 
     A directory that is left by `..` is named with it: nothing in it matters, but it must not
     become a link.
@@ -98,16 +82,10 @@ def _on_the_way(path: str) -> Iterator[str]:
             here = os.path.dirname(here)
         elif step not in ("", "."):
             above, here = here, os.path.join(here, step)
-            if target := _link(here):
+            with suppress(OSError):  # it is no link
+                target = os.readlink(here)
                 links += 1
                 yield here
                 yield os.path.normpath(os.path.join(here, *steps))
                 here, steps = "/" if target.startswith("/") else above, target.split("/") + steps
     yield here
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""  # it is none

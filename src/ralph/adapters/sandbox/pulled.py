@@ -1,4 +1,4 @@
-"""What changed in a machine of its own: its files are listed twice, and what differs is fetched."""
+"""The changes in a machine of its own: its files are listed twice, and what differs is fetched."""
 
 import errno
 import os
@@ -6,9 +6,11 @@ import shutil
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import IO
 
-from ralph.adapters.sandbox.compare import deleted_alone, entry_changes
+from ralph.adapters.sandbox.compare import deleted, entry_changes
 from ralph.adapters.sandbox.interface import Change, Entry, Kind
 from ralph.adapters.sandbox.reach import Reach
 from ralph.adapters.sandbox.tree import Tree, parts_of
@@ -32,7 +34,7 @@ Listing = Mapping[bytes, Listed]
 
 
 def parse(output: bytes) -> dict[bytes, Listed]:
-    """A listing; lines that are none of it are left out."""
+    """Parse a listing; lines that are none of it are left out."""
     found = {}
     for line in output.split(b"\0"):
         fields = line.split(b" ", _FIELDS)
@@ -49,17 +51,9 @@ def differing(before: Listing, now: Listing) -> list[bytes]:
     return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
 
 
-def to_fetch(paths: list[bytes], now: Listing) -> bytes:
-    """The names for `tar`; what is no file, directory or link is not fetched."""
-    wanted = (path for path in paths if path in now and now[path].entry is not Entry.OTHER)
-    return b"".join(b"./" + path + b"\0" for path in wanted)
-
-
-def missing(paths: list[bytes], now: Listing, fetched: str) -> list[bytes]:
-    """What was to be fetched, and did not come."""
-    above = os.fsencode(fetched)
-    wanted = (path for path in paths if path in now and now[path].entry is not Entry.OTHER)
-    return [path for path in wanted if not os.path.lexists(os.path.join(above, path))]
+def wanted(paths: list[bytes], now: Listing) -> list[bytes]:
+    """Paths for `tar`; what is no file, directory or link is not fetched."""
+    return [path for path in paths if path in now and now[path].entry is not Entry.OTHER]
 
 
 def unpack(archive: IO[bytes], into: str) -> None:
@@ -68,39 +62,26 @@ def unpack(archive: IO[bytes], into: str) -> None:
     Whoever works in the sandbox decides what is in the archive. Modes come later. OSError for an
     archive that is none, or torn.
     """
+    tree = Tree(into)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        _unpack(archive, Tree(into))
+        with tarfile.open(fileobj=archive, mode="r|") as members:
+            for member in members:
+                if not parts_of(member.name):
+                    continue
+                with tree.above(member.name, make=True) as (above, name):
+                    if member.isdir():
+                        with suppress(FileExistsError):  # something in it came first
+                            os.mkdir(name, 0o700, dir_fd=above)
+                    elif member.issym():
+                        os.symlink(os.fsencode(member.linkname), name, dir_fd=above)
+                    elif member.isreg() and (data := members.extractfile(member)) is not None:
+                        with os.fdopen(os.open(name, flags, 0o600, dir_fd=above), "wb") as file:
+                            shutil.copyfileobj(data, file)
+                        times = (member.mtime, member.mtime)
+                        os.utime(name, times, dir_fd=above, follow_symlinks=False)
     except tarfile.TarError as error:
         raise OSError(errno.EIO, f"the archive is torn: {error}") from error
-
-
-def _unpack(archive: IO[bytes], tree: Tree) -> None:
-    with tarfile.open(fileobj=archive, mode="r|") as members:
-        for member in members:
-            path = member.name
-            if not parts_of(path):
-                continue
-            with tree.above(path, make=True) as (directory, name):
-                if member.isdir():
-                    _make_directory(directory, name)
-                elif member.issym():
-                    os.symlink(os.fsencode(member.linkname), name, dir_fd=directory)
-                elif member.isreg() and (data := members.extractfile(member)) is not None:
-                    _write(directory, name, data, member.mtime)
-
-
-def _make_directory(directory: int, name: bytes) -> None:
-    try:
-        os.mkdir(name, 0o700, dir_fd=directory)
-    except FileExistsError:
-        pass  # something in it came first
-
-
-def _write(directory: int, name: bytes, data: IO[bytes], time: float) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
-        shutil.copyfileobj(data, file)
-    os.utime(name, (time, time), dir_fd=directory, follow_symlinks=False)
 
 
 def like_the_project(
@@ -125,20 +106,20 @@ def like_the_project(
 def against(
     project: str, fetched: str, paths: list[bytes], before: Listing, now: Listing
 ) -> Iterator[Change]:
-    """By comparing what was fetched with the project."""
+    """Changes by comparing what was fetched with the project."""
     with Reach(project) as lower, Reach(fetched) as upper:
         for path in paths:
             new, here = now.get(path), upper.info(path)
             if new is None:
-                yield from deleted_alone(lower, path)
+                yield from islice(deleted(lower, path), 1)  # what was in it is told by itself
             elif new.entry is Entry.OTHER:
                 yield Change(os.fsdecode(path), _kind(before.get(path), new), Entry.OTHER)
             elif here is not None:
-                yield from entry_changes(lower, path, _info(lower, path), (upper, path, here))
+                yield from entry_changes(lower, path, lower.seen(path), (upper, path, here))
 
 
 def by_listing(paths: list[bytes], before: Listing, now: Listing) -> Iterator[Change]:
-    """By the listings alone, for a project that is its own past."""
+    """Changes by the listings alone, for a project that is its own past."""
     for path in paths:
         old, new = before.get(path), now.get(path)
         if new is not None:
@@ -154,10 +135,3 @@ def _kind(old: Listed | None, new: Listed) -> Kind:
         return Kind.ADDED
     same = old.entry is new.entry and old.content[:3] == new.content[:3]  # but for its last time
     return Kind.MODE if same and old.mode != new.mode else Kind.MODIFIED
-
-
-def _info(lower: Reach, path: bytes) -> os.stat_result | None:
-    try:
-        return lower.info(path)
-    except OSError:
-        return None

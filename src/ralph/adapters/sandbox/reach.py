@@ -32,7 +32,7 @@ class Root:
 
 
 class Reach:
-    """What is below a directory. Paths are relative, b"" is the directory itself.
+    """A directory and all below it. Paths are relative, b"" is the directory itself.
 
     With `needs` the modes of our own directories are lifted on the way, and put back by `close`.
     `modes` are those of a tree that somebody had lifted when he was killed. The last directories on
@@ -53,7 +53,7 @@ class Reach:
     # -------------------------------------------------------------- what is there
 
     def info(self, path: bytes) -> os.stat_result | None:
-        """What stands there itself; None if nothing does, or a link is in the way."""
+        """The entry itself; None if there is none, or a link is in the way."""
         try:
             if not path:
                 return os.fstat(self.directory(b""))
@@ -64,6 +64,20 @@ class Reach:
                 return None
             raise
 
+    def seen(self, path: bytes) -> os.stat_result | None:
+        """The same; None also where we may not look."""
+        try:
+            return self.info(path)
+        except OSError:
+            return None
+
+    def names(self, path: bytes) -> set[bytes]:
+        """The names in a directory; none where we may not look."""
+        try:
+            return {name for name, _ in self.entries(path)}
+        except OSError:
+            return set()
+
     def mode(self, path: bytes, info: os.stat_result) -> int:
         """The mode that it had before anybody lifted it."""
         lifted = self._lifted.get(path)
@@ -71,12 +85,11 @@ class Reach:
         return self._modes.get(path, own)
 
     def entries(self, path: bytes) -> Listing:
-        """What is in a directory, each as it is itself."""
+        """The entries of a directory, each as it is itself."""
         with os.scandir(self.directory(path)) as found:
             return [(os.fsencode(one.name), one.stat(follow_symlinks=False)) for one in found]
 
     def link(self, path: bytes) -> bytes:
-        """Where a link leads."""
         directory, name = self.above(path)
         return os.readlink(name, dir_fd=directory)
 
@@ -90,7 +103,8 @@ class Reach:
                 raise
         there = (directory, name) if self._by is None else self._by.above(path)
         with handle_of(*there) as (handle, info):
-            _refuse(not stat.S_ISREG(info.st_mode) or info.st_uid != self._user)
+            if not stat.S_ISREG(info.st_mode) or info.st_uid != self._user:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             os.chmod(handle, stat.S_IMODE(info.st_mode) | _READ_FILE)
             try:
                 return os.open(name, _FILE, dir_fd=directory)
@@ -118,19 +132,17 @@ class Reach:
         while self._trail and not _is_at_or_below(path, self._trail[-1][0]):
             os.close(self._trail.pop()[1])
         if not self._trail:
-            self._begin()
+            ours = self._root.startswith(_OF_OURS)
+            if self._needs:
+                self._lift(b"", self._root, None)
+            flags = _DIRECTORY & ~os.O_NOFOLLOW if ours else _DIRECTORY
+            self._trail.append((b"", os.open(self._root, flags)))
         here, handle = self._trail[-1]
         if len(path) != len(here):
             for step in path[len(here) :].split(b"/"):
                 if step:
                     handle = self._enter(step, make=make)
         return handle
-
-    def _begin(self) -> None:
-        flags = _DIRECTORY & ~os.O_NOFOLLOW if self._root.startswith(_OF_OURS) else _DIRECTORY
-        if self._needs:
-            self._lift(b"", self._root, None)
-        self._trail.append((b"", os.open(self._root, flags)))
 
     def _enter(self, step: bytes, *, make: bool) -> int:
         above, handle = self._trail[-1]
@@ -147,10 +159,6 @@ class Reach:
         if len(self._trail) > _MOST_OPEN:
             os.close(self._trail.pop(0)[1])
         return inner
-
-    def _leave(self) -> None:
-        while self._trail:
-            os.close(self._trail.pop()[1])
 
     # -------------------------------------------------------------- modes
 
@@ -169,7 +177,7 @@ class Reach:
             self._set_mode(path, info.st_ino, mode | self._needs)
 
     def _set_mode(self, path: bytes, number: int, mode: int) -> None:
-        """Of the directory with this number, if it still stands there."""
+        """Set the mode of the directory with this number, if it still stands there."""
         if self._by is not None:
             self._by.set_any_mode(path, mode)
         elif not path:
@@ -181,7 +189,7 @@ class Reach:
                     os.chmod(handle, mode)
 
     def set_any_mode(self, path: bytes, mode: int) -> None:
-        """Of a directory, whichever stands there."""
+        """Set the mode of a directory, whichever stands there."""
         info = self.info(path) if path else os.stat(self._root)
         if info is not None:
             self._set_mode(path, info.st_ino, mode)
@@ -202,7 +210,8 @@ class Reach:
             with suppress(OSError):
                 self._set_mode(path, number, mode)
         self._lifted.clear()
-        self._leave()
+        while self._trail:
+            os.close(self._trail.pop()[1])
         if self._by is not None:
             self._by.close()
 
@@ -215,7 +224,7 @@ class Reach:
 
 @contextmanager
 def handle_of(directory: int, name: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
-    """A name for what stands there, which stays with it whatever becomes of the path."""
+    """A name for an entry, which stays with it whatever becomes of the path."""
     handle = os.open(name, _HANDLE, dir_fd=directory)
     try:
         yield b"%b%d" % (_OF_OURS, handle), os.fstat(handle)
@@ -227,8 +236,3 @@ def _is_at_or_below(path: bytes, directory: bytes) -> bool:
     if not directory or len(path) == len(directory):
         return not directory or path == directory
     return path.startswith(directory) and path[len(directory)] == _SLASH
-
-
-def _refuse(wrong: bool) -> None:
-    if wrong:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

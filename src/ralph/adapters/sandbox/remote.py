@@ -327,11 +327,12 @@ class Remote(Common):
     def _pull(self) -> None:
         place.remove(self._fetched)
         os.makedirs(self._fetched, mode=0o700)
-        wanted = pulled.to_fetch(self._paths, self._last)
+        wanted = pulled.wanted(self._paths, self._last)
         if not wanted:
             return
+        names = b"".join(b"./" + path + b"\0" for path in wanted)
         with tempfile.TemporaryFile(dir=self._place.path) as archive:
-            done = self._guest.ask("pack", root=True, stdin=wanted, into=archive)
+            done = self._guest.ask("pack", root=True, stdin=names, into=archive)
             if done.code > _WAS_WRITTEN or not archive.seek(0, os.SEEK_END):
                 raise self._lost(told(done))
             archive.seek(0)
@@ -341,8 +342,9 @@ class Remote(Common):
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     raise
                 raise self._lost(str(error)) from error
-        if lost := pulled.missing(self._paths, self._last, self._fetched):
-            raise self._lost(f"{os.fsdecode(lost[0])!r} does not come")
+        for path in wanted:
+            if not os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
+                raise self._lost(f"{os.fsdecode(path)!r} does not come")
 
     def _lost(self, why: str) -> ConfigError:
         enter = " ".join((*self._guest.tool.words, "exec -it", self._guest.name, "bash"))

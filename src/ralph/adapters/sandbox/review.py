@@ -1,4 +1,4 @@
-"""Which changes of a commit wait for review, and why."""
+"""The changes of a commit that wait for review, and why."""
 
 import os
 import re
@@ -28,8 +28,8 @@ _TELLS_ONE = frozenset((*_OF_REPOSITORIES, "HEAD", "objects", "refs", "hooks"))
 
 
 def held(commit: Commit, project: Reach, source: Reach) -> dict[str, str]:
-    """What waits for review, and why; with it what it takes the place of, and the directories
-    that it would be deleted with."""
+    """Changes that wait for review, and why; with them what they take the place of, and the
+    directories that they would be deleted with."""
     if commit.everything:
         return {}
     review = _Review(commit, project, source)
@@ -39,7 +39,7 @@ def held(commit: Commit, project: Reach, source: Reach) -> dict[str, str]:
     found |= review.room_for(found)
     above = {path[:end] for path in found for end in range(len(path)) if path[end] == "/"}
     for change in commit.changes:
-        if change.path in above and change.path not in found and review.is_gone(change.path):
+        if change.path in above and change.path not in found and change.path in review.gone:
             found[change.path] = _WITHIN  # and so is what would stand there instead
     return found
 
@@ -49,16 +49,23 @@ class _Review:
         self._commit = commit
         self._project = project
         self._source = source
-        self._gone = {c.path for c in commit.changes if c.kind is Kind.DELETED}
+        self.gone = {c.path for c in commit.changes if c.kind is Kind.DELETED}
         self._new = {c.path for c in commit.changes if c.kind is not Kind.DELETED}
-        self._lost = commit.anew or _HISTORY in self._gone
+        self._lost = commit.anew or _HISTORY in self.gone
         self._repacked = any(_PACK.fullmatch(path) for path in self._new)
-        self._replaces = history.PACKED in self._new and self._puts_others_in_place()
-        self._repositories = dict(self._found_repositories())
-
-    def is_gone(self, path: str) -> bool:
-        """Whether it is deleted, whatever comes instead."""
-        return path in self._gone
+        # Packed references may do what `refs/replace` does; git's state is held with them.
+        self._replaces = False
+        if history.PACKED in self._new:
+            path = os.fsencode(history.PACKED)
+            new, old = (history.replacements(_read(tree, path)) for tree in (source, project))
+            self._replaces = not new <= old
+        # Directories that git would take for a repository now, with whether they were one.
+        places = {place for change in commit.changes for place, _ in _places(change.path)}
+        self._repositories = {
+            place: self._is_one(place, now=False)
+            for place in places
+            if _HISTORY not in place.lower().split("/") and self._is_one(place, now=True)
+        }
 
     def because(self, change: Change) -> str:
         """Why it is held; "" if it is not."""
@@ -73,36 +80,27 @@ class _Review:
 
     def room_for(self, found: dict[str, str]) -> Iterator[tuple[str, str]]:
         """The deletions that make room for what is held."""
-        taken = {path for path in found if path in self._new and path in self._gone}
-        for path in self._gone:
+        taken = {path for path in found if path in self._new and path in self.gone}
+        for path in self.gone:
             if any(path == one or path.startswith(f"{one}/") for one in taken):
                 yield path, found.get(path, _THERE)
 
     def _of_git(self, change: Change) -> str:
         """Git itself: a file or link that takes its directory's place, and the whole history."""
         name = change.path.rpartition("/")[2].lower()
-        new = change.kind in (Kind.ADDED, Kind.MODIFIED, Kind.SYMLINK)
-        if name == _HISTORY and new and change.entry is not Entry.DIRECTORY:
+        gone, directory = change.kind is Kind.DELETED, change.entry is Entry.DIRECTORY
+        if name == _HISTORY and not gone and change.kind is not Kind.MODE and not directory:
             return _OBEYS
-        if _OBJECTS.fullmatch(change.path) and self._is_lost_object(change):
-            return _LOST
+        if _OBJECTS.fullmatch(change.path):
+            # Git never changes an object, and takes one away only once another pack has it.
+            changed = change.kind is Kind.MODIFIED and not directory
+            if (gone and not self._repacked) or changed:
+                return _LOST
         if self._lost and f"{change.path}/".startswith(f"{_HISTORY}/"):
-            return _LOST if change.kind is Kind.DELETED else _INSTEAD
+            return _LOST if gone else _INSTEAD
         if self._replaces and history.is_state(change.path):
             return _REPLACES
         return _LOCKED if history.is_lock(change.path) else ""
-
-    def _puts_others_in_place(self) -> bool:
-        """Whether packed references do what `refs/replace` does; git's state is held with them."""
-        path = os.fsencode(history.PACKED)
-        new, old = (history.replacements(_read(t, path)) for t in (self._source, self._project))
-        return not new <= old
-
-    def _is_lost_object(self, change: Change) -> bool:
-        """Git never changes an object, and takes one away only once another pack has it."""
-        if change.kind is Kind.DELETED:
-            return not self._repacked
-        return change.kind is Kind.MODIFIED and change.entry is not Entry.DIRECTORY
 
     def _obeyed(self, change: Change) -> str:
         path = change.path
@@ -127,22 +125,22 @@ class _Review:
         return "a link that leads out" if out else ""
 
     def _new_link(self, path: str) -> str:
-        """Where a link leads once everything is applied."""
+        """The target of a link once everything is applied."""
         name = os.fsencode(path)
         info = self._source.info(name)
         if info is None:
-            return "" if path in self._gone else self._old_link(path)
+            return "" if path in self.gone else self._old_link(path)
         return os.fsdecode(self._source.link(name)) if stat.S_ISLNK(info.st_mode) else ""
 
     def _old_link(self, path: str) -> str:
-        """Where a link leads in the project, since not everything may be applied."""
+        """The target of a link in the project, since not everything may be applied."""
         name = os.fsencode(path)
         info = self._project.info(name)
         there = info is not None and stat.S_ISLNK(info.st_mode)
         return os.fsdecode(self._project.link(name)) if there else ""
 
     def _special(self, change: Change) -> str:
-        """Who runs such a file is its owner for the while; it may have been so before."""
+        """Files that run with their owner's rights; some may have done so before."""
         if change.entry is not Entry.FILE or change.kind is Kind.DELETED:
             return ""
         path = path_of(change)
@@ -154,17 +152,9 @@ class _Review:
             old = self._project.info(path)
         except OSError:
             return ""  # nor can it be applied
-        same = old is not None and stat.S_ISREG(old.st_mode) and _owner(old) == _owner(new)
-        return "" if same and old and mode & ~old.st_mode == 0 else _RIGHTS
-
-    # -------------------------------------------------------------- repositories without a .git
-
-    def _found_repositories(self) -> Iterator[tuple[str, bool]]:
-        """Directories that git would take for a repository now, with whether they were one."""
-        places = {place for change in self._commit.changes for place, _ in _places(change.path)}
-        for place in places:
-            if _HISTORY not in place.lower().split("/") and self._is_one(place, now=True):
-                yield place, self._is_one(place, now=False)
+        if old is None or not stat.S_ISREG(old.st_mode) or mode & ~old.st_mode:
+            return _RIGHTS
+        return "" if (old.st_uid, old.st_gid) == (new.st_uid, new.st_gid) else _RIGHTS
 
     def _is_one(self, place: str, *, now: bool) -> bool:
         def has(name: str) -> bool:
@@ -179,7 +169,7 @@ class _Review:
             there = self._project.info(os.fsencode(path)) is not None
         except OSError:
             return True  # who knows
-        return there and not (now and path in self._gone)
+        return there and not (now and path in self.gone)
 
     def _in_repository(self, change: Change) -> str:
         for place, name in _places(change.path):
@@ -208,7 +198,3 @@ def _read(tree: Reach, path: bytes) -> bytes:
             return file.read()
     except OSError:
         return b""
-
-
-def _owner(info: os.stat_result) -> tuple[int, int]:
-    return info.st_uid, info.st_gid

@@ -13,10 +13,10 @@ from ralph.adapters.sandbox.interface import Entry
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
-def entry_of(info: os.stat_result) -> Entry:
-    """What it is."""
+def entry_of(mode: int) -> Entry:
+    """The type of a file of this mode."""
     kinds = {stat.S_IFREG: Entry.FILE, stat.S_IFDIR: Entry.DIRECTORY, stat.S_IFLNK: Entry.LINK}
-    return kinds.get(stat.S_IFMT(info.st_mode), Entry.OTHER)
+    return kinds.get(stat.S_IFMT(mode), Entry.OTHER)
 
 
 def parts_of(path: str) -> list[bytes]:
@@ -36,7 +36,6 @@ class Tree:
     # -------------------------------------------------------------- what a sandbox's user calls
 
     def read(self, path: str) -> bytes:
-        """The content of a file; OSError for a link, a pipe, a device."""
         with self.above(path) as (directory, name):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             file = regular(os.open(name, flags, dir_fd=directory), path)
@@ -44,25 +43,26 @@ class Tree:
                 return opened.read()
 
     def write(self, path: str, data: bytes, mode: int | None = None) -> None:
-        """Make or replace a file, and the directories above it."""
         with self.above(path, make=True) as (directory, name):
-            self._refuse_directory(directory, name)
-            if mode is None:
-                mode = self._mode(directory, name)
+            old = 0o644
             with suppress(FileNotFoundError):
+                info = os.lstat(name, dir_fd=directory)
+                if stat.S_ISDIR(info.st_mode):
+                    raise IsADirectoryError(
+                        errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(name)
+                    )
+                old = stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else old
                 os.unlink(name, dir_fd=directory)  # whatever it is: a link is not followed
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
                 file.write(data)
-                os.fchmod(file.fileno(), mode)
+                os.fchmod(file.fileno(), old if mode is None else mode)
 
     def list(self, path: str = "") -> tuple[str, ...]:
-        """The names in a directory, sorted."""
         with self.within(parts_of(path)) as directory:
             return tuple(sorted(os.listdir(directory)))
 
     def delete(self, path: str) -> None:
-        """Remove a file, or a directory with everything in it."""
         with self.above(path) as (directory, name):
             if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
                 import shutil
@@ -74,7 +74,7 @@ class Tree:
     # -------------------------------------------------------------- what we need ourselves
 
     def info(self, path: str) -> os.stat_result | None:
-        """What stands there itself; None if nothing does, or a link is in the way."""
+        """The entry itself; None if there is none, or a link is in the way."""
         try:
             with self.above(path) as (directory, name):
                 return os.lstat(name, dir_fd=directory)
@@ -111,15 +111,3 @@ class Tree:
             yield here
         finally:
             os.close(here)
-
-    def _refuse_directory(self, directory: int, name: bytes) -> None:
-        with suppress(FileNotFoundError):
-            if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(name))
-
-    def _mode(self, directory: int, name: bytes) -> int:
-        try:
-            info = os.lstat(name, dir_fd=directory)
-        except FileNotFoundError:
-            return 0o644
-        return stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else 0o644
