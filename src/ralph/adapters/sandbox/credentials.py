@@ -1,5 +1,4 @@
-"""Credentials at home that are no business of an agent's: where a sandbox contains it, they are not
-to be seen there."""
+"""Credentials at home that are no business of an agent's: a sandbox that contains it hides them."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,7 +55,7 @@ _ANYBODY = "text"  # a command that may call any agent
 
 @value
 class Secrets:
-    """What a sandbox hides, of what is there; and what it shows all the same."""
+    """Paths that a sandbox hides, of those that are there; and paths that it shows all the same."""
 
     hidden: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # what lies in something hidden
@@ -65,14 +64,16 @@ class Secrets:
 def secrets_of(
     agents: Iterable[tuple[str, Mapping[str, str]]], show: Iterable[str] = ()
 ) -> Secrets:
-    """For these agents, each with its environment. ConfigError for what is to be shown and is never
-    hidden."""
+    """The secrets for these agents, each with its environment. ConfigError for what is to be shown
+    and is never hidden."""
     known: dict[str, None] = {}
     own: set[str] = set()
     home = ""
     for kind, env in agents:
-        home = env.get("HOME", "") if os.path.isabs(env.get("HOME", "")) else home
-        known |= dict.fromkeys(_known(env))
+        if os.path.isabs(env.get("HOME", "")):
+            home = env["HOME"]
+            known |= dict.fromkeys(path for place in _PLACES for path in _paths(place, env))
+            known |= dict.fromkeys(path for each in KINDS for path in _logins(each, env))
         own |= set(_own(kind, env))
     wanted = [_asked_for(text, home, tuple(known)) for text in show]
     hidden = [path for path in known if path not in (*own, *wanted) and os.path.lexists(path)]
@@ -85,17 +86,8 @@ def at_home(path: str, home: str) -> str:
     return f"~{path[len(home) :]}" if home and path.startswith(f"{home.rstrip('/')}/") else path
 
 
-def _known(env: Mapping[str, str]) -> Iterator[str]:
-    """Every path where there may be a credential."""
-    if os.path.isabs(env.get("HOME", "")):
-        for place in _PLACES:
-            yield from _paths(place, env)
-        for kind in KINDS:
-            yield from _logins(kind, env)
-
-
 def _own(kind: str, env: Mapping[str, str]) -> Iterator[str]:
-    """What this agent logs in with."""
+    """The logins of this agent itself."""
     for each in KINDS if kind == _ANYBODY else (kind,):
         yield from _logins(each, env)
     needed = [place for name, place in _PAYS_BY.items() if env.get(name, "").lower() not in _OFF]
@@ -111,7 +103,7 @@ def _logins(kind: str, env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _paths(place: str, env: Mapping[str, str]) -> Iterator[str]:
-    """Where it is by default, and where variables say; some name several files."""
+    """The paths of a place: the default, and those that variables name; some name several files."""
     yield os.path.join(env.get("HOME", ""), place)
     for name, above in _XDG.items():
         if place.startswith(above) and os.path.isabs(env.get(name, "")):

@@ -1,4 +1,4 @@
-"""How a sandbox is furnished, by its first process: an overlay on the project, the rest of the host
+"""Mounts of a sandbox, made by its first process: an overlay on the project, the rest of the host
 to be read only, private places for temporary files, and nothing to see of Ralph's state.
 
 Standard library only: this runs in `namespace.py`.
@@ -46,10 +46,11 @@ _KERNEL = (b"sys", b"sysrq-trigger", b"irq", b"bus", b"fs", b"acpi", b"scsi")
 _RESOLVER = b"/etc/resolv.conf"
 _NOTHING = b"/dev/nothing"  # a file for the moment, in a /dev of our own
 _SAFELY = kernel.MS_NOSUID | kernel.MS_NODEV
+_PRIVATELY = kernel.MS_REC | kernel.MS_PRIVATE
 
 
 class Made:
-    """What is handed to Ralph: descriptors of the upper layer and of the project as it looks."""
+    """Descriptors for Ralph: of the upper layer, and of the project as it looks."""
 
     def __init__(self, upper: int, merged: int, kept: str) -> None:
         self.upper = upper
@@ -114,7 +115,7 @@ def _arrange(
 
 
 def _within(plan: "Plan") -> "list[bytes]":
-    """What is hidden in the project."""
+    """Hidden directories in the project."""
     return [place for place in plan["hidden"] if _is_below(place, plan["project"])]
 
 
@@ -142,24 +143,19 @@ def _cover_home(plan: "Plan") -> str:
         for descriptor in _layered(plan["home"], plan["place"]):
             os.close(descriptor)
     except OSError as error:
-        if _is_mounted_in(plan["home"], but_for=[plan["project"], plan["place"]]):
+        with open("/proc/self/mountinfo", "rb") as file:
+            places = [line.split(b" ")[4].replace(b"\\040", b" ") for line in file]
+        for own in (plan["project"], plan["place"]):  # one mount of ours at each
+            if own in places:
+                places.remove(own)
+        if any(_is_below(place, plan["home"]) for place in places):
             return "other file systems are mounted in it"
         return os.strerror(error.errno or 0)
     return ""
 
 
-def _is_mounted_in(directory: bytes, but_for: "list[bytes]") -> bool:
-    """Whether anything is mounted below a directory, but for one mount at each of these places."""
-    with open("/proc/self/mountinfo", "rb") as file:
-        places = [line.split(b" ")[4].replace(b"\\040", b" ") for line in file]
-    for place in but_for:
-        if place in places:
-            places.remove(place)
-    return any(_is_below(place, directory) for place in places)
-
-
 def _memory(place: bytes, size: bytes = b"") -> None:
-    """A place for a layer in memory."""
+    """Mount a place for a layer in memory."""
     kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, b"mode=700" + size)
     for name in (b"upper", b"work"):
         os.mkdir(os.path.join(place, name), 0o700)
@@ -171,7 +167,14 @@ def _layered(directory: bytes, place: bytes) -> "tuple[int, int]":
     upper = os.open(os.path.join(place, b"upper"), os.O_RDONLY | os.O_DIRECTORY)
     work = _handle(os.path.join(place, b"work"))
     try:
-        _be_like(upper, os.stat(directory))
+        # The top of an overlay has the owner and the rights of its upper layer.
+        info = os.stat(directory)
+        if info.st_uid != os.geteuid() or info.st_gid != os.getegid():
+            try:
+                os.fchown(upper, info.st_uid, info.st_gid)
+            except OSError:
+                pass  # only root may, and only for whom this namespace knows
+        os.fchmod(upper, info.st_mode & 0o7777)
         # By descriptors, since names may hold commas and colons. Volatile: nothing is synced at
         # the end, which would wait for the whole disk.
         places = (_by(lower), _by(upper), _by(work))
@@ -186,16 +189,6 @@ def _layered(directory: bytes, place: bytes) -> "tuple[int, int]":
     return upper, os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _be_like(upper: int, directory: os.stat_result) -> None:
-    """The top of an overlay has the owner and the rights of its upper layer."""
-    if directory.st_uid != os.geteuid() or directory.st_gid != os.getegid():
-        try:
-            os.fchown(upper, directory.st_uid, directory.st_gid)
-        except OSError:
-            pass  # only root may, and only for whom this namespace knows
-    os.fchmod(upper, directory.st_mode & 0o7777)
-
-
 def _handle(path: bytes) -> int:
     return os.open(path, os.O_PATH)
 
@@ -205,7 +198,8 @@ def _by(descriptor: int) -> bytes:
 
 
 def _to_be_seen(plan: "Plan") -> "list[bytes]":
-    """What is there, of what shall be seen; the resolver's file may lie among the services."""
+    """The paths that are there, of those to be seen; the resolver's file may lie among the
+    services."""
     paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]
     places = [*_PRIVATE, _SERVICES, *map(realpath, (*_PRIVATE, _SERVICES)), *plan["hidden"]]
     places += plan["secret"]
@@ -215,7 +209,7 @@ def _to_be_seen(plan: "Plan") -> "list[bytes]":
 
 
 def _processes() -> bool:
-    """A /proc of our own. Within some containers there can be none: then the outer one stays,
+    """Mount a /proc of our own. Within some containers there can be none: then the outer one stays,
     which is harmless, since what it shows is not ours to touch."""
     try:
         kernel.mount(b"proc", b"/proc", b"proc", _SAFELY | kernel.MS_NOEXEC)
@@ -225,7 +219,7 @@ def _processes() -> bool:
 
 
 def _devices() -> None:
-    """The few that programs need; the others are the host's hardware."""
+    """Make a /dev with the few devices that programs need; the others are the host's hardware."""
     handles = {n: _handle(b"/dev/" + n) for n in _DEVICES if os.path.exists(b"/dev/" + n)}
     kernel.mount(b"tmpfs", b"/dev", b"tmpfs", kernel.MS_NOSUID, b"mode=755,size=64k")
     for name, handle in handles.items():
@@ -257,19 +251,17 @@ def _hide(place: bytes, step: "Step") -> None:
     """Put an empty directory over one, and an empty file over another, unless it lies in one that
     is hidden already."""
     mode = b"mode=1777" if place in _PRIVATE else b"mode=755"
-    if isdir(place):
-        step(
-            f"hide {os.fsdecode(place)}",
-            lambda: kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, mode),
-        )
-    elif os.path.isfile(place):
-        step(f"hide {os.fsdecode(place)}", lambda: _blank(place))
 
+    def blank() -> None:
+        _touch(_NOTHING)
+        kernel.mount(_NOTHING, place, flags=kernel.MS_BIND)
+        os.unlink(_NOTHING)
 
-def _blank(path: bytes) -> None:
-    _touch(_NOTHING)
-    kernel.mount(_NOTHING, path, flags=kernel.MS_BIND)
-    os.unlink(_NOTHING)
+    def cover() -> None:
+        kernel.mount(b"tmpfs", place, b"tmpfs", _SAFELY, mode)
+
+    if isdir(place) or os.path.isfile(place):
+        step(f"hide {os.fsdecode(place)}", cover if isdir(place) else blank)
 
 
 def _is_below(path: bytes, directory: bytes) -> bool:
@@ -303,7 +295,7 @@ def _shield(*, fresh: bool) -> None:
 
 
 def _only_readable(writable: "list[bytes]", *, fresh: bool) -> None:
-    """Everything to be read only, then what is ours to be written again."""
+    """Make everything read only, then what is ours writable again."""
     shut = kernel.ATTR_RDONLY | kernel.ATTR_NODEV
     kernel.set_mount(b"/", put=shut | kernel.ATTR_NOSUID, recursive=True)
     for place in (b"/dev", b"/dev/pts", b"/dev/shm"):

@@ -1,7 +1,9 @@
-"""Whom an agent has to call to work at all: its provider, or whom its settings name instead."""
+"""The hosts that an agent has to call to work at all: its provider's, or those its settings name
+instead."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 _PROVIDERS = {
@@ -42,22 +44,13 @@ _PORTS = {"http": 80, "https": 443}
 
 def hosts_of(kind: str, env: Mapping[str, str], flags: Iterable[str]) -> tuple[str, ...]:
     """Hosts, some with a port, that this kind of agent calls in this environment."""
-    urls = (env[name] for name in _NAMED_BY.get(kind, ()) if name in env)
-    found = (*_PROVIDERS.get(kind, ()), *_hosts((*urls, *_urls_in(flags))))
-    return tuple(dict.fromkeys(found))
-
-
-def _urls_in(flags: Iterable[str]) -> Iterator[str]:
-    for flag in flags:
-        yield from _IN_FLAGS.findall(flag)
-
-
-def _hosts(urls: Iterable[str]) -> Iterator[str]:
+    urls = [env[name] for name in _NAMED_BY.get(kind, ()) if name in env]
+    urls += [url for flag in flags for url in _IN_FLAGS.findall(flag)]
+    found = [*_PROVIDERS.get(kind, ())]
     for url in urls:
-        try:
+        with suppress(ValueError):
             parts = urlsplit(url)
-            host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
-        except ValueError:
-            continue
-        if host and port:
-            yield f"{host}:{port}"
+            port = parts.port or _PORTS.get(parts.scheme)
+            if parts.hostname and port:
+                found.append(f"{parts.hostname}:{port}")
+    return tuple(dict.fromkeys(found))

@@ -1,6 +1,6 @@
-"""What becomes of a sandbox's layer after it: it is applied to the project, or thrown away.
+"""The end of a sandbox's layer: it is applied to the project, or thrown away.
 
-Everything here works on places by path, so that it can be done by another process than the one that
+Everything here works on directories by path, so that another process can do it than the one that
 opened the sandbox: after a kill, whoever comes next finishes what was begun.
 """
 
@@ -33,8 +33,20 @@ def finish(commit: Commit, path: str) -> Kept:
 
 
 def _applied(commit: Commit, path: str) -> Kept:
+    """Apply a commit; what was not applied is saved, as the layer itself where there is no room for
+    a copy."""
     kept = apply.apply(commit)
-    return replace(kept, saved=_saved(commit, kept, _held(path), path))
+    above = _held(path)
+    into = os.path.join(above, os.path.basename(path))
+    try:
+        return replace(kept, saved=apply.save(commit, kept, into))
+    except OSError:
+        place.remove(into)
+        if os.path.basename(commit.source) not in _OURS:
+            raise
+        os.makedirs(above, mode=0o700, exist_ok=True)
+        os.rename(commit.source, into)
+        return replace(kept, saved=into)
 
 
 def _held(path: str) -> str:
@@ -42,7 +54,8 @@ def _held(path: str) -> str:
 
 
 def set_aside(path: str, *names: str) -> str:
-    """Move the layer of a place, which has one of these names, to what is held; "" if it is empty.
+    """Move the layer of a directory, which has one of these names, to what is held; "" if it is
+    empty.
 
     It stays in its file system, so that it takes no room.
     """
@@ -61,22 +74,8 @@ def set_aside(path: str, *names: str) -> str:
     return into
 
 
-def _saved(commit: Commit, kept: Kept, above: str, path: str) -> str:
-    """Where what was not applied is; the layer itself where there is no room for a copy."""
-    into = os.path.join(above, os.path.basename(path))
-    try:
-        return apply.save(commit, kept, into)
-    except OSError:
-        place.remove(into)
-        if os.path.basename(commit.source) not in _OURS:
-            raise
-        os.makedirs(above, mode=0o700, exist_ok=True)
-        os.rename(commit.source, into)
-        return into
-
-
 def recover(project: str, state: str) -> tuple[Kept, ...]:
-    """Tidy up after sandboxes whose owners were killed; what was finished of their commits.
+    """Tidy up after sandboxes whose owners were killed; the commits that were finished.
 
     A sealed layer stays until its run goes on, and is told then what became of it. What cannot be
     finished now (the disk is full) waits for the next.
@@ -162,24 +161,24 @@ def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
 
 
 def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
-    """A commit as a fact."""
+    """A commit as a fact. Names stay on one line, whatever bytes they hold: they go into prompts
+    and onto terminals."""
+
+    def shown(path: str) -> str:
+        text = os.fsencode(path).decode("utf-8", "backslashreplace")
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
     missing = [one for one in (*kept.changed, *kept.failed) if one.why not in apply.NOT_WORK]
     return Landed(
         now,
         kept=True,
         count=count,
-        held=tuple(_shown(spared.path) for spared in kept.held),
-        spared=tuple(f"{_shown(spared.path)}: {spared.why}" for spared in missing),
+        held=tuple(shown(spared.path) for spared in kept.held),
+        spared=tuple(f"{shown(spared.path)}: {spared.why}" for spared in missing),
         saved=kept.saved,
         refused=refused,
         ours=tuple(path for path in kept.applied if path.startswith(".ralph/")),
     )
-
-
-def _shown(path: str) -> str:
-    """A name that stays one, whatever bytes it holds: it goes into prompts and onto terminals."""
-    text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _throw_away(commit: Commit, thrown: str) -> str:

@@ -39,7 +39,7 @@ _PROGRAM = os.path.join(os.path.dirname(__file__), "namespace.py")
 
 
 class RefusedError(Exception):
-    """The kernel, or what is around us, does not let us make a sandbox."""
+    """The kernel, or something around us, does not let us make a sandbox."""
 
     def __init__(self, step: str, number: int) -> None:
         reason = os.strerror(number) if number else "no answer"
@@ -89,7 +89,6 @@ class Launcher:
             theirs.close()
 
     def close(self) -> None:
-        """Let it go; what it made ends with it."""
         begun, self._begun = self._begun, None
         if begun is not None and self._owner == os.getpid():
             begun.let_go()
@@ -112,7 +111,6 @@ class Opened:
         self.keeper.close()
 
     def forget(self) -> None:
-        """Let the layer go."""
         for descriptor in (self.upper, self.merged):
             os.close(descriptor)
 
@@ -179,7 +177,6 @@ class Inner(Attaching):
         return self._attached(command, Logged(command, log))
 
     def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a child on these streams, of which files stay outside."""
         streams = Passed(stdin, stdout, stderr)
         return streams.child(self._attached(command, streams))
 
@@ -210,11 +207,9 @@ class Inner(Attaching):
         return self._process is None or bool(select.select([self._process], [], [], seconds)[0])
 
     def _spawned(self, command: Command) -> int:
-        return self._outside(super()._spawned(command))
-
-    def _outside(self, inside: int) -> int:
         """The number that a process of the sandbox has for us; 0 if it has ended already."""
-        for pid in keeper_process.descendants(self.pid):
-            if proc.number_inside(pid) == inside:
-                return pid
-        return 0
+        inside = super()._spawned(command)
+        inner = (
+            pid for pid in keeper_process.descendants(self.pid) if proc.number_inside(pid) == inside
+        )
+        return next(inner, 0)

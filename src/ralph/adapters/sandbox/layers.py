@@ -56,7 +56,7 @@ class Layers:
 
     @contextmanager
     def turn(self, order: Order) -> Iterator[None]:
-        """What starts in it shares a sandbox, which then waits for its landing."""
+        """Have everything that starts in it share a sandbox, which then waits for its landing."""
         self._forget()
         for login in self._logins:
             login.remember()
@@ -69,7 +69,10 @@ class Layers:
             self._forget()
             raise
         if self._box is not None:
-            self._renew_login()
+            for number, login in enumerate(self._logins):
+                saved = os.path.join(self._run_dir, f"login.before{number or ''}")
+                if login.renew(self._seen, saved):
+                    self.tell(f"The agent has renewed its login; the one before is in {saved}.")
         if self._box is not None and self._turn:
             self._keep(self._box)
         else:
@@ -82,14 +85,15 @@ class Layers:
         on_error: _Read | None = None,
         log: IO[bytes] | None = None,
     ) -> Child:
-        """A `Starter` for the agent."""
+        """Start the agent's process in the turn's sandbox: a `Starter`."""
         self._box = self._box or self._open(self._turn)
         child = self._box.start(command, on_output, on_error, log)
         child.most_grace = self._most_grace
         return child
 
     def take_file(self, path: str) -> str:
-        """What the agent has written for us in the turn's sandbox; it is no part of its work."""
+        """Read and remove a file that the agent wrote for us in the turn's sandbox, no part of its
+        work."""
         try:
             assert self._box is not None
             text = self._box.fs.read(path).decode("utf-8", "replace")
@@ -105,7 +109,11 @@ class Layers:
         box, self._box = self._box, None
         if box is not None:  # of a backend that keeps nothing on disk
             with box:
-                return _landed(box, now, keep=keep)
+                count, refused = len(box.changes()), box.refused()
+                if keep or not box.capabilities.rollback:
+                    return landing.told(box.commit(), now, count=count, refused=refused)
+                box.discard()
+                return Landed(now, kept=False, count=count, refused=refused)
         self._turn = self._name(iteration)
         path, thrown = self._path(self._turn), os.path.join(self._run_dir, "thrown")
         try:
@@ -123,7 +131,8 @@ class Layers:
         on_error: _Read | None = None,
         log: IO[bytes] | None = None,
     ) -> Child:
-        """A `Starter` for guardrails: what one leaves behind is kept, unless it is cut."""
+        """Start a guardrail in a sandbox of its own: a `Starter`. What one leaves behind is kept,
+        unless it is cut."""
         try:
             box = self._open("")
         except RalphError as error:
@@ -138,7 +147,7 @@ class Layers:
     # -------------------------------------------------------------- the run
 
     def clear(self) -> None:
-        """What has landed is in the journal, and is asked for no more."""
+        """Remove the layers that have landed: the journal knows of them."""
         for path in glob.glob(f"{glob.escape(self._path(os.path.basename(self._run_dir)))}-*"):
             tree = os.path.isdir(os.path.join(path, "tree"))
             place.remove(path)
@@ -150,14 +159,6 @@ class Layers:
         self._forget()
         if self._last is not None:
             self._last.rest()
-
-    # -------------------------------------------------------------- parts
-
-    def _renew_login(self) -> None:
-        for number, login in enumerate(self._logins):
-            saved = os.path.join(self._run_dir, f"login.before{number or ''}")
-            if login.renew(self._seen, saved):
-                self.tell(f"The agent has renewed its login; the one before is in {saved}.")
 
     def _seen(self, path: str) -> bytes:
         """The beginning of a file outside the project, as the turn's sandbox has it."""
@@ -206,23 +207,21 @@ class SandboxedAgent:
         self._layers = layers
 
     def take_turn(self, order: Order, watch: Watch) -> Turn:
-        """The turn, with its sandbox around it."""
         with self._layers.turn(order):
             return self._agent.take_turn(order, watch)
 
 
 class InnerFiling:
-    """Files of turns, but for the answer: where those are, an agent in a sandbox cannot write."""
+    """Files of turns, but for the answer, which an agent in a sandbox cannot write where those
+    are."""
 
     def __init__(self, filing: Filing) -> None:
         self._filing = filing
 
     def begin(self, order: Order) -> TurnFiles:
-        """The files of a turn that is about to start."""
         return replace(self._filing.begin(order), answer=_ANSWER)
 
     def started(self, pid: int) -> None:
-        """Its process runs."""
         self._filing.started(pid)
 
 
@@ -248,16 +247,8 @@ class _Visit(Child):
         return ended
 
 
-def _landed(box: Sandbox, now: float, *, keep: bool) -> Landed:
-    count, refused = len(box.changes()), box.refused()
-    if not keep and box.capabilities.rollback:
-        box.discard()
-        return Landed(now, kept=False, count=count, refused=refused)
-    return landing.told(box.commit(), now, count=count, refused=refused)
-
-
 def _unlanded(path: str, error: OSError, saved: str = "") -> StateError:
     return StateError(
         f"cannot keep what the turn changed: {error.strerror} ({path})",
-        f"{saved}\nMend that, then: ralph resume".strip(),
+        f"{saved}\nFix that, then: ralph resume".strip(),
     )

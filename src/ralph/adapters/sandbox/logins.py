@@ -30,11 +30,11 @@ class Login:
         self._before: bytes | None = None
 
     def remember(self) -> None:
-        """A turn is about to begin."""
+        """Note the login as it is before a turn."""
         self._before = _content(self._path)
 
     def renew(self, read: Callable[[str], bytes], saved: str) -> bool:
-        """Keep what the agent made of it, and save the one before; whether there was a new one.
+        """Keep a login that the agent renewed, and save the one before; False if none is new.
 
         `read` reads a file as the agent sees it. Nothing is kept if somebody else has renewed it
         meanwhile, nor if it is another's: only tokens and times may be new.
@@ -42,7 +42,11 @@ class Login:
         if self._before is None or _content(self._path) != self._before:
             return False
         after = read(self._path)
-        if after == self._before or not _is_renewed(after, self._before):
+        try:
+            tokens = _differ_in_tokens(json.loads(after), json.loads(self._before))
+        except (ValueError, RecursionError):
+            return False
+        if after == self._before or not tokens:
             return False
         try:
             write_atomically(saved, self._before.decode(), mode=0o600)
@@ -53,7 +57,7 @@ class Login:
 
 
 def login_path(kind: str, env: Mapping[str, str]) -> str:
-    """Where an agent of this kind keeps its login; "" if that is not known."""
+    """The file with the login of an agent of this kind; "" if that is not known."""
     variable, directory, name = _FILES.get(kind, ("", "", ""))
     if not name:
         return ""
@@ -69,14 +73,6 @@ def _content(path: str) -> bytes | None:
             return file.read()
     except OSError:
         return None
-
-
-def _is_renewed(after: bytes, before: bytes) -> bool:
-    """Whether it is the same login, with other tokens."""
-    try:
-        return _differ_in_tokens(json.loads(after), json.loads(before))
-    except (ValueError, RecursionError):
-        return False
 
 
 def _differ_in_tokens(new: object, old: object, name: str = "") -> bool:

@@ -53,8 +53,19 @@ class StepError(Exception):
 
 def main() -> None:
     """Make sandboxes until Ralph is gone; they end with us."""
-    _close_all_but_the_link()
-    sys.path.append(_directory_of_ralph())
+    # What we inherited leads to the host, past every mount, and nothing of it may get into a
+    # sandbox. Not by numbers up to the limit, which may have been lowered since.
+    os.set_inheritable(LINK, False)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > LINK:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one that was listed with
+    here = os.path.abspath(__file__)
+    for _ in range(4):
+        here = os.path.dirname(here)
+    sys.path.append(here)  # for Ralph's own modules
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     from ralph.adapters import keeper_process
@@ -68,25 +79,6 @@ def main() -> None:
         keeper_process.reap(lambda *_: None)
         if poller.poll(0) and not _serve(link):
             os._exit(0)
-
-
-def _close_all_but_the_link() -> None:
-    """What we inherited leads to the host, past every mount, and nothing of it may get into a
-    sandbox. Not by numbers up to the limit, which may have been lowered since."""
-    os.set_inheritable(LINK, False)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > LINK:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the one that was listed with
-
-
-def _directory_of_ralph() -> str:
-    here = os.path.abspath(__file__)
-    for _ in range(4):
-        here = os.path.dirname(here)
-    return here
 
 
 def _serve(link: socket) -> bool:
@@ -145,10 +137,19 @@ def _leave(plan: "Plan", answer: socket, asked: int, told: int) -> None:
     kinds = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC
     if plan["network"] != "on":
         kinds |= kernel.CLONE_NEWNET
-    who = (os.geteuid(), os.getegid())
+    user, group = os.geteuid(), os.getegid()
     _step("make a user namespace", lambda: kernel.unshare(kernel.CLONE_NEWUSER))
-    if not _ask(asked, told, who[0] == 0):
-        _step("say who we are in it", lambda: _map_ourselves(*who))
+    if user == 0:  # have everybody mapped; the closed pipe says that we do not want that
+        os.write(asked, b"?")
+    os.close(asked)
+
+    def map_ourselves() -> None:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
+
+    if user != 0 or os.read(told, 1) != b"y":
+        _step("say who we are in it", map_ourselves)
     _step("make namespaces", lambda: kernel.unshare(kinds))
     pid = os.fork()
     if pid == 0:
@@ -156,14 +157,6 @@ def _leave(plan: "Plan", answer: socket, asked: int, told: int) -> None:
     answer.close()
     _, status = os.waitpid(pid, 0)
     os._exit(0 if status == 0 else 1)
-
-
-def _ask(asked: int, told: int, wanted: bool) -> bool:
-    """Have everybody mapped, if we want that; the closed pipe says that we do not."""
-    if wanted:
-        os.write(asked, b"?")
-    os.close(asked)
-    return wanted and os.read(told, 1) == b"y"
 
 
 def _map_everybody(pid: int) -> bool:
@@ -179,12 +172,6 @@ def _map_everybody(pid: int) -> bool:
     return True
 
 
-def _map_ourselves(user: int, group: int) -> None:
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{user} {user} 1")
-    _write("/proc/self/gid_map", f"{group} {group} 1")
-
-
 def _write(path: str, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     try:
@@ -197,13 +184,22 @@ def _be_first(plan: "Plan", answer: socket) -> None:
     """Furnish the place and keep it."""
     from ralph.adapters.sandbox import first, furnish, kernel
 
+    def lower_ourselves() -> None:
+        kernel.keep_capabilities(kernel.OF_ROOT if plan["root"] else frozenset())
+        kernel.forbid_keys()
+        kernel.die_with_parent(signal.SIGKILL)  # a change of privileges takes the wish back
+        kernel.be_untouchable()  # we are ours as long as nobody speaks to Ralph in our name
+
     kernel.die_with_parent(signal.SIGKILL)
     os.chdir("/")
     if plan["network"] != "on":
         _step("bring up loopback", _loopback)
-    listeners = _listeners(plan)
+    listeners: list[socket] = []
+    if plan["network"] == "proxy":
+        listeners = [_listener(port) for port in plan["ports"]]
+        listeners.insert(0, _listener(0))  # the proxy's, made last, so that it takes nobody's port
     made = furnish.furnish(plan, _step)
-    _step("give up privileges", lambda: _lower_ourselves(plan))
+    _step("give up privileges", lower_ourselves)
     given = [made.upper, made.merged, *(listener.fileno() for listener in listeners)]
     ports = [listener.getsockname()[1] for listener in listeners]
     facts = {"kept": made.kept, "home": made.home, "ports": ports}
@@ -214,28 +210,11 @@ def _be_first(plan: "Plan", answer: socket) -> None:
     os._exit(0)
 
 
-def _lower_ourselves(plan: "Plan") -> None:
-    from ralph.adapters.sandbox import kernel
-
-    kernel.keep_capabilities(kernel.OF_ROOT if plan["root"] else frozenset())
-    kernel.forbid_keys()
-    kernel.die_with_parent(signal.SIGKILL)  # a change of privileges takes the wish back
-    kernel.be_untouchable()  # we are ours as long as nobody speaks to Ralph in our name
-
-
 def _loopback() -> None:
     control = socket(AF_INET, SOCK_DGRAM)
     request = b"lo".ljust(16, b"\0") + _IFF_UP_RUNNING.to_bytes(2, sys.byteorder)
     fcntl.ioctl(control.fileno(), _SIOCSIFFLAGS, request.ljust(40, b"\0"))
     control.close()
-
-
-def _listeners(plan: "Plan") -> "list[socket]":
-    """The proxy's, on any port, and one for each port of the host that can be had in here."""
-    if plan["network"] != "proxy":
-        return []
-    local = [_listener(port) for port in plan["ports"]]
-    return [_listener(0), *local]  # the proxy's comes last, so that it takes nobody's port
 
 
 def _listener(port: int) -> socket:

@@ -1,5 +1,5 @@
-"""What a sandbox of namespaces shall be, from a project and a policy; and what its commands find in
-their environment."""
+"""The plan of a sandbox of namespaces, from a project and a policy; and the environment of its
+commands."""
 
 import os
 import re
@@ -27,12 +27,17 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
     network = policy.network
     limited = "on" if network.everybody else "proxy" if network.hosts else "off"
     hidden = [os.path.realpath(path) for path in (policy.state, *policy.hidden)]
-    home = _home(project, policy.home, hidden)
-    secret = secret_paths(project, policy)
-    visible = [*names(policy.visible), *_tools(project, policy, hidden)]
+    # No layer over a home that takes something from the project, or shows what is hidden.
+    home = os.path.realpath(policy.home) if policy.home else "/"
+    taken = any(is_within(home, apart) for apart in (project, *hidden))
+    if home == "/" or not os.path.isdir(home) or home in PRIVATE or taken:
+        home = ""
+    # What programs need, wherever it lies, but for what is not to be seen at all.
+    tools = needed(project, policy)
+    tools = [path for path in tools if not any(is_within(path, d) for d in (project, *hidden))]
     # Read only: what git writes outside of the project, a commit in a linked worktree say, would be
     # lost with the layer over the home directory, and is refused instead.
-    visible += repository_outside(project, policy.environ, home)
+    repository = repository_outside(project, policy.environ, home)
     return {
         "project": os.fsencode(project),
         "place": os.fsencode(place),
@@ -41,14 +46,14 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
         "ports": list(local_ports(network)),
         "root": os.geteuid() == 0,
         "home": os.fsencode(home),
-        "hidden": [os.fsencode(path) for path in hidden],
-        "secret": [os.fsencode(path) for path in secret],
-        "visible": [os.fsencode(path) for path in visible],
+        "hidden": list(map(os.fsencode, hidden)),
+        "secret": list(map(os.fsencode, secret_paths(project, policy))),
+        "visible": list(map(os.fsencode, (*names(policy.visible), *tools, *repository))),
     }
 
 
 def secret_paths(project: str, policy: Policy) -> list[str]:
-    """What is there of the credentials, by its real name. What is in the project is the project's:
+    """The credentials that are there, by their real names. What is in the project is the project's:
     git would take it for deleted."""
     real = dict.fromkeys(os.path.realpath(path) for path in policy.secret)
     found = [path for path in real if path != "/" and not is_within(path, project)]
@@ -56,29 +61,13 @@ def secret_paths(project: str, policy: Policy) -> list[str]:
     return [p for p in there if not any(p != above and is_within(p, above) for above in there)]
 
 
-def _home(project: str, wanted: str, hidden: list[str]) -> str:
-    """The home directory, if a layer over it takes nothing from the project and shows nothing that
-    is hidden; else ""."""
-    home = os.path.realpath(wanted) if wanted else "/"
-    if home == "/" or not os.path.isdir(home) or home in PRIVATE:
-        return ""
-    return "" if any(is_within(home, place) for place in (project, *hidden)) else home
-
-
 def is_within(path: str, directory: str) -> bool:
-    """Whether it is that directory, or lies in it."""
+    """True if it is that directory, or lies in it."""
     return path == directory or path.startswith(f"{directory}/")
 
 
-def _tools(project: str, policy: Policy, hidden: list[str]) -> list[str]:
-    """What programs need, wherever it lies, but for what is not to be seen at all."""
-    apart = (project, *hidden)
-    found = needed(project, policy)
-    return [path for path in found if not any(is_within(path, place) for place in apart)]
-
-
 def repository_outside(project: str, environ: Mapping[str, str], home: str = "") -> list[str]:
-    """What git needs of a project's repository that lies outside of it, its own directory first.
+    """Paths that git needs of a project's repository outside of it, its own directory first.
 
     Where a directory of a repository is the project, that is also the rest of its files, unless the
     home directory shows them anyway.
@@ -88,21 +77,21 @@ def repository_outside(project: str, environ: Mapping[str, str], home: str = "")
     found, top = (_asked(project, environ, what) for what in ("git-common-dir", "show-toplevel"))
     if not found or not is_within(project, top) or is_within(found, project):
         return []
-    if top in PRIVATE and not _has_files(project, environ):
+    if top in PRIVATE and not git_output(project, environ, "ls-files", "-z", "--", "."):
         return []  # somebody's stray `git init`, which everything there seems to be in
     seen = top in (project, "/", *PRIVATE) or (home and is_within(top, home))
     return [found] if seen else [found, top]
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a `.git` is the whole of a repository, as it mostly is."""
+    """True if a `.git` is the whole of a repository, as it mostly is."""
     if os.path.islink(path) or os.path.exists(os.path.join(path, "commondir")):
         return False
     return all(os.path.exists(os.path.join(path, name)) for name in ("HEAD", "objects", "refs"))
 
 
 def _may_be_in_one(directory: str) -> bool:
-    """Whether it is worth to ask git, which takes longer than the rest of a sandbox."""
+    """True if it is worth asking git, which takes longer than the rest of a sandbox."""
     if os.path.lexists(os.path.join(directory, ".git")):
         return True
     above = os.path.dirname(directory)
@@ -115,23 +104,15 @@ def _asked(project: str, environ: Mapping[str, str], what: str) -> str:
     return os.path.realpath(os.fsdecode(said.removesuffix(b"\n"))) if said else ""
 
 
-def _has_files(project: str, environ: Mapping[str, str]) -> bool:
-    """Whether git keeps anything of the project."""
-    return bool(git_output(project, environ, "ls-files", "-z", "--", "."))
-
-
 def mounted_in(project: str) -> list[str]:
-    """Where other file systems are mounted below a project."""
+    """Places below a project where other file systems are mounted."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
-            places = [_ESCAPED.sub(_unescaped, line.split(b" ")[4]) for line in file]
+            fields = [line.split(b" ")[4] for line in file]
     except OSError:
         return []
+    places = [_ESCAPED.sub(lambda found: bytes((int(found[1], 8),)), field) for field in fields]
     return [place for place in map(os.fsdecode, places) if place.startswith(f"{project}/")]
-
-
-def _unescaped(found: "re.Match[bytes]") -> bytes:
-    return bytes((int(found[1], 8),))
 
 
 def refuse_within(state: str, project: str) -> None:
@@ -146,13 +127,19 @@ def refuse_within(state: str, project: str) -> None:
 
 
 def local_ports(network: Network) -> dict[int, str]:
-    """The ports of this machine's loopback that can be had in a sandbox, each with the name to
-    call. ConfigError for what is no port."""
-    entries = [] if network.everybody else [host.partition(":") for host in network.hosts]
+    """Ports of this machine's loopback that can be had in a sandbox, each with the name to call.
+    ConfigError for what is no port."""
     ports: dict[int, str] = {}
-    for name, _, port in entries:
-        if name.lower() in _LOOPBACK and port:
-            ports.setdefault(_port(name, port), name.lower())
+    for host in () if network.everybody else network.hosts:
+        name, _, text = host.partition(":")
+        if name.lower() in _LOOPBACK and text:
+            number = int(text) if text.isascii() and text.isdigit() else 0
+            if not 0 < number <= _LARGEST_PORT:
+                raise ConfigError(
+                    f"{name}:{text}: {text!r} is no port",
+                    f"Say one from 1 to {_LARGEST_PORT}, as in: --network {name}:8080",
+                )
+            ports.setdefault(number, name.lower())
     if len(ports) > MOST_PORTS:
         raise ConfigError(
             f"{len(ports)} ports of this machine are more than {MOST_PORTS}",
@@ -161,18 +148,9 @@ def local_ports(network: Network) -> dict[int, str]:
     return ports
 
 
-def _port(name: str, text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if not 0 < number <= _LARGEST_PORT:
-        raise ConfigError(
-            f"{name}:{text}: {text!r} is no port",
-            f"Say one from 1 to {_LARGEST_PORT}, as in: --network {name}:8080",
-        )
-    return number
-
-
 def environment_of(policy: Policy, backend: str, port: int) -> dict[str, str]:
-    """What commands find: temporary files are private, and the proxy's port, if there is one."""
+    """The environment of commands: temporary files are private, and the proxy's port, if there is
+    one."""
     environ = {**policy.environ, "TMPDIR": "/tmp", "RALPH_SANDBOX": backend}  # noqa: S108
     environ["GIT_DISCOVERY_ACROSS_FILESYSTEM"] = "1"  # a repository may be above the project
     if not policy.network.everybody:

@@ -29,6 +29,7 @@ _MOST_CLIENTS = 256  # at a time, on each socket; others wait
 _PAUSE = 0.05
 _LONGEST_NAME = 300
 _OF_A_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-:")
+_OF_A_FIELD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
 
 
 class Proxy:
@@ -56,7 +57,7 @@ class Proxy:
         self._refused: list[str] = []
 
     def refused(self) -> tuple[str, ...]:
-        """Whom it has refused so far, each once."""
+        """Hosts that it has refused so far, each once."""
         try:
             while name := self._link.recv(_LONGEST_NAME):
                 self._refused.append(name.decode("ascii"))
@@ -97,7 +98,7 @@ def _spawned(ends: "list[int]", words: "tuple[str, ...]") -> int:
 
 
 def allows(hosts: "list[str]", host: str, port: int) -> bool:
-    """Whether a list of `host`, `host:port` and `*.domain` allows to call this one."""
+    """True if a list of `host`, `host:port` and `*.domain` allows calling this one."""
     host = host.rstrip(".").lower()
     for entry in hosts:
         name, _, number = entry.lower().partition(":")
@@ -140,7 +141,7 @@ class _Told:
         self._names: set[str] = set()
 
     def add(self, host: str, port: int) -> None:
-        """A name as a list would have it; what can be no name is passed over."""
+        """Tell a name as a list would have it; what can be no name is passed over."""
         name = host.rstrip(".").lower() + ("" if port in _USUAL_PORTS else f":{port}")
         fits = 0 < len(name) < _LONGEST_NAME and _OF_A_NAME.issuperset(name)
         if fits and name not in self._names and len(self._names) < _MOST_REFUSED:
@@ -252,23 +253,20 @@ def _asked(head: bytes) -> tuple[str, str, int, bytes]:
 def _passed_on(fields: bytes) -> "list[bytes]":
     """The fields for the server. Whom to call is in the request's first line only: a server may
     have others by other names. ValueError for what two programs could read in two ways."""
-    kept = [field for field in fields.split(b"\r\n") if field]
-    for field in kept:
+    kept, names = [], []
+    for field in filter(None, fields.split(b"\r\n")):
         name, colon, rest = field.partition(b":")
-        plain = bool(name) and _OF_A_FIELD.issuperset(name.lower())
-        if not colon or not plain or b"\n" in rest or b"\r" in rest:
+        name = name.lower()
+        if not colon or not name or b"\n" in rest or b"\r" in rest:
             raise ValueError
-    names = [field.partition(b":")[0].lower() for field in kept]
+        if not _OF_A_FIELD.issuperset(name):
+            raise ValueError
+        names.append(name)
+        if name not in (b"host", b"connection", b"keep-alive") and not name.startswith(b"proxy-"):
+            kept.append(field)
     if b"transfer-encoding" in names and b"content-length" in names:
         raise ValueError
-    return [field for field, name in zip(kept, names, strict=True) if not _is_ours(name)]
-
-
-def _is_ours(name: bytes) -> bool:
-    return name in (b"host", b"connection", b"keep-alive") or name.startswith(b"proxy-")
-
-
-_OF_A_FIELD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
+    return kept
 
 
 def _relay(client: "socket.socket", server: "socket.socket", first: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The streams of what runs in a sandbox: no file of the host gets in there as a descriptor.
+"""The streams of commands in a sandbox: no file of the host gets in there as a descriptor.
 
 A descriptor leads to its file, past every mount: by `/proc/self/fd` it is opened again, for writing
 too, and `fchmod` needs not even that. So files are read and written here, and passed on by pipes.
@@ -21,7 +21,7 @@ _OWN_DEVICES = frozenset(os.makedev(1, minor) for minor in (3, 5, 7, 8, 9))
 
 
 def is_harmless(descriptor: int) -> bool:
-    """Whether it leads to nothing but another process, a person, or a device of the sandbox."""
+    """True if it leads to nothing but another process, a person, or a device of the sandbox."""
     info = os.fstat(descriptor)
     if stat.S_ISCHR(info.st_mode):
         return os.isatty(descriptor) or info.st_rdev in _OWN_DEVICES
@@ -63,18 +63,14 @@ class _Inlet:
     """Reads a file, and passes it on into a pipe as fast as that takes it."""
 
     def __init__(self, source: int, pipe: int) -> None:
-        self._source = source
+        self.source = source
         self._pipe: int | None = pipe
         self._data = b""
         os.set_blocking(pipe, False)
 
-    def begin(self, poller: select.poll) -> None:
-        """Have it watched."""
-        poller.register(self._source, select.POLLIN)
-
     def serve(self, poller: select.poll, descriptor: int) -> bool:
         """Do what is possible now; False if the descriptor is none of ours."""
-        if descriptor == self._source:
+        if descriptor == self.source:
             self._read(poller)
         elif descriptor == self._pipe:
             self._write(poller, descriptor)
@@ -83,20 +79,19 @@ class _Inlet:
         return True
 
     def close(self) -> None:
-        """There is no more to come."""
         if self._pipe is not None:
             os.close(self._pipe)
-            os.close(self._source)
+            os.close(self.source)
             self._pipe = None
 
     def _read(self, poller: select.poll) -> None:
         try:
-            self._data = os.read(self._source, _CHUNK)
+            self._data = os.read(self.source, _CHUNK)
         except BlockingIOError:
             return
         except OSError:
             self._data = b""  # a directory, say
-        poller.unregister(self._source)
+        poller.unregister(self.source)
         if self._data and self._pipe is not None:
             poller.register(self._pipe, select.POLLOUT)
         else:
@@ -113,7 +108,7 @@ class _Inlet:
             return
         if not self._data:
             poller.unregister(pipe)
-            poller.register(self._source, select.POLLIN)
+            poller.register(self.source, select.POLLIN)
 
 
 class Passed(Streams):
@@ -122,34 +117,33 @@ class Passed(Streams):
     def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
         self._readers = {}
         self._theirs = []
-        self.outlets: list[_Outlet] = []
-        self.inlet: _Inlet | None = None
-        self.stdin = stdin if is_harmless(stdin) else self._read_by_us(stdin)
-        self.stdout = stdout if is_harmless(stdout) else self._written_by_us(stdout, "stdout")
-        if os.path.samestat(os.fstat(stdout), os.fstat(stderr)):
-            self.stderr = self.stdout  # what was said stays in order
-        else:
-            self.stderr = stderr if is_harmless(stderr) else self._written_by_us(stderr, "stderr")
+        self._outlets: list[_Outlet] = []
+        self._inlet: _Inlet | None = None
+        self.stdin = stdin
+        if not is_harmless(stdin):
+            theirs, ours = os.pipe()
+            self._inlet = _Inlet(os.dup(stdin), ours)
+            self.stdin = self._own(theirs)
+        self.stdout = self._passed(stdout, "stdout")
+        same = os.path.samestat(os.fstat(stdout), os.fstat(stderr))  # what was said stays in order
+        self.stderr = self.stdout if same else self._passed(stderr, "stderr")
 
     def child(self, child: Child) -> Child:
         """A child with these streams, so that it is fed and heard."""
-        return _Served(child, self.inlet, self.outlets)
+        return _Served(child, self._inlet, self._outlets)
 
     def __exit__(self, *error: object) -> None:
         super().__exit__()
-        if error[0] is not None and self.inlet is not None:
-            self.inlet.close()
+        if error[0] is not None and self._inlet is not None:
+            self._inlet.close()
 
-    def _read_by_us(self, source: int) -> int:
-        theirs, ours = os.pipe()
-        self.inlet = _Inlet(os.dup(source), ours)
-        return self._own(theirs)
-
-    def _written_by_us(self, to: int, name: str) -> int:
+    def _passed(self, to: int, name: str) -> int:
+        if is_harmless(to):
+            return to
         theirs = self._pipe(None)
         ours = next(reversed(self._readers))
         self._readers[ours] = outlet = _Outlet(ours, to, name)
-        self.outlets.append(outlet)
+        self._outlets.append(outlet)
         return theirs
 
 
@@ -172,7 +166,6 @@ class _Served(Child):
         self._outlets = outlets
 
     def wait(self, watch: Callable[[], Cut | None]) -> Exit:
-        """Read until the child is gone; what could not be written is a cut."""
         try:
             ended = super().wait(watch)
         finally:
@@ -183,7 +176,7 @@ class _Served(Child):
 
     def _loop(self, poller: select.poll, watch: Callable[[], Cut | None]) -> Cut | None:
         if self._inlet is not None:
-            self._inlet.begin(poller)
+            poller.register(self._inlet.source, select.POLLIN)
         return super()._loop(poller, watch)
 
     def _read(self, poller: select.poll, descriptor: int) -> None:

@@ -1,5 +1,5 @@
-"""What programs need of the places that a sandbox hides: a virtual environment below /tmp with the
-interpreter behind it, a toolchain below /run, Ralph itself."""
+"""The needs of programs in the places that a sandbox hides: a virtual environment below /tmp with
+the interpreter behind it, a toolchain below /run, Ralph itself."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ _MOST_LINKS = 40  # as the kernel has it
 
 
 def needed(project: str, policy: Policy) -> list[str]:
-    """What is hidden, and the programs on PATH, the project's own and ours need; by all names."""
+    """Hidden paths that the programs on PATH, the project's own and ours need; by all names."""
     environ = policy.environ
     searched = names(_directories(environ.get("PATH", "")))
     environments = [sys.prefix, environ.get("VIRTUAL_ENV", "")]
@@ -40,14 +40,14 @@ def needed(project: str, policy: Policy) -> list[str]:
 
 
 def names(places: Iterable[str]) -> list[str]:
-    """Each place as it is called, and as it is called really; none twice, and nothing relative."""
+    """Each place as it is called, and by its real name; none twice, and nothing relative."""
     absolute = [os.path.abspath(place) for place in places if os.path.isabs(place)]
     both = (name for place in absolute for name in (place, os.path.realpath(place)))
     return list(dict.fromkeys(both))
 
 
 def is_hidden(path: str) -> bool:
-    """Whether it lies in a place that a sandbox has for itself; not that place."""
+    """True if it lies in a place that a sandbox has for itself; not for that place."""
     return path.startswith(_private())
 
 
@@ -57,7 +57,7 @@ def _private() -> tuple[str, ...]:
 
 
 def _places_of(program: str, environ: Mapping[str, str]) -> list[str]:
-    """What is to be shown for this program to run; nothing if it cannot be found."""
+    """The paths to show for this program to run; none if it cannot be found."""
     found = shutil.which(program, path=environ.get("PATH"))
     return [] if found is None else [_place_of(hop) for hop in _hops(os.path.abspath(found))]
 
@@ -67,7 +67,7 @@ def _directories(text: str) -> list[str]:
 
 
 def _linked(directory: str) -> Iterator[str]:
-    """What links in a hidden directory of programs lead to, where that is hidden too."""
+    """Hidden targets of links in a hidden directory of programs."""
     if not is_hidden(os.path.realpath(directory)):
         return
     try:
