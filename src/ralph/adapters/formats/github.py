@@ -7,11 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ralph.adapters.formats.base import Item, Reading, Writing
+from ralph.adapters.formats.base import Item, Reading, Writing, is_id, leading_id, urgency
 from ralph.adapters.formats.json_lists import first_place, items, parsed, thinned, with_members
-from ralph.adapters.formats.leading_id import is_id, leading_id
 from ralph.adapters.formats.records import MEMBER, NOTHING, Names, from_beside, moment
-from ralph.adapters.formats.urgency import urgency
 from ralph.core.json_text import Item as Place
 from ralph.core.timestamps import iso
 from ralph.errors import ConfigError

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.formats.base import Writing
+from ralph.adapters.formats.base import OPTIONAL, PRIORITIES, Writing, is_id, urgency
 from ralph.adapters.formats.github import (
     NAME,
     PLAIN,
@@ -16,7 +16,6 @@ from ralph.adapters.formats.github import (
     urgency_of,
 )
 from ralph.adapters.formats.json_lists import dumped, thickened
-from ralph.adapters.formats.leading_id import is_id
 from ralph.adapters.formats.losses import Losses
 from ralph.adapters.formats.records import (
     MEMBER,
@@ -31,10 +30,9 @@ from ralph.adapters.formats.records import (
     text_of,
     texts_of,
 )
-from ralph.adapters.formats.urgency import NAMES, OPTIONAL, urgency
 from ralph.core.task import Status
 
-_WORDS = {number: word.lower() for number, word in NAMES.items()} | {OPTIONAL: "lowest"}
+_WORDS = {number: word.lower() for number, word in PRIORITIES.items()} | {OPTIONAL: "lowest"}
 Issue = dict[str, Any]
 
 

@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
+from ralph.adapters.formats.base import Splice, spliced
 from ralph.adapters.formats.records import Record
-from ralph.adapters.formats.splices import Splice, spliced
 from ralph.core.json_text import Item, JsonText
 
 _PLAIN_TEXT = ("title", "notes", "description", "externalUrl", "type")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.formats.base import Item, Reading, Writing
+from ralph.adapters.formats.base import Item, Reading, Writing, spliced
 from ralph.adapters.formats.markdown_entries import (
     MARKS,
     Entries,
@@ -19,7 +19,6 @@ from ralph.adapters.formats.markdown_entries import (
     task_fields,
 )
 from ralph.adapters.formats.markdown_outline import Box, Outline, Plan
-from ralph.adapters.formats.splices import spliced
 
 NAME = "markdown"
 _NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from ralph.adapters.formats.base import Splice, spliced
 from ralph.adapters.formats.losses import Losses
 from ralph.adapters.formats.markdown import checks_of, ticks
 from ralph.adapters.formats.markdown_entries import (
@@ -24,7 +25,6 @@ from ralph.adapters.formats.records import (
     text_of,
     texts_of,
 )
-from ralph.adapters.formats.splices import Splice, spliced
 
 _SAME = ("type", "estimate", "completion", "limits", "externalId", "externalUrl")
 

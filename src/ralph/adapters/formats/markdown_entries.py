@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from ralph.adapters.formats.leading_id import leading_id
+from ralph.adapters.formats.base import OPTIONAL, leading_id, urgency
 from ralph.adapters.formats.markdown_labels import (
     ID,
     fields_of,
@@ -22,7 +22,6 @@ from ralph.adapters.formats.markdown_lines import (
 )
 from ralph.adapters.formats.markdown_outline import Box, Outline, Plan, outline
 from ralph.adapters.formats.records import Names
-from ralph.adapters.formats.urgency import OPTIONAL, urgency
 from ralph.core.value import replace, value
 
 MARKS = {" ": "pending", "x": "done", "X": "done", "/": "in_progress", "~": "in_progress"}

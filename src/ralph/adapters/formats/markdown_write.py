@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.formats.base import Writing
-from ralph.adapters.formats.leading_id import is_id
+from ralph.adapters.formats.base import OPTIONAL, PRIORITIES, Writing, is_id
 from ralph.adapters.formats.losses import Losses
 from ralph.adapters.formats.markdown import NAME
 from ralph.adapters.formats.markdown_edits import edited
@@ -24,7 +23,6 @@ from ralph.adapters.formats.records import (
     text_of,
     texts_of,
 )
-from ralph.adapters.formats.urgency import NAMES, OPTIONAL
 
 _DEEPEST = 40  # boxes below each other
 
@@ -106,7 +104,7 @@ class _Sections:
         if optional and str(record["id"]) not in self._children:  # those below it may not be
             return "Optional"
         number = min(max(number, -1), 3)
-        return f"{NAMES[number]} Priority" if number in NAMES else "Tasks"
+        return f"{PRIORITIES[number]} Priority" if number in PRIORITIES else "Tasks"
 
     def _tree(self, record: Record, path: Sequence[str], above: list[str]) -> list[str]:
         """A task and all below it, below these. They are at most a few dozen deep."""

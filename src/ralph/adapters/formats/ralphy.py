@@ -78,7 +78,7 @@ class Ralphy:
         if not wrong:
             return text
         if not is_json(text):
-            from ralph.adapters.formats.ralphy_yaml import completed
+            from ralph.adapters.formats.ralphy_write import completed
 
             return completed(text, dict.fromkeys(wrong, done))
         listed = member_of(text, "tasks")

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.base import Item
-from ralph.adapters.formats.criteria import with_criteria, without_criteria
 from ralph.adapters.formats.records import (
     MEMBER,
     NOTHING,
@@ -31,6 +30,7 @@ KEYS = "$keys"  # among what is kept: the story's keys, where they are not the u
 REVIEW = ("reviewStatus", "reviewCount", "reviewFeedback")
 _FEEDBACK = "A review asks for changes:\n"
 _LARGEST = 10**9  # priorities
+_HEAD = "Acceptance criteria:"
 _FIELDS = {  # of ours, by a story's key
     "title": "title",
     "description": "description",
@@ -315,3 +315,33 @@ def _reviewed(shape: Shape, kept: Story, status: Status) -> dict[str, Any]:
         return held
     waits = NEEDS_REVIEW if status in (Status.DONE, Status.REVIEW) else None
     return {**held, "reviewStatus": waits, "reviewFeedback": "", "passes": False}
+
+
+# ------------------------------------------------------------------ acceptance criteria
+
+# Lists of their own there, with us the end of the description, because an agent must read them.
+
+
+def with_criteria(text: str, criteria: Sequence[str]) -> str:
+    """A description with its criteria, as `without_criteria` finds them again."""
+    if not criteria:
+        return text
+    lines = [f"- {one}".replace("\n", "\n  ") for one in criteria]
+    block = "\n".join([_HEAD, *lines])
+    return f"{text}\n\n{block}" if text else block
+
+
+def without_criteria(text: str) -> tuple[str, tuple[str, ...]]:
+    """The description and its criteria, where these are its end."""
+    before, found, block = text.rpartition(f"{_HEAD}\n")
+    if not found or (before and not before.endswith("\n\n")):
+        return text, ()
+    criteria: list[str] = []
+    for line in block.split("\n"):
+        if line.startswith("- "):
+            criteria.append(line[2:])
+        elif line.startswith("  ") and criteria:
+            criteria[-1] += f"\n{line[2:]}"
+        else:
+            return text, ()
+    return before[:-2], tuple(criteria)
