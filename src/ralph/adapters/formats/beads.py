@@ -14,7 +14,7 @@ from ralph.adapters.formats.json_lists import (
     thinned,
     with_members,
 )
-from ralph.adapters.formats.records import MEMBER, NOTHING, from_beside, moment
+from ralph.adapters.formats.records import MEMBER, NOTHING, from_beside, moment, text_of, texts_of
 from ralph.core.json_text import Item as Place
 from ralph.core.timestamps import iso
 
@@ -43,7 +43,6 @@ class Beads:
         self._now = now
 
     def fits(self, name: str, text: str) -> bool:
-        """By what its first line says, or all that are in its list."""
         bare = text.removeprefix("\ufeff").lstrip()
         first = bare if bare.startswith("[") else bare.partition("\n")[0]
         if first[:1] not in ("{", "[") or name.casefold().endswith((".md", ".yaml", ".yml")):
@@ -56,7 +55,6 @@ class Beads:
         return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
 
     def read(self, text: str, name: str) -> Reading:
-        """All issues that are tasks, in their order."""
         places = _places(text)
         tasks = [place.content for place in places if is_task(place.content)]
         keys = {str(issue["id"]) for issue in tasks}
@@ -75,13 +73,11 @@ class Beads:
         return Reading(made, root if made else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
-        """One line for each task; what came from such a list keeps all it had."""
         from ralph.adapters.formats.beads_write import written
 
         return written(tasks, root, iso(self._now()))
 
     def marked(self, text: str, keys: Collection[str], done: bool) -> str:
-        """Only these issues change: their status, closed_at, close_reason and updated_at."""
         now = iso(self._now())
         changes = {
             "status": "closed" if done else "open",
@@ -90,13 +86,13 @@ class Beads:
             "close_reason": "Completed" if done else ABSENT,
         }
         wrong = [
-            place
+            (place, changes)
             for place in _places(text)
             if place.content["id"] in keys
             and is_task(place.content)
             and (place.content.get("status") == "closed") is not done
         ]
-        return with_members(text, [(place, changes) for place in wrong])
+        return with_members(text, wrong)
 
 
 def _is_issue(issue: Issue) -> bool:
@@ -105,9 +101,11 @@ def _is_issue(issue: Issue) -> bool:
 
 
 def is_task(issue: Issue) -> bool:
-    """Whether it is work to be done, or done."""
+    """True for work to be done, or done."""
     gone = issue.get("status") in ("tombstone", "pinned") or issue.get("deleted_at")
-    return not gone and not issue.get("is_template") and _text(issue, "issue_type") not in _NO_TASKS
+    return (
+        not gone and not issue.get("is_template") and text_of(issue, "issue_type") not in _NO_TASKS
+    )
 
 
 def _is_array(text: str) -> bool:
@@ -120,7 +118,14 @@ def _places(text: str) -> list[Place]:
     seen: dict[str, str] = {}
     for where, place in _in_array(text) if _is_array(text) else _in_lines(text):
         issue = place.content
-        _check(issue, where)
+        if not isinstance(issue, dict):
+            raise ValueError(f"{where}: an issue is an object, in braces")
+        for name in ("id", "title"):
+            if not isinstance(issue.get(name), str) or not issue[name].strip():
+                raise ValueError(f"{where}: {name} must be a text")
+        priority = issue.get("priority")
+        if priority is not None and (type(priority) is not int or abs(priority) > _MOST):
+            raise ValueError(f"{where}: priority must be a whole number, 0 to 4")
         before = seen.setdefault(issue["id"], where)
         if before != where:
             raise ValueError(f"{where}: {issue['id']} is in {before} already")
@@ -150,17 +155,6 @@ def _in_array(text: str) -> Iterator[tuple[str, Place]]:
         yield f"issue {number}", place
 
 
-def _check(issue: object, where: str) -> None:
-    if not isinstance(issue, dict):
-        raise ValueError(f"{where}: an issue is an object, in braces")
-    for name in ("id", "title"):
-        if not isinstance(issue.get(name), str) or not issue[name].strip():
-            raise ValueError(f"{where}: {name} must be a text")
-    priority = issue.get("priority")
-    if priority is not None and (type(priority) is not int or abs(priority) > _MOST):
-        raise ValueError(f"{where}: priority must be a whole number, 0 to 4")
-
-
 def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
     key = issue["id"]
     waits, parent = links(issue)
@@ -171,15 +165,15 @@ def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
         "description": composed(issue),
         "status": status(issue, lost),
         "priority": -issue["priority"] if issue.get("priority") else None,
-        "type": _text(issue, "issue_type"),
-        "tags": _texts(issue.get("labels")),
+        "type": text_of(issue, "issue_type"),
+        "tags": texts_of(issue, "labels"),
         "blockedBy": [other for other in waits if other in keys],
         "parent": parent if parent in keys else None,
-        "notes": _text(issue, "notes"),
+        "notes": text_of(issue, "notes"),
         "estimate": estimate(issue),
         "createdAt": moment(issue.get("created_at")),
         "completedAt": moment(issue.get("closed_at")),
-        "externalId": _text(issue, "external_ref"),
+        "externalId": text_of(issue, "external_ref"),
     }
     fields |= from_beside(ours_in(issue), held_in(issue), key, fields["status"])
     fields = {name: it for name, it in fields.items() if it not in NOTHING}
@@ -189,19 +183,19 @@ def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
 def held_in(issue: Issue) -> set[str]:
     """The fields of ours that an issue says by itself."""
     held = {"tags", "parent", "notes", "priority", "externalId"}
-    held |= {"type"} if _text(issue, "issue_type") not in ("", "task") else set()
+    held |= {"type"} if text_of(issue, "issue_type") not in ("", "task") else set()
     return held | ({"estimate"} if estimate(issue) else set())
 
 
 def ours_in(issue: Issue) -> object:
-    """What only we know of it: beads keeps `metadata` for others."""
+    """The fields of ours in an issue: beads keeps `metadata` for others."""
     metadata = issue.get("metadata")
     return metadata.get(MEMBER) if isinstance(metadata, dict) else None
 
 
 def status(issue: Issue, lost: list[str]) -> str:
     """Its status with us. Gates wait for something else than work."""
-    said = _text(issue, "status") or "open"
+    said = text_of(issue, "status") or "open"
     if said == "closed":
         return "cancelled" if issue.get("close_reason") == CANCELLED else "done"
     if issue.get("issue_type") == "gate":
@@ -212,14 +206,14 @@ def status(issue: Issue, lost: list[str]) -> str:
 
 
 def links(issue: Issue) -> tuple[list[str], str | None]:
-    """Whom an issue waits for, and its parent."""
+    """The ids that an issue waits for, and its parent."""
     found = issue.get("dependencies")
     waits: dict[str, None] = {}
     parent = None
     for link in found if isinstance(found, list) else ():
         other = link.get("depends_on_id") if isinstance(link, dict) else None
         if isinstance(other, str) and other != issue["id"]:
-            kind = _text(link, "type") or "blocks"
+            kind = text_of(link, "type") or "blocks"
             if kind in WAITS:
                 waits[other] = None
             elif kind == "parent-child":
@@ -228,10 +222,10 @@ def links(issue: Issue) -> tuple[list[str], str | None]:
 
 
 def composed(issue: Issue) -> str:
-    """All that an agent must read: the description, the design and the acceptance criteria."""
-    parts = [_text(issue, "description")]
+    """The text that an agent must read: the description, the design and the acceptance criteria."""
+    parts = [text_of(issue, "description")]
     for name, head in (("design", "Design"), ("acceptance_criteria", "Acceptance criteria")):
-        if text := _text(issue, name):
+        if text := text_of(issue, name):
             parts.append(f"{head}:\n{text}")
     return "\n\n".join(part for part in parts if part)
 
@@ -240,15 +234,6 @@ def estimate(issue: Issue) -> str | None:
     """Minutes, as our estimates have times."""
     minutes = issue.get("estimated_minutes")
     return f"{minutes}m" if type(minutes) is int and minutes > 0 else None
-
-
-def _text(issue: Issue, name: str) -> str:
-    found = issue.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def _texts(found: object) -> list[str]:
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 FORMAT = Beads(lambda: datetime.now(UTC))

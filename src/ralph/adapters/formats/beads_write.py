@@ -49,44 +49,27 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any], now: str) -> Writi
     writer = _Writer(tasks, losses, now)
     array = root.get("array")
     lines = [dumped(writer.issue(record), compact=array != "lines") for record in tasks]
-    if root.get("escaped"):
-        lines = [_escaped(line) for line in lines]
-    others = {n: _laid_out(line, array) for n, line in root.get("others") or ()}
-    woven = _woven(lines, others)
+    if root.get("escaped"):  # as Go writes them by default
+        for sign, escape in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+            lines = [line.replace(sign, escape) for line in lines]
+    others = dict(root.get("others") or ())
+    if array == "lines":
+        others = {n: dumped(parsed(issue)) for n, issue in others.items()}
+    issues: list[str] = []
+    for line in lines:
+        while len(issues) in others:
+            issues.append(others.pop(len(issues)))
+        issues.append(line)
+    issues += [line for _, line in sorted(others.items())]
     losses.strangers(tasks, writer.keys)
     losses.kept(tasks, NAME)
-    return Writing(_joined(woven, array), losses.words())
-
-
-def _laid_out(issue: str, array: object) -> str:
-    """An issue that is no task, as the others are."""
-    return dumped(parsed(issue)) if array == "lines" else issue
-
-
-def _joined(issues: Sequence[str], array: object) -> str:
-    match array:
-        case "line":
-            return f"[{','.join(issues)}]\n"
-        case "lines":
-            inner = ",\n".join(issues).replace("\n", "\n  ")
-            return f"[\n  {inner}\n]\n" if issues else "[]\n"
-        case _:
-            return "".join(f"{issue}\n" for issue in issues)
-
-
-def _woven(lines: Sequence[str], others: dict[int, str]) -> list[str]:
-    """The lines, with the others at the places they had."""
-    woven: list[str] = []
-    for line in lines:
-        while len(woven) in others:
-            woven.append(others.pop(len(woven)))
-        woven.append(line)
-    return woven + [line for _, line in sorted(others.items())]
-
-
-def _escaped(line: str) -> str:
-    """As Go writes them by default."""
-    return line.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = "".join(f"{issue}\n" for issue in issues)
+    if array == "line":
+        text = f"[{','.join(issues)}]\n"
+    elif array == "lines":
+        inner = ",\n".join(issues).replace("\n", "\n  ")
+        text = f"[\n  {inner}\n]\n" if issues else "[]\n"
+    return Writing(text, losses.words())
 
 
 class _Writer:
@@ -105,10 +88,18 @@ class _Writer:
         before = self._new(record) if is_new else thickened(kept_of(record, NAME), record, PLAIN)
         issue = dict(before)
         issue["id"] = self.keys[str(record["id"])]
-        self._texts(record, issue)
+        text = text_of(record, "description")
+        if composed(issue) != text:
+            text, criteria = _cut(text, "Acceptance criteria:\n")
+            text, design = _cut(text, "Design:\n")
+            parts = {"description": text, "design": design, "acceptance_criteria": criteria}
+            issue |= {name: part for name, part in parts.items() if part or name in issue}
         self._status(record, issue)
         if not _is_as_urgent_as_before(record):
-            self._priority(record, issue)
+            wanted = self.top - priority_of(record)  # 0 is the most urgent with them
+            issue["priority"] = min(max(wanted, 0), _LOWEST)
+            if wanted > _LOWEST:
+                self.losses.add(f"priorities below {_LOWEST} (written as {_LOWEST})", record["id"])
         self._links(record, issue)
         self._estimate(record, issue)
         self._beside(record, issue)
@@ -118,26 +109,19 @@ class _Writer:
 
     def _new(self, record: Record) -> Issue:
         kind = text_of(record, "type")
-        kind = kind if kind in _TYPES else "task"
         created = moment(record.get("createdAt")) or self.now
-        issue: Issue = {"id": "", "title": text_of(record, "title") or str(record["id"])}
-        for name in ("description", "design", "acceptance_criteria"):
-            issue[name] = ""
-        issue |= {"notes": notes_of(record), "status": "open", "priority": None}
-        issue |= {"issue_type": kind, "created_at": created}
-        issue["updated_at"] = moment(record.get("updatedAt")) or created
-        issue |= {"external_ref": text_of(record, "externalId")}
-        issue |= {"labels": texts_of(record, "tags")}
-        return {name: it for name, it in issue.items() if it not in ("", []) or name == "id"}
-
-    def _texts(self, record: Record, issue: Issue) -> None:
-        text = text_of(record, "description")
-        if composed(issue) == text:
-            return
-        text, criteria = _cut(text, "Acceptance criteria:\n")
-        text, design = _cut(text, "Design:\n")
-        parts = {"description": text, "design": design, "acceptance_criteria": criteria}
-        issue |= {name: part for name, part in parts.items() if part or name in issue}
+        issue = {
+            "title": text_of(record, "title") or str(record["id"]),
+            "notes": notes_of(record),
+            "status": "open",
+            "priority": None,
+            "issue_type": kind if kind in _TYPES else "task",
+            "created_at": created,
+            "updated_at": moment(record.get("updatedAt")) or created,
+            "external_ref": text_of(record, "externalId"),
+            "labels": texts_of(record, "tags"),
+        }
+        return {"id": ""} | {name: it for name, it in issue.items() if it not in ("", [])}
 
     def _status(self, record: Record, issue: Issue) -> None:
         said = status_of(record)
@@ -153,34 +137,29 @@ class _Writer:
         issue["closed_at"] = moment(record.get("completedAt")) or self.now
         issue["close_reason"] = CANCELLED if said == "cancelled" else "Completed"
 
-    def _priority(self, record: Record, issue: Issue) -> None:
-        """0 is the most urgent with them, higher with us."""
-        wanted = self.top - priority_of(record)
-        issue["priority"] = min(max(wanted, 0), _LOWEST)
-        if wanted > _LOWEST:
-            self.losses.add(f"priorities below {_LOWEST} (written as {_LOWEST})", str(record["id"]))
-
     def _links(self, record: Record, issue: Issue) -> None:
         waits, parent = links(issue)
         wanted = [self.keys.get(one) for one in texts_of(record, "blockedBy")]
         over = self.keys.get(text_of(record, "parent"))
-        have = issue.get("dependencies")
-        have = list(have) if isinstance(have, list) else []
         # What is not in this list is no business of ours.
         gone = {one for one in waits if one in self.known and one not in wanted}
+        new = [(one, "blocks") for one in wanted if one and one not in waits]
         if parent != over and (over or parent in self.known):
             gone |= {parent} if parent else set()
-            new = [(over, "parent-child")] if over else []
-        else:
-            new = []
-        new += [(one, "blocks") for one in wanted if one and one not in waits]
-        if gone or new:
-            have = [link for link in have if not _is_to(link, gone)]
-            issue["dependencies"] = have + [self._link(issue, *one) for one in new]
-
-    def _link(self, issue: Issue, other: str, kind: str) -> Issue:
-        link = {"issue_id": issue["id"], "depends_on_id": other, "type": kind}
-        return {**link, "created_at": self.now, "created_by": "ralph"}
+            new = [*([(over, "parent-child")] if over else []), *new]
+        if not gone and not new:
+            return
+        have = issue.get("dependencies")
+        kept = [
+            link
+            for link in (have if isinstance(have, list) else ())
+            if not isinstance(link, dict) or link.get("depends_on_id") not in gone
+        ]
+        ends = {"created_at": self.now, "created_by": "ralph"}
+        issue["dependencies"] = kept + [
+            {"issue_id": issue["id"], "depends_on_id": other, "type": kind, **ends}
+            for other, kind in new
+        ]
 
     def _estimate(self, record: Record, issue: Issue) -> None:
         said = record.get("estimate")
@@ -192,7 +171,7 @@ class _Writer:
             issue.pop("estimated_minutes", None)
 
     def _beside(self, record: Record, issue: Issue) -> None:
-        """What only we know goes into `metadata`."""
+        """Put into `metadata` what only we know."""
         held = held_in(issue)
         held |= {"type"} if text_of(record, "type") == issue.get("issue_type") else set()
         ours = beside(record, held, self.keys, status_of(record))
@@ -207,19 +186,15 @@ class _Writer:
 
 
 def _is_as_urgent_as_before(record: Record) -> bool:
-    """Whether its priority is still the one it has in a list of issues."""
+    """True if its priority is still the one it has in a list of issues."""
     values = kept_of(record, NAME).get("values")
     there = values.get("priority") if isinstance(values, Mapping) else None
     return bool(source_of(record, NAME)) and priority_of(record) == -(there or 0)
 
 
 def _cut(text: str, head: str) -> tuple[str, str]:
-    """A text, and what stands in it behind this line at the beginning of a paragraph."""
+    """A text, and the rest of it behind this line at the beginning of a paragraph."""
     before, found, rest = text.rpartition(head)
     if not found or (before and not before.endswith("\n\n")):
         return text, ""
     return before.removesuffix("\n\n"), rest
-
-
-def _is_to(link: object, others: set[str]) -> bool:
-    return isinstance(link, dict) and link.get("depends_on_id") in others

@@ -47,7 +47,6 @@ class GitHub:
         self._now = now
 
     def fits(self, name: str, text: str) -> bool:
-        """By the members of its issues."""
         if text.removeprefix("\ufeff").lstrip()[:1] not in ("[", "{"):
             return False
         try:
@@ -58,7 +57,6 @@ class GitHub:
         return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
 
     def read(self, text: str, name: str) -> Reading:
-        """All issues, in their order."""
         found = parsed(text)
         issues = found if isinstance(found, list) else [found]
         lost: list[str] = []
@@ -71,46 +69,34 @@ class GitHub:
         return Reading(made, root if made else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
-        """The same JSON; a task that is no issue yet has no number, and its id in its title."""
         from ralph.adapters.formats.github_write import written
 
         return written(tasks, root, iso(self._now()))
 
     def marked(self, text: str, keys: Collection[str], done: bool) -> str:
-        """The issues closed or open: their state, and where they are there closedAt, stateReason
-        and closed."""
-        at = first_place(text)
-        places = items(text, at) if isinstance(parsed(text), list) else [_whole(text, at)]
+        at, found = first_place(text), parsed(text)
+        whole = Place("", at, at, len(text.rstrip()), found)
+        places = items(text, at) if isinstance(found, list) else [whole]
         issues = _checked([place.content for place in places])
-        return with_members(
-            text,
-            [
-                (place, self._changes(place.content, done))
-                for key, place in zip(keys_in(issues), places, strict=True)
-                if key in keys and is_closed(place.content) is not done
-            ],
-        )
-
-    def _changes(self, issue: Issue, done: bool) -> dict[str, object]:
         state = "CLOSED" if done else "OPEN"
-        changes: dict[str, object] = {
-            "state": state if str(issue["state"]).isupper() else state.lower(),
-            "closedAt": _seconds(iso(self._now())) if done else None,
-            "stateReason": "COMPLETED" if done else "",
-            "closed": done,
-        }
-        return {name: content for name, content in changes.items() if name in issue}
+        changes = []
+        for key, place in zip(keys_in(issues), places, strict=True):
+            issue = place.content
+            if key in keys and is_closed(issue) is not done:
+                wanted: dict[str, object] = {
+                    "state": state if str(issue["state"]).isupper() else state.lower(),
+                    "closedAt": f"{iso(self._now())[:19]}Z" if done else None,
+                    "stateReason": "COMPLETED" if done else "",
+                    "closed": done,
+                }
+                changes.append((place, {name: it for name, it in wanted.items() if name in issue}))
+        return with_members(text, changes)
 
 
 def _is_issue(issue: Issue) -> bool:
-    """Whether it has what `gh` shows, and a state that it shows."""
+    """True if it has what `gh` shows, and a state that it shows."""
     known = not issue.keys().isdisjoint({"number", "url", "labels", "body"})
     return known and isinstance(issue.get("title"), str) and _state(issue) in _STATES
-
-
-def _whole(text: str, at: int) -> Place:
-    end = len(text.rstrip())
-    return Place("", at, at, end, parsed(text))
 
 
 def _checked(issues: Sequence[object]) -> list[Issue]:
@@ -135,7 +121,7 @@ def _state(issue: Issue) -> str:
 
 
 def is_closed(issue: Issue) -> bool:
-    """Whether it is closed, for whatever reason."""
+    """True if it is closed, for whatever reason."""
     return _state(issue) == "CLOSED"
 
 
@@ -167,8 +153,10 @@ def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> Item:
     waits, parent = links(issue)
     strangers = [other for other in waits if other not in known and "#" in other]
     lost += [f"{key} waits for {other}, which is not in this list" for other in strangers]
+    title, numbered = issue["title"], "number" in issue
+    name, at = leading_id(title)
     fields = {
-        "title": issue["title"] if "number" in issue else _bare_title(issue["title"], key),
+        "title": title[at:] if not numbered and name == key else title,
         "description": described(issue),
         "status": status(issue),
         "priority": urgency_of(labels(issue)),
@@ -177,7 +165,7 @@ def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> Item:
         "parent": parent if parent in known and parent != key else None,
         "createdAt": moment(issue.get("createdAt")),
         "completedAt": moment(issue.get("closedAt")),
-        "externalId": key if "number" in issue else None,
+        "externalId": key if numbered else None,
         "externalUrl": issue.get("url") if isinstance(issue.get("url"), str) else None,
     }
     fields |= from_beside(issue.get(MEMBER), held_in(issue), key, status(issue))
@@ -190,11 +178,6 @@ def held_in(issue: Issue) -> set[str]:
     held = {"tags", "parent"}
     held |= {"externalId"} if "number" in issue else set()
     return held | ({"externalUrl"} if issue.get("url") else set())
-
-
-def _bare_title(title: str, key: str) -> str:
-    name, at = leading_id(title)
-    return title[at:] if name == key else title
 
 
 def status(issue: Issue) -> str:
@@ -243,22 +226,20 @@ def _references(line: str, home: str) -> list[str]:
     return keys
 
 
-def _seconds(time: str) -> str:
-    """A time as GitHub has it."""
-    return f"{time[:19]}Z"
-
-
 # ------------------------------------------------------------------ from gh itself
 
 
 def fetch(repo: str, *, labels: Sequence[str], state: str, run: Run) -> str:
-    """What `gh issue list` says of a repository, as JSON; ConfigError with what to type if it
+    """The output of `gh issue list` for a repository, as JSON; ConfigError with what to type if it
     cannot. `run` may raise OSError for a program that is not there."""
     checked(repo)
     if state not in STATES:
         raise ConfigError(f"{state!r:.40} is no state of issues", "Say open, closed or all")
     argv = ["gh", "issue", "list", f"--repo={repo}", f"--state={state}", f"--limit={MOST}"]
-    argv += [f"--json={FIELDS}", *(f"--label={_field(label)}" for label in labels)]
+    argv.append(f"--json={FIELDS}")
+    for label in labels:  # one field of comma separated values, which is how gh reads it
+        quoted = label.replace('"', '""')
+        argv.append(f'--label="{quoted}"' if set(label) & set(',"\n') else f"--label={label}")
     try:
         code, out, err = run(argv)
     except OSError as error:
@@ -275,12 +256,6 @@ def checked(repo: str) -> str:
             f"{repo!r:.80} is no repository", "Say which: ralph tasks import github:owner/name"
         )
     return repo
-
-
-def _field(label: str) -> str:
-    """A label as one field of comma separated values, which is how gh reads it."""
-    quoted = label.replace('"', '""')
-    return f'"{quoted}"' if set(label) & set(',"\n') else label
 
 
 def _missing(why: str) -> ConfigError:

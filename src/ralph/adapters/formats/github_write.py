@@ -59,11 +59,14 @@ class _Writer:
         self.now = now
 
     def issue(self, record: Record) -> Issue:
+        issue: Issue = {"title": "", "body": "", "state": "OPEN", "labels": []}
         if source_of(record, NAME):
             issue = thickened(kept_of(record, NAME), record, PLAIN)
             issue["title"] = self._title(record, "number" in issue)
         else:
-            issue = self._new(record)
+            issue["title"] = self._title(record, False) or str(record["id"])
+            if created := moment(record.get("createdAt")):
+                issue["createdAt"] = created
         if described(issue) != text_of(record, "description"):
             issue["body"] = text_of(record, "description")
         self._state(record, issue)
@@ -86,75 +89,50 @@ class _Writer:
             return title
         return f"{name}: {title}"
 
-    def _new(self, record: Record) -> Issue:
-        issue: Issue = {"title": self._title(record, False) or str(record["id"]), "body": ""}
-        issue |= {"state": "OPEN", "labels": []}
-        if created := moment(record.get("createdAt")):
-            issue["createdAt"] = created
-        return issue
-
     def _state(self, record: Record, issue: Issue) -> None:
         said = status_of(record)
         if said == status(issue):
             return
         if said not in ("done", "cancelled"):
-            issue |= {"state": "OPEN"} | _present(issue, {"closedAt": None, "stateReason": ""})
+            closed = {"closedAt": None, "stateReason": ""}
+            issue |= {"state": "OPEN"} | {n: it for n, it in closed.items() if n in issue}
             return
         issue["state"] = "CLOSED"
         issue["closedAt"] = moment(record.get("completedAt")) or self.now
-        if said == "cancelled":
-            issue["stateReason"] = "NOT_PLANNED"
-        else:
-            issue |= _present(issue, {"stateReason": "COMPLETED"})
+        if said == "cancelled" or "stateReason" in issue:
+            issue["stateReason"] = "NOT_PLANNED" if said == "cancelled" else "COMPLETED"
 
     def _labels(self, record: Record, issue: Issue) -> None:
-        wanted = self._with_priority(record, texts_of(record, "tags"))
+        wanted, ours = texts_of(record, "tags"), priority_of(record)
+        if ours != (urgency_of(wanted) or 0):  # one must say how urgent it is
+            wanted = [name for name in wanted if urgency(name) is None]
+            number = min(max(ours, OPTIONAL), max(_WORDS))
+            wanted += [f"priority: {_WORDS[number]}"] if number in _WORDS else []
         if wanted == labels(issue):
             return
+        have = {}
         found = issue.get("labels")
-        have = {one["name"]: one for one in _objects(found)}
+        for one in found if isinstance(found, list) else ():
+            if isinstance(one, dict) and isinstance(one.get("name"), str):
+                have[one["name"]] = one
         issue["labels"] = [have.get(name, {"name": name}) for name in wanted]
 
-    def _with_priority(self, record: Record, names: list[str]) -> list[str]:
-        """The labels, and one that says how urgent it is if they do not."""
-        ours = priority_of(record)
-        if ours == (urgency_of(names) or 0):
-            return names
-        names = [name for name in names if urgency(name) is None]
-        number = min(max(ours, OPTIONAL), max(_WORDS))
-        return [*names, f"priority: {_WORDS[number]}"] if number in _WORDS else names
-
     def _links(self, record: Record, issue: Issue) -> None:
-        """Lines at the end of the body for those that it does not name."""
+        """Add lines at the end of the body for those that it does not name."""
+
+        def named(key: str) -> str:
+            home, _, number = key.rpartition("#")
+            return f"#{number}" if number.isdigit() and home == repository(issue) else key
+
         waits, parent = links(issue)
         task = str(record["id"])
-        wanted = self._keys(texts_of(record, "blockedBy"))
-        above = self._keys([text_of(record, "parent")])
-        lines = [f"Blocked by {self._name(one, issue)}" for one in wanted if one not in waits]
-        if above and parent != above[0]:
-            lines.append(f"Part of {self._name(above[0], issue)}")
+        wanted = [self.keys[one] for one in texts_of(record, "blockedBy") if one in self.keys]
+        above = self.keys.get(text_of(record, "parent"))
+        lines = [f"Blocked by {named(one)}" for one in wanted if one not in waits]
+        if above and parent != above:
+            lines.append(f"Part of {named(above)}")
         if any(one in self.known and one not in wanted and one != self.keys[task] for one in waits):
             self.losses.add("that it waits no more for what its body names", task)
         if lines:
             body = described(issue)
             issue["body"] = (f"{body}\n\n" if body else "") + "\n".join(lines)
-
-    def _keys(self, tasks: Sequence[str]) -> list[str]:
-        return [self.keys[one] for one in tasks if one in self.keys]
-
-    def _name(self, key: str, issue: Issue) -> str:
-        home, _, number = key.rpartition("#")
-        return f"#{number}" if number.isdigit() and home == repository(issue) else key
-
-
-def _present(issue: Issue, changes: Issue) -> Issue:
-    """Those of the changes whose members are there."""
-    return {name: content for name, content in changes.items() if name in issue}
-
-
-def _objects(found: object) -> list[dict[str, Any]]:
-    return [
-        one
-        for one in (found if isinstance(found, list) else ())
-        if isinstance(one, dict) and isinstance(one.get("name"), str)
-    ]

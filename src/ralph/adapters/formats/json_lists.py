@@ -21,7 +21,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def parsed(text: str) -> Any:  # noqa: ANN401  any JSON
-    """What a text says in JSON; ValueError with the place where it does not."""
+    """The content of a text in JSON; ValueError with the place where it is none."""
     try:
         return _DECODER.decode(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
@@ -41,13 +41,13 @@ def dumped(content: object, *, compact: bool = False) -> str:
 
 
 def first_place(text: str) -> int:
-    """Where the JSON begins."""
+    """The place where the JSON begins."""
     return len(text) - len(text.removeprefix("\ufeff").lstrip(" \t\r\n"))
 
 
 def items(text: str, at: int) -> list[Item]:
-    """What is in the list or object that begins here. The text must be JSON."""
-    return _edited(text).items(at)
+    """The items of the list or object that begins here. The text must be JSON."""
+    return JsonText(text, text, "  ", "\n").items(at)
 
 
 def with_member(text: str, at: int, key: str, content: object) -> str:
@@ -56,17 +56,23 @@ def with_member(text: str, at: int, key: str, content: object) -> str:
     members = items(text, at)
     old = next((member for member in reversed(members) if member.key == key), None)
     if content is ABSENT:
-        return text if old is None else _edited(text).removed(at, old.start).raw
+        edited = JsonText(text, text, "  ", "\n")
+        return text if old is None else edited.removed(at, old.start).raw
     words = json.dumps(content, ensure_ascii=False)
     if old is not None:
         return text[: old.at] + words + text[old.end :]
-    comma, colon = _spacing(text, at, members)
-    end = members[-1].end if members else at + 1
+    comma, colon, end = "", ": ", at + 1
+    if members:
+        last = members[-1]
+        _, key_end = _DECODER.raw_decode(text, last.start)
+        colon, end = text[key_end : last.at], last.end
+        before = text[at + 1 : members[0].start]
+        comma = f",{before or (' ' if colon == ': ' else '')}"
     return f"{text[:end]}{comma}{json.dumps(key)}{colon}{words}{text[end:]}"
 
 
 def member_of(text: str, key: str) -> Item | None:
-    """What stands under this key in a text that is an object; the last one counts."""
+    """The value under this key in a text that is an object; the last one counts."""
     members = items(text, first_place(text))
     return next((member for member in reversed(members) if member.key == key), None)
 
@@ -82,25 +88,11 @@ def with_members(text: str, changes: Iterable[tuple[Item, Mapping[str, object]]]
     return spliced(text, splices)
 
 
-def _spacing(text: str, at: int, members: list[Item]) -> tuple[str, str]:
-    """What stands between two members, and between a key and its value."""
-    if not members:
-        return "", ": "
-    last = members[-1]
-    _, end = _DECODER.raw_decode(text, last.start)
-    before = text[at + 1 : members[0].start]
-    return f",{before or (' ' if text[end : last.at] == ': ' else '')}", text[end : last.at]
-
-
-def _edited(text: str) -> JsonText:
-    return JsonText(text, text, "  ", "\n")
-
-
 # ------------------------------------------------------------------ the way back
 
 
 def thinned(original: Record, fields: Record, plain: Mapping[str, str]) -> dict[str, Any]:
-    """What must be kept of an object: the order of its members, and the values of those that are
+    """The parts of an object to keep: the order of its members, and the values of those that are
     not the same in our fields. `plain` says which of ours is which of theirs."""
     rest = {
         name: content

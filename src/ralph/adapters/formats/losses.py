@@ -1,4 +1,4 @@
-"""What a format cannot hold, in words for people."""
+"""Losses of a format, in words for people."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -25,13 +25,12 @@ _SAID = frozenset(  # by our own fields too, or how a list is laid out
 
 
 class Losses:
-    """By what it is, with the tasks that have it."""
+    """Things that a format cannot hold, each with the tasks that have it."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}
 
     def add(self, what: str, task: object) -> None:
-        """One more."""
         tasks = self._found.setdefault(what, [])
         if tasks[-1:] != [str(task)]:
             tasks.append(str(task))
@@ -57,28 +56,23 @@ class Losses:
                     self.add("blockers and parents that are not in this list", task["id"])
 
     def times(self, tasks: Iterable[Record], *formats: str) -> None:
-        """When tasks began and ended, where they did not come from such a list."""
+        """Times of tasks that did not come from such a list."""
         for task in tasks:
             if not source_of(task, *formats) and (task.get("createdAt") or task.get("completedAt")):
                 self.add("times (createdAt, completedAt)", task["id"])
 
     def kept(self, tasks: Iterable[Record], *formats: str) -> None:
-        """What only lists of other formats know, by the names of its members."""
+        """Members that only lists of other formats know; not those that our fields say too."""
         for task in tasks:
             source = task.get("source")
             if isinstance(source, dict) and source.get("format") not in formats:
-                for name in _told_by(source.get("kept")):
-                    self.add(f"{name}, which only {source.get('format')} knows", task["id"])
+                kept = source.get("kept")
+                for name in kept.get("values", kept) if isinstance(kept, dict) else ():
+                    if name not in _SAID and not name.startswith("$"):
+                        self.add(f"{name}, which only {source.get('format')} knows", task["id"])
 
     def words(self) -> tuple[str, ...]:
-        """One sentence for each kind."""
         return tuple(f"{what}: {listed(tasks, _SHOWN)}" for what, tasks in self._found.items())
-
-
-def _told_by(kept: object) -> list[str]:
-    """What a list said beside; not how it said it, nor what our fields say too."""
-    named = kept.get("values", kept) if isinstance(kept, dict) else {}
-    return [name for name in named if name not in _SAID and not name.startswith("$")]
 
 
 def without_cancelled(tasks: Sequence[Record], losses: Losses) -> list[Record]:

@@ -18,7 +18,7 @@ from ralph.adapters.formats.markdown_entries import (
     entries_of,
     task_fields,
 )
-from ralph.adapters.formats.markdown_outline import Box, Outline, Plan
+from ralph.adapters.formats.markdown_outline import Box, Outline
 
 NAME = "markdown"
 _NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")
@@ -33,7 +33,6 @@ class Markdown:
     name = NAME
 
     def fits(self, name: str, text: str) -> bool:
-        """By a box, in a file whose name does not say that it is something else."""
         lower = name.casefold()
         if lower.endswith(_OTHERS) or "\0" in text:
             return False
@@ -41,35 +40,37 @@ class Markdown:
         return not data and _SOME_BOX.search(text) is not None
 
     def read(self, text: str, name: str) -> Reading:
-        """Every box and every section of a plan, in their order."""
         if "\0" in text:
             raise ValueError("it is not text: there is a NUL in it")
         found = entries_of(text)
         checks = checks_of(found.outline)
-        items = tuple(_item(entry, checks) for entry in found.all)
-        lost = [_without_box(plan, name) for plan in found.bare]
+        items = []
+        for entry in found.all:
+            kept = {"section": list(entry.place.path)} if entry.place.path else {}
+            items.append(Item(entry.key, task_fields(entry, checks), kept))
+        lost = [
+            f"{name}: line {plan.line + 1}: {plan.text[:60]!r} has no box, so it is no task"
+            for plan in found.bare
+        ]
         if len(text) > _LARGEST_ROOT:
             words = "what stands between the tasks is not kept for an export: the list is too long"
-            return Reading(items, {}, (*lost, words))
-        return Reading(items, {"text": text} if items else {}, tuple(lost))
+            return Reading(tuple(items), {}, (*lost, words))
+        return Reading(tuple(items), {"text": text} if items else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
-        """The text the tasks came from, as they are now; others in sections by priority."""
         from ralph.adapters.formats.markdown_write import written
 
         return written(tasks, root)
 
     def marked(self, text: str, keys: Collection[str], done: bool) -> str:
-        """The boxes, or a section's boxes, ticked or open; each is one character."""
         found = entries_of(text)
-        places = [
-            at for entry in found.all if entry.key in keys for at in ticks(found, entry, done)
-        ]
+        entries = [entry for entry in found.all if entry.key in keys]
+        places = [at for entry in entries for at in ticks(found, entry, done)]
         return spliced(text, [(at, at + 1, "x" if done else " ") for at in places])
 
 
 def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
-    """Which boxes must be changed: where their characters are."""
+    """Places of the characters in boxes that must be changed."""
     place, boxes = entry.place, found.outline.boxes
     if isinstance(place, Box):
         return [place.at] if (MARKS[place.mark] == "done") is not done else []
@@ -77,22 +78,13 @@ def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
     return [boxes[n].at for n in place.boxes if MARKS[boxes[n].mark] in wrong]
 
 
-def _item(entry: Entry, checks: Mapping[str, str] | None) -> Item:
-    kept = {"section": list(entry.place.path)} if entry.place.path else {}
-    return Item(entry.key, task_fields(entry, checks), kept)
-
-
 def checks_of(found: Outline) -> dict[str, str] | None:
-    """What a plan's validation commands prove: all of them pass."""
+    """The proof that a plan's validation commands make: all of them pass."""
     if not found.commands:
         return None
     several = len(found.commands) > 1
     parts = [f"({one}\n)" if several and set(one) & set(";|&#") else one for one in found.commands]
     return {"type": "test_passing", "command": " && ".join(parts)}
-
-
-def _without_box(plan: Plan, name: str) -> str:
-    return f"{name}: line {plan.line + 1}: {plan.text[:60]!r} has no box, so it is no task"
 
 
 FORMAT = Markdown()

@@ -1,4 +1,4 @@
-"""A markdown text with what has become of its tasks: only what is not as they say is changed."""
+"""A markdown text brought up to date with its tasks: only what is not as they say is changed."""
 
 from collections.abc import Iterable, Mapping
 
@@ -39,7 +39,10 @@ def edited(
     """The text with these tasks as they are now, and without the entries of others; None where
     that would say something else, as with a comment that somebody did not close."""
     edits = _Edits(text, found, names, losses)
-    new = edits.made(pairs)
+    for record, entry in pairs:
+        edits.item(record, entry)
+    edits.remove()
+    new = spliced(text, edits.edits)
     wanted = [edits.stays[entry.key] for entry in found.all if entry.key in edits.stays]
     after = entries_of(new).all
     right = len(after) == len(wanted) and all(
@@ -58,20 +61,16 @@ class _Edits:
         # By the keys of the entries that stay, their titles, and their text if it stays too.
         self.stays: dict[str, tuple[str, str | None]] = {}
 
-    def made(self, pairs: Iterable[tuple[Record, Entry]]) -> str:
-        for record, entry in pairs:
-            self._item(record, entry)
-        self._remove()
-        return spliced(self.text, self.edits)
-
-    def _item(self, record: Record, entry: Entry) -> None:
+    def item(self, record: Record, entry: Entry) -> None:
         item = MarkdownItem(record, self.names, self.losses)
         self.stays[entry.key] = item.title, entry.body
         self._box(item, entry)
         if item.title != entry.title:
-            line = self.lines[entry.place.line]
-            self.edits.append((entry.start, line.start + len(line.text), item.headline()))
-        if self._differs(record, entry) or self._is_moved(record, entry):
+            self.edits.append((entry.start, self._text_end(entry.place.line), item.headline()))
+        # A label must say another status.
+        now, then = (one if one in UNBOXED else "" for one in (status_of(record), entry.status))
+        moved = now != then and isinstance(entry.place, Box)
+        if moved or self._differs(record, entry):
             self._body(record, entry)
         if self.names.get(text_of(record, "parent"), "") != (entry.parent or ""):
             self.losses.add("parent", item.id)
@@ -91,7 +90,7 @@ class _Edits:
             self.edits += [(at, at + 1, item.box if done else " ") for at in places]
 
     def _differs(self, record: Record, entry: Entry) -> bool:
-        """Whether what is written below its title says something else than the task."""
+        """True if the lines below its title say something else than the task."""
         there = task_fields(entry, self.checks)
         waits = [self.names.get(one, one) for one in texts_of(record, "blockedBy")]
         return (
@@ -103,13 +102,9 @@ class _Edits:
             or any((record.get(name) or None) != there.get(name) for name in _SAME)
         )
 
-    def _is_moved(self, record: Record, entry: Entry) -> bool:
-        """Whether a label must say another status."""
-        now, then = (one if one in UNBOXED else "" for one in (status_of(record), entry.status))
-        return now != then and isinstance(entry.place, Box)
-
     def _body(self, record: Record, entry: Entry) -> None:
-        """New lines below the title in place of its own; boxes below it stay where they are."""
+        """Write new lines below the title in place of its own; boxes below it stay where they
+        are."""
         box = entry.place
         if not isinstance(box, Box):
             self.losses.add("what was changed in the text of a plan's task", str(record["id"]))
@@ -122,22 +117,20 @@ class _Edits:
         lines = item.below(heads, " " * box.content, box.path, named=entry.named, alone=False)
         full = [n for n, number in enumerate(box.lines) if self.lines[number].text.strip(" \t")]
         old = box.lines[: full[-1] + 1 if full else 0]
-        lines += [""] if self._may_go_on(old[-1] if old else box.line) else []
+        # The line behind must not be taken for more of a paragraph before it.
+        last = old[-1] if old else box.line
+        following = self.lines[last + 1 : last + 2]
+        lines += [""] if any(one.rest and not bullet_of(one) for one in following) else []
         newline = "\r\n" if "\r\n" in self.text else "\n"
         at = self._text_end(box.line)
         self.edits.append((at, at, "".join(f"{newline}{line}" for line in lines)))
         for number in old:
             self.edits.append((self._text_end(number - 1), self._text_end(number), ""))
 
-    def _may_go_on(self, number: int) -> bool:
-        """Whether the line behind this one would be taken for more of a paragraph before it."""
-        following = self.lines[number + 1 : number + 2]
-        return any(line.rest and not bullet_of(line) for line in following)
-
     def _text_end(self, number: int) -> int:
         return self.lines[number].start + len(self.lines[number].text)
 
-    def _remove(self) -> None:
+    def remove(self) -> None:
         """Take out what is not among the tasks, unless something that is stands below it."""
         above = {entry.key: entry.parent for entry in self.found.all}
         held: set[str] = set()

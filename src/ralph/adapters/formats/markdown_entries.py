@@ -1,5 +1,5 @@
-"""The tasks of a markdown text: which box or section of a plan is which task, and by which key it
-is found again when others come, go, move or are ticked."""
+"""The tasks of a markdown text: boxes and sections of a plan, each with the key by which it is
+found again when others come, go, move or are ticked."""
 
 import re
 from collections import Counter
@@ -16,7 +16,6 @@ from ralph.adapters.formats.markdown_labels import (
     without_notes,
 )
 from ralph.adapters.formats.markdown_lines import (
-    Line,
     dedented,
     without_comments,
 )
@@ -85,18 +84,14 @@ class _Draft:
 def entries_of(text: str) -> Entries:
     """The tasks of a text, each with a key of its own."""
     found = outline(text)
-    drafts = [_draft(found, place) for place in _places(found)]
+    places: list[Box | Plan] = [box for box in found.boxes if box.plan is None]
+    places += [plan for plan in found.plans if plan.boxes]
+    drafts = [_draft(found, place) for place in sorted(places, key=lambda place: place.line)]
     keys = _Keys(drafts)
     entries = [keys.entry(found, draft) for draft in drafts]
     known = {entry.key for entry in entries}
     checked = [_labelled(e, draft, known) for e, draft in zip(entries, drafts, strict=True)]
     return Entries(found, checked, [plan for plan in found.plans if not plan.boxes])
-
-
-def _places(found: Outline) -> list[Box | Plan]:
-    boxes: list[Box | Plan] = [box for box in found.boxes if box.plan is None]
-    plans = [plan for plan in found.plans if plan.boxes]
-    return sorted([*boxes, *plans], key=lambda place: place.line)
 
 
 # ------------------------------------------------------------------ the text of one
@@ -105,33 +100,20 @@ def _places(found: Outline) -> list[Box | Plan]:
 def _draft(found: Outline, place: Box | Plan) -> _Draft:
     text, start = place.text, place.start
     if isinstance(place, Plan):
-        whole = _section_text(found, place)
+        lines = {n: dedented(found.lines[n], 0) for n in place.lines}
+        # Without its boxes, so that ticking one changes no word of it.
+        for box in (found.boxes[n] for n in place.boxes):
+            line = found.lines[box.line]
+            lines[box.line] = line.text[: box.at - 1 - line.start] + box.text
         if number := _NUMBERED_TASK.match(text):
             text, start = text[number.end() :], start + number.end()
     else:
         lines = {n: dedented(found.lines[n], place.content) for n in place.lines}
-        whole = _clean(found, lines)
+    clean = (line if n in found.code else unescaped(line) for n, line in lines.items())
+    whole = "\n".join(clean).strip("\n")
     body, labels = split_labels(whole)
     name, lead = (labels[ID], 0) if ID in labels else leading_id(text)
     return _Draft(place, text, start, lead, name, whole, body, labels)
-
-
-def _section_text(found: Outline, plan: Plan) -> str:
-    """A section of a plan without its boxes, so that ticking one changes no word of it."""
-    boxes = {found.boxes[n].line: found.boxes[n] for n in plan.boxes}
-    return _clean(found, {n: _without_box(found.lines[n], boxes.get(n)) for n in plan.lines})
-
-
-def _without_box(line: Line, box: Box | None) -> str:
-    if box is None:
-        return dedented(line, 0)
-    return line.text[: box.at - 1 - line.start] + box.text
-
-
-def _clean(found: Outline, lines: Mapping[int, str]) -> str:
-    """The lines as one text, with boxes that were escaped for the list as they were."""
-    clean = (line if n in found.code else unescaped(line) for n, line in lines.items())
-    return "\n".join(clean).strip("\n")
 
 
 def unescaped(line: str) -> str:
@@ -190,34 +172,30 @@ def _status(found: Outline, place: Box | Plan) -> str:
 
 
 def _labelled(entry: Entry, draft: _Draft, known: set[str]) -> Entry:
-    """An entry with what its labels and notes say."""
-    body, said = draft.whole, _said(entry, draft, known)
-    if said is not None:
-        body = draft.body
+    """An entry with what its labels and notes say; labels are text where not all of it means
+    something."""
+    body, said = draft.whole, {}
+    try:
+        found = fields_of(draft.labels)
+        mine = draft.labels.get(ID, entry.key) == entry.key
+        if mine and known.issuperset(found.get("blockedBy", ())):
+            body, said = draft.body, found
+    except ValueError:
+        pass
     body, notes = without_notes(body)
     if notes:
-        said = {**(said or {}), "notes": notes}
-    status = (said or {}).pop("status", entry.status)
+        said["notes"] = notes
+    status = said.pop("status", entry.status)
     if entry.status == "pending":
         entry = replace(entry, status=status)
-    return replace(entry, body=body, named=ID in draft.labels, said=said or {})
-
-
-def _said(entry: Entry, draft: _Draft, known: set[str]) -> dict[str, Any] | None:
-    """What its labels say; None where they are text, because not all of it means something."""
-    try:
-        said = fields_of(draft.labels)
-    except ValueError:
-        return None
-    mine = draft.labels.get(ID, entry.key) == entry.key
-    return said if mine and known.issuperset(said.get("blockedBy", ())) else None
+    return replace(entry, body=body, named=ID in draft.labels, said=said)
 
 
 # ------------------------------------------------------------------ what is said about it
 
 
 def task_fields(entry: Entry, checks: Mapping[str, str] | None) -> dict[str, Any]:
-    """An entry in our fields; `checks` is what proves the tasks of a plan."""
+    """An entry in our fields; `checks` is the proof of a plan's tasks."""
     path = entry.place.path
     optional = any(map(is_optional, path))
     tags = [tag for tag in entry.said.get("tags", ()) if not optional or tag != OPTIONAL_TAG]
@@ -245,12 +223,12 @@ def implied(path: Sequence[str]) -> int | None:
 
 
 def is_optional(heading: str) -> bool:
-    """Whether what stands under this heading need not be done."""
+    """True if what stands under this heading need not be done."""
     return _LATER.fullmatch(_bare(heading)) is not None
 
 
 def _is_state(heading: str) -> bool:
-    """Whether a heading says when something is done, and not what."""
+    """True if a heading says when something is done, and not what."""
     if is_optional(heading) or _STATE.fullmatch(_bare(heading)):
         return True
     return urgency(heading) is not None
@@ -264,5 +242,5 @@ def _bare(heading: str) -> str:
 
 
 def part_of(entry: Entry) -> str:
-    """What it belongs to, in one line, for somebody who sees nothing but this task."""
+    """The headings that it belongs to, in one line, for somebody who sees nothing but this task."""
     return f"Part of: {' / '.join(entry.context[-_DEEPEST:])}" if entry.context else ""

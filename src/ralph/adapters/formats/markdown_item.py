@@ -39,7 +39,7 @@ _COVERED = r"<\\\1"
 
 
 class MarkdownItem:
-    """How a task is written. `names` are those of all tasks in the text, by id."""
+    """The text of a task. `names` are those of all tasks in the text, by id."""
 
     def __init__(self, record: Record, names: Mapping[str, str], losses: Losses) -> None:
         self.record = record
@@ -72,7 +72,8 @@ class MarkdownItem:
         labels = self._labels(path, named=named)
         if not labels and split_labels(text)[1]:
             labels = [f"{label('Priority', priority_of(self.record))}"]  # so that text stays text
-        lines = _escaped(head, _indented(text, pad))
+        indented = [f"{pad}{line}" if line else "" for line in text.split("\n")] if text else []
+        lines = _escaped(head, indented)
         if labels or not alone:
             fence = open_fence("\n".join([*head, *lines]), len(pad))
             lines += [f"{pad}{fence}"] if fence else []
@@ -81,54 +82,42 @@ class MarkdownItem:
 
     def _labels(self, path: Sequence[str], *, named: bool) -> list[str]:
         record, tags = self.record, list(texts_of(self.record, "tags"))
-        if any(map(is_optional, path)):
-            tags = self._without_optional(tags)
+        if any(map(is_optional, path)):  # the heading says so
+            if OPTIONAL_TAG not in tags:
+                self._losses.add(f"that it is not {OPTIONAL_TAG}", self.id)
+            tags = [tag for tag in tags if tag != OPTIONAL_TAG]
         waits = [self._names.get(one, "/") for one in texts_of(record, "blockedBy")]
         lines = [f"{ID}: {self.id}"] if named else []
-        lines += self._list(AFTER, "blockedBy", waits)
-        lines += self._list("Tags", "tags", tags)
+        for name, what, values in ((AFTER, "blockedBy", waits), ("Tags", "tags", tags)):
+            good = [one for one in values if can_be_listed(one)]
+            if len(good) < len(values):
+                self._losses.add(what, self.id)
+            lines += [f"{name}: {', '.join(good)}"] if good else []
         if priority_of(record) != (implied(path) or 0):
             lines.append(f"{label('Priority', priority_of(record))}")
         if status_of(record) in UNBOXED:
             lines.append(f"Status: {status_of(record)}")
-        return lines + [line for name in _LABELS if (line := self._label(name))]
-
-    def _label(self, name: str) -> str | None:
-        field = field_of(name)
-        content = self.record.get(field)
-        if content in (None, "", {}):
-            return None
-        line = label(name, content)
-        if line is None:
-            self._losses.add(field, self.id)
-        return line
-
-    def _without_optional(self, tags: list[str]) -> list[str]:
-        """The heading says that it is optional."""
-        if OPTIONAL_TAG not in tags:
-            self._losses.add(f"that it is not {OPTIONAL_TAG}", self.id)
-        return [tag for tag in tags if tag != OPTIONAL_TAG]
-
-    def _list(self, name: str, what: str, values: Sequence[str]) -> list[str]:
-        good = [one for one in values if can_be_listed(one)]
-        if len(good) < len(values):
-            self._losses.add(what, self.id)
-        return [f"{name}: {', '.join(good)}"] if good else []
+        for name in _LABELS:
+            content = record.get(field_of(name))
+            if content not in (None, "", {}):
+                if (line := label(name, content)) is None:
+                    self._losses.add(field_of(name), self.id)
+                lines += [line] if line else []
+        return lines
 
 
 def _with_our_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _indented(text: str, pad: str) -> list[str]:
-    return [f"{pad}{line}" if line else "" for line in text.split("\n")] if text else []
-
-
 def _escaped(head: Sequence[str], lines: list[str]) -> list[str]:
     """Lines below these, with a backslash before what would be read as a box of its own, as the
     beginning of a comment that does not end, or as what had such a backslash."""
     first = unclosed_comment("\n".join([*head, *lines]))
-    covered = [_covered(n, line, first) for n, line in enumerate(lines, len(head))]
+    covered = [
+        (_HIDDEN if first is None or number < first else _COMMENT).sub(_COVERED, line)
+        for number, line in enumerate(lines, len(head))
+    ]
     found = outline("\n".join([*head, *covered]))
     boxes = {box.line for box in found.boxes}
     new = []
@@ -141,8 +130,3 @@ def _escaped(head: Sequence[str], lines: list[str]) -> list[str]:
         else:
             new.append(safe)
     return new
-
-
-def _covered(number: int, line: str, first: int | None) -> str:
-    pattern = _HIDDEN if first is None or number < first else _COMMENT
-    return pattern.sub(_COVERED, line)

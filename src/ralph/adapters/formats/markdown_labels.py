@@ -20,6 +20,7 @@ _PRIORITY = re.compile(rf"(-?[0-9]{{1,15}}) {re.escape(NUMBER)}")
 _ESTIMATE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?([smhd]?)")
 _LIMIT = re.compile(r"(maxIterations|maxTime|maxCost) ([0-9.e+]{1,30})")
 _URL = re.compile(r"https?://\S+")
+_STATUS = re.compile("|".join(UNBOXED))
 _NOTES = "Notes:\n"
 
 
@@ -33,16 +34,6 @@ def _matched(pattern: re.Pattern[str], words: str) -> re.Match[str]:
     if found is None:
         raise ValueError(words)
     return found
-
-
-def _priority(words: str) -> int:
-    return int(_matched(_PRIORITY, words)[1])
-
-
-def _status(words: str) -> str:
-    if words not in UNBOXED:
-        raise ValueError(words)
-    return words
 
 
 def _estimate(words: str) -> float | str:
@@ -62,20 +53,16 @@ def _limits(words: str) -> dict[str, Any]:
     return limits
 
 
-def _url(words: str) -> str:
-    return _matched(_URL, words)[0]
-
-
 _MEANINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {  # our field, and how it is read
     "Tags": ("tags", listed),
     "Type": ("type", str),
-    "Priority": ("priority", _priority),
-    "Status": ("status", _status),
+    "Priority": ("priority", lambda words: int(_matched(_PRIORITY, words)[1])),
+    "Status": ("status", lambda words: _matched(_STATUS, words)[0]),
     "Estimate": ("estimate", _estimate),
     "Completion": ("completion", _completion),
     "Limits": ("limits", _limits),
     "External id": ("externalId", str),
-    "Url": ("externalUrl", _url),
+    "Url": ("externalUrl", lambda words: _matched(_URL, words)[0]),
 }
 _LABEL = re.compile(rf"({'|'.join((*WAITS, ID, *_MEANINGS))}): +(\S.*)")
 
@@ -89,7 +76,7 @@ def split_labels(text: str) -> tuple[str, dict[str, str]]:
 
 
 def fields_of(labels: Mapping[str, str]) -> dict[str, Any]:
-    """What labels say, in our fields; ValueError where one of them says nothing."""
+    """The fields that labels set, with our names; ValueError where one of them says nothing."""
     waits = [one for name in WAITS for one in listed(labels.get(name, ""))]
     said = {
         _MEANINGS[name][0]: _MEANINGS[name][1](words)
@@ -105,7 +92,17 @@ def fields_of(labels: Mapping[str, str]) -> dict[str, Any]:
 def label(name: str, content: object) -> str | None:
     """A label that says this of a field; None if none would."""
     field, meaning = _MEANINGS[name]
-    words = _words(field, content)
+    match field, content:
+        case "priority", _:
+            words = f"{content} {NUMBER}"
+        case "completion", dict():
+            words = _rule(content)
+        case "limits", dict():
+            words = ", ".join(f"{name} {amount}" for name, amount in content.items())
+        case _, list() | tuple():
+            words = ", ".join(map(str, content))
+        case _:
+            words = str(content)
     line = f"{name}: {words}"
     found = _LABEL.fullmatch(line)
     try:
@@ -120,22 +117,8 @@ def field_of(name: str) -> str:
     return _MEANINGS[name][0]
 
 
-def _words(field: str, content: object) -> str:
-    match field, content:
-        case "priority", _:
-            return f"{content} {NUMBER}"
-        case "completion", dict():
-            return _rule(content)
-        case "limits", dict():
-            return ", ".join(f"{name} {amount}" for name, amount in content.items())
-        case _, list() | tuple():
-            return ", ".join(map(str, content))
-        case _:
-            return str(content)
-
-
 def _rule(rule: Mapping[str, Any]) -> str:
-    """As people write it behind `--completion`, where that says all of it."""
+    """A rule as people write it behind `--completion`, where that says all of it."""
     named = {"command": "test", "grep": "grep", "path": "file", "script": "validate"}
     short = [f"{named[name]}:{words}" for name, words in rule.items() if name in named]
     plain = short[0] if len(short) == 1 and str(short[0]).isprintable() else ""
@@ -148,7 +131,7 @@ def _rule(rule: Mapping[str, Any]) -> str:
 
 
 def can_be_listed(word: str) -> bool:
-    """Whether it is read again among the values of a label. What begins with / has no name in a
+    """True if it is read again among the values of a label. What begins with / has no name in a
     text."""
     clear = "," not in word and word == word.strip() and word.isprintable()
     return clear and bool(word) and word[0] != "/"

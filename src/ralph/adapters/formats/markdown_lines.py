@@ -43,23 +43,17 @@ class Bullet:
 
 def lines_of(text: str) -> list[Line]:
     """All lines; a byte order mark in front belongs to none."""
-    found: list[Line] = []
     start = 1 if text.startswith("\ufeff") else 0
-    for end in _END.finditer(text):
-        if end.start() >= start:
-            found.append(_line(text, start, end.start(), end.end()))
-            start = end.end()
-    if start < len(text):
-        found.append(_line(text, start, len(text), len(text)))
+    ends = [(end.start(), end.end()) for end in _END.finditer(text, start)]
+    found: list[Line] = []
+    for end, following in (*ends, (len(text), len(text))):
+        if start < following:
+            line = text[start:end]
+            blanks = line[: len(line) - len(line.lstrip(" \t"))]
+            indent = len(blanks.expandtabs(_TAB))
+            found.append(Line(start, line, following, indent, len(blanks)))
+        start = following
     return found
-
-
-def _line(text: str, start: int, end: int, following: int) -> Line:
-    line = text[start:end]
-    skip = len(line) - len(line.lstrip(" \t"))
-    blanks = line[:skip]
-    indent = skip if "\t" not in blanks else len(blanks.expandtabs(_TAB))
-    return Line(start, line, following, indent, skip)
 
 
 def dedented(line: Line, columns: int) -> str:
@@ -85,7 +79,7 @@ def bullet_of(line: Line) -> Bullet | None:
 
 
 def is_break(rest: str) -> bool:
-    """Whether it is a line across the page: three or more of the same among - * _."""
+    """True for a line across the page: three or more of the same among - * _."""
     marks = rest.replace(" ", "").replace("\t", "")
     return len(marks) > 2 and marks[0] in "-*_" and not marks.strip(marks[0])
 
@@ -99,7 +93,7 @@ def fence_of(rest: str) -> str:
 
 
 def closes(rest: str, fence: str) -> bool:
-    """Whether the line ends what that fence began."""
+    """True if the line ends what that fence began."""
     return len(rest) >= len(fence) and not rest.strip(fence[0])
 
 
@@ -115,7 +109,7 @@ def heading_of(rest: str) -> tuple[int, str] | None:
 
 
 def leaves_comment_open(rest: str) -> bool:
-    """Whether an HTML comment begins here, outside `code`, and does not end in this line."""
+    """True if an HTML comment begins here, outside `code`, and does not end in this line."""
     if "<!--" not in rest:
         return False
     skip_to = 0

@@ -1,4 +1,5 @@
-"""What a markdown text holds: boxes with the lines that belong to them, and the sections of a plan.
+"""The outline of a markdown text: boxes with the lines that belong to them, and the sections of a
+plan.
 
 Blocks are as CommonMark has them: what stands in a code fence, in indented code, in a comment or in
 the front matter is nobody's box. Where people are less strict than that, so are we: two columns are
@@ -81,7 +82,6 @@ class _Frame:
 
 
 def outline(text: str) -> Outline:
-    """What the text holds."""
     return _Scanner(text).scan()
 
 
@@ -120,24 +120,21 @@ class _Scanner:
         self.single = ""  # a paragraph of one line, outside of lists
 
     def scan(self) -> Outline:
-        for number in range(self._front(), len(self.lines)):
+        front = 0  # lines of the front matter
+        if self.lines and self.lines[0].text.rstrip() == "---":
+            ends = (n for n, line in enumerate(self.lines) if n and line.text.rstrip() == "---")
+            front = next(ends, -1) + 1
+        for number in range(front, len(self.lines)):
             line = self.lines[number]
             if line.skip == len(line.text):
-                self.paragraph, self.single = False, ""
+                self._plain()
                 self._own(number)
             elif not self._inside(number, line):
                 self._block(number, line)
         return self.found
 
-    def _front(self) -> int:
-        """How many lines the front matter has."""
-        if not self.lines or self.lines[0].text.rstrip() != "---":
-            return 0
-        ends = (n for n, line in enumerate(self.lines) if n and line.text.rstrip() == "---")
-        return next(ends, -1) + 1
-
     def _inside(self, number: int, line: Line) -> bool:
-        """Whether the line is in a fence, a comment or indented code."""
+        """True if the line is in a fence, a comment or indented code."""
         if self.until and line.indent < self.base:
             if self.until == "-->" and self.unclosed is None:
                 self.unclosed = self.opened
@@ -160,9 +157,8 @@ class _Scanner:
 
     def _block(self, number: int, line: Line) -> None:
         rest = line.rest
-        if self._is_underline(rest):
-            level, text = (1 if rest[0] == "=" else 2), self.single
-            self._heading(number, level, text)
+        if self.single and (not rest.strip("=") or (len(rest) > 1 and not rest.strip("-"))):
+            self._heading(number, 1 if rest[0] == "=" else 2, self.single)  # an underline
         elif bullet := bullet_of(line):
             self._bullet(number, line, bullet)
         elif fence := fence_of(rest):
@@ -177,11 +173,6 @@ class _Scanner:
                 self._open(number, "-->")
         else:
             self._text(number, line, rest)
-
-    def _is_underline(self, rest: str) -> bool:
-        if not self.single:
-            return False
-        return not rest.strip("=") or (len(rest) > 1 and not rest.strip("-"))
 
     def _text(self, number: int, line: Line, rest: str) -> None:
         """A heading, a line across the page, or text."""
@@ -231,7 +222,10 @@ class _Scanner:
                 self.found.plans[self.plan].lines.append(number)
         else:
             self._own(number)
-            self._command(bullet.text)
+            at_end = self.headings[-1][1] if self.headings else ""
+            command = _COMMAND.match(bullet.text)
+            if command and at_end.casefold().rstrip(":") == _COMMANDS:
+                self.found.commands.append(command[1].strip())
         self.stack.append(_Frame(number, line.indent, content, owner, bullet.text))
         self.paragraph, self.single = True, ""
         fence = fence_of(bullet.text) if bullet.box is None else ""
@@ -261,16 +255,8 @@ class _Scanner:
     def _path(self) -> tuple[str, ...]:
         return tuple(text for _, text in self.headings)
 
-    def _command(self, text: str) -> None:
-        at_end = self.headings[-1][1] if self.headings else ""
-        command = _COMMAND.match(text)
-        if command and at_end.casefold().rstrip(":") == _COMMANDS:
-            self.found.commands.append(command[1].strip())
-
-    # ---------------------------------------------------------------- where a line belongs
-
     def _own(self, number: int) -> None:
-        """The line belongs to the innermost box, and to the task of a plan."""
+        """Give the line to the innermost box, and to the task of a plan."""
         if self.plan is not None:
             self.found.plans[self.plan].lines.append(number)
         elif self.stack and (box := self.stack[-1].box) is not None:

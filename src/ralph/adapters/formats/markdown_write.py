@@ -9,7 +9,6 @@ from ralph.adapters.formats.markdown import NAME
 from ralph.adapters.formats.markdown_edits import edited
 from ralph.adapters.formats.markdown_entries import (
     OPTIONAL_TAG,
-    Entries,
     Entry,
     entries_of,
     implied,
@@ -48,7 +47,14 @@ def _in_their_text(
 ) -> str | None:
     """The text that tasks came from as they are now, with the others behind; None if none did."""
     found = entries_of(text)
-    home = _at_home(tasks, root, found)
+    entries = {entry.key: entry for entry in found.all}
+    ours = [record for record in tasks if source_of(record, NAME)]
+    first = next((r for r in ours if r["source"].get("root") == root), ours[0] if ours else {})
+    home: dict[str, Entry] = {}  # the entries of tasks that came from this text, by id
+    for record in ours:
+        key = str(record["source"].get("key"))
+        if record["source"].get("path") == first["source"].get("path") and key in entries:
+            home[record["id"]] = entries.pop(key)
     names = {str(r["id"]): home[r["id"]].key if r["id"] in home else str(r["id"]) for r in tasks}
     pairs = [(record, home[record["id"]]) for record in tasks if record["id"] in home]
     others = [record for record in tasks if record["id"] not in home]
@@ -58,20 +64,6 @@ def _in_their_text(
     newline = "\r\n" if "\r\n" in text else "\n"
     more = _Sections(others, names, losses).text("").replace("\n", newline)
     return new.rstrip("\r\n") + newline * 2 + more
-
-
-def _at_home(tasks: Sequence[Record], root: Mapping[str, Any], found: Entries) -> dict[str, Entry]:
-    """The tasks that came from the text, by id, with their entries."""
-    entries = {entry.key: entry for entry in found.all}
-    ours = [record for record in tasks if source_of(record, NAME)]
-    first = next((r for r in ours if r["source"].get("root") == root), ours[0] if ours else None)
-    home: dict[str, Entry] = {}
-    for record in ours:
-        key = str(record["source"].get("key"))
-        assert first is not None
-        if record["source"].get("path") == first["source"].get("path") and key in entries:
-            home[record["id"]] = entries.pop(key)
-    return home
 
 
 class _Sections:
@@ -84,7 +76,8 @@ class _Sections:
     def text(self, title: str) -> str:
         sections: dict[str, list[Record]] = {}
         places = [(self._heading(record), record) for record in self._tops]
-        for heading, record in sorted(places, key=lambda place: _order(place[0])):
+        # The urgent first; sections with names of their own where no priority is.
+        for heading, record in sorted(places, key=lambda place: -(implied((place[0],)) or 0)):
             sections.setdefault(heading, []).append(record)
         lines = [title, ""] if title else []
         plain = list(sections) == ["Tasks"]
@@ -119,11 +112,6 @@ class _Sections:
         return [heads[-1], *lines]
 
 
-def _order(heading: str) -> int:
-    """The urgent first; sections with names of their own where no priority is."""
-    return -(implied((heading,)) or 0)
-
-
 def _family(
     tasks: Sequence[Record], losses: Losses
 ) -> tuple[dict[str, list[Record]], list[Record]]:
@@ -144,7 +132,8 @@ def _family(
 
 
 def _depth(task: str, parents: Mapping[str, str]) -> int:
-    """How many stand above it here; more than the most that are allowed is a circle, or nearly."""
+    """The number of tasks above it here; more than the most that are allowed is a circle, or
+    nearly."""
     depth = 0
     while (task := parents.get(task, "")) in parents and depth <= _DEEPEST:
         depth += 1

@@ -49,16 +49,12 @@ class StoryList:
 
     @property
     def name(self) -> str:
-        """As after --format."""
         return self.shape.name
 
     def fits(self, name: str, text: str) -> bool:
-        """Whether the text is such a list, by what its stories say."""
-        del name  # they may have any
         return f'"{self.shape.stories}"' in text and _kind(text) == self.name
 
     def read(self, text: str, name: str) -> Reading:
-        """The stories as tasks."""
         listing = _listing(text)
         stories = listing.get(self.shape.stories)
         if not isinstance(stories, list):
@@ -68,16 +64,21 @@ class StoryList:
         root = {key: [] if key == self.shape.stories else held for key, held in listing.items()}
         if not text.endswith("\n"):
             root[_END] = ""
-        return Reading(items, root, _strangers(stories, keys))
-
-    # -------------------------------------------------------------- writing
+        lost = tuple(  # a blocker that is not there does not block (B)
+            f"{story['id']} depends on {listed(missing)}, which is not in the list"
+            for story in stories
+            if (missing := strangers_of(story, keys))
+        )
+        return Reading(items, root, lost)
 
     def write(self, tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
-        """The tasks as stories; what came from such a list as it was there."""
         losses = Losses()
         tasks = without_cancelled(tasks, losses)
         names = names_for(tasks, *self.kin)
-        top = self._top(tasks)
+        # From where priorities are counted: in a list, 1 is the most urgent. What stands as it was
+        # in the list does not count.
+        mine = (task for task in tasks if not self._is_as_it_was(task))
+        top = max([-1, *map(priority_of, mine)])
         keys = set(names.values())
         stories = []
         for record in tasks:
@@ -87,22 +88,12 @@ class StoryList:
         own = any("root" in source_of(task, self.name) for task in tasks)
         head, lost = self._root(root, own=own)
         end = head.pop(_END, "\n")
-        self._tell(tasks, names, losses)
-        return Writing(
-            dumped({**head, self.shape.stories: stories}) + end, (*lost, *losses.words())
-        )
-
-    def _tell(self, tasks: Sequence[Record], names: Mapping[str, str], losses: Losses) -> None:
         losses.statuses(tasks, self.shape.statuses, "open")
         losses.strangers(tasks, names)
         losses.times(tasks, *self.kin)
         losses.kept(tasks, *self.kin)
-
-    def _top(self, tasks: Sequence[Record]) -> int:
-        """From where priorities are counted: in a list, 1 is the most urgent. What stands as it was
-        in the list does not count."""
-        mine = (task for task in tasks if not self._is_as_it_was(task))
-        return max([-1, *map(priority_of, mine)])
+        text = dumped({**head, self.shape.stories: stories}) + end
+        return Writing(text, (*lost, *losses.words()))
 
     def _is_as_it_was(self, task: Record) -> bool:
         kept = kept_of(task, *self.kin)
@@ -110,7 +101,7 @@ class StoryList:
         return was_there and our_priority(kept.get("priority")) == task.get("priority")
 
     def _kept(self, record: Record, losses: Losses) -> dict[str, Any]:
-        """What its list said of a task, without what must not stand in this one."""
+        """The words of its list about a task, without what must not stand in this one."""
         kept = dict(kept_of(record, *self.kin))
         foreign = () if self.shape.reviews or source_of(record, self.name) else REVIEW
         for key in [key for key in kept if key in self.shape.refused or key in foreign]:
@@ -119,28 +110,23 @@ class StoryList:
         return kept
 
     def _root(self, root: Mapping[str, Any], *, own: bool) -> tuple[dict[str, Any], list[str]]:
-        """What the list says of itself: as it was, or what such a list must say."""
+        """The words of the list about itself: as they were, or those that such a list must have."""
         refused = [key for key in root if key in self.shape.refused_at_root]
         kept = {key: held for key, held in root.items() if key not in refused}
         if not any(key in root for key in (self.shape.stories, "userStories")):
-            kept = self._new_root(kept)
+            project = str(kept.get("project") or kept.get("name") or "project")
+            branch = re.sub(r"[^a-z0-9]+", "-", project.lower()).strip("-") or "tasks"
+            usual = {"version": 1, "project": project, "name": project}
+            usual |= {"branchName": f"ralph/{branch}", "description": "", self.shape.stories: []}
+            kept = {key: kept.get(key, usual[key]) for key in self.shape.root}
         elif not own and "project" not in kept and "project" in self.shape.root:
             kept = {"project" if key == "name" else key: held for key, held in kept.items()}
         lost = [f"{listed(refused)} at the root: ralph-tui refuses a list with that"]
         return kept, lost if refused else []
 
-    def _new_root(self, root: Mapping[str, Any]) -> dict[str, Any]:
-        project = str(root.get("project") or root.get("name") or "project")
-        branch = re.sub(r"[^a-z0-9]+", "-", project.lower()).strip("-") or "tasks"
-        usual = {"version": 1, "project": project, "name": project, "branchName": f"ralph/{branch}"}
-        usual |= {"description": "", self.shape.stories: []}
-        return {key: root.get(key, usual[key]) for key in self.shape.root}
-
-    # -------------------------------------------------------------- marking
-
     def marked(self, text: str, keys: Collection[str], done: bool) -> str:
-        """The text with another `passes` or `status` of these stories. Of stories that are reviewed
-        (R), what is done waits for its review: only that approves."""
+        """Of stories that are reviewed (R), what is done waits for its review: only that
+        approves."""
         stories = member_of(text, self.shape.stories)
         if stories is None or not isinstance(stories.content, list):
             return text
@@ -154,7 +140,7 @@ class StoryList:
         )
 
     def _changes(self, story: Mapping[str, Any], *, done: bool) -> dict[str, Any]:
-        """Which keys of a story change, so that it says what is wanted."""
+        """The keys of a story that change, so that it says what is wanted."""
         says = Status(fields_of(self.shape, story, ())["status"])
         ended = (Status.DONE, Status.REVIEW) if self.shape.reviews else (Status.DONE,)
         if (says in ended) is done:
@@ -177,18 +163,9 @@ def _listing(text: str) -> dict[str, Any]:
     return listing
 
 
-def _strangers(stories: Sequence[Mapping[str, Any]], keys: Mapping[str, None]) -> tuple[str, ...]:
-    """What stories wait for in vain: a blocker that is not there does not block (B)."""
-    return tuple(
-        f"{story['id']} depends on {listed(missing)}, which is not in the list"
-        for story in stories
-        if (missing := strangers_of(story, keys))
-    )
-
-
 @lru_cache(maxsize=1)  # each of these formats is asked for the same text
 def _kind(text: str) -> str:
-    """Whose list it is, "" for nobody's."""
+    """The format of a list, "" for nobody's."""
     try:
         listing = _listing(text)
     except ValueError:

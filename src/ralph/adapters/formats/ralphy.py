@@ -29,7 +29,6 @@ class Ralphy:
     name = NAME
 
     def fits(self, name: str, text: str) -> bool:
-        """By a list of tasks with titles; YAML by the look of it."""
         if is_json(text):
             try:
                 found = parsed(text)
@@ -42,7 +41,6 @@ class Ralphy:
         return _YAML.search(text) is not None and _YAML_TITLE.search(text) is not None
 
     def read(self, text: str, name: str) -> Reading:
-        """All tasks, in their order."""
         found = _loaded(text)
         tasks = checked(found)
         keys = keys_in(tasks)
@@ -61,14 +59,12 @@ class Ralphy:
         return Reading(made, root if made else {})
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
-        """As the list that they came from; JSON if there is none."""
         from ralph.adapters.formats.ralphy_write import written
 
         return written(tasks, root)
 
     def marked(self, text: str, keys: Collection[str], done: bool) -> str:
-        """The tasks with another `completed`; comments and everything else stay. ValueError where
-        that cannot be done, because one is an alias of another one's."""
+        """ValueError where that cannot be done, because one is an alias of another one's."""
         tasks = checked(_loaded(text))
         wrong = [
             place
@@ -88,7 +84,7 @@ class Ralphy:
 
 
 def is_json(text: str) -> bool:
-    """Whether it is JSON and no YAML, as far as that can be said."""
+    """True for JSON and no YAML, as far as that can be said."""
     return text.removeprefix("\ufeff").lstrip()[:1] == "{"
 
 
@@ -135,7 +131,6 @@ def keys_in(tasks: Sequence[Listed]) -> list[str]:
 
 
 def is_done(task: Listed) -> bool:
-    """Whether it is completed."""
     return task.get("completed") is True
 
 

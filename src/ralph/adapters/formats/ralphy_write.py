@@ -27,7 +27,8 @@ def written(tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
     losses = Losses()
     tasks = without_cancelled(tasks, losses)
     groups = _Groups(tasks)
-    keys = _keys(tasks)
+    titles = keys_in([{"title": _title(record)} for record in tasks])
+    keys = dict(zip((str(record["id"]) for record in tasks), titles, strict=True))
     found = [_task(record, groups, keys) for record in tasks]
     losses.statuses(tasks, (Status.PENDING, Status.DONE), "not completed")
     losses.strangers(tasks, keys)
@@ -61,15 +62,18 @@ def _in_yaml(
             except ValueError:
                 pass  # an alias: then all of it is written anew
             else:
-                _tell_beside(tasks, before, after, losses)
+                for record, old, now in zip(tasks, before, after, strict=True):
+                    held = dict(now.get(MEMBER, {})) if MEMBER not in old else {}
+                    held.pop("status", None)
+                    losses.fields([{**held, "id": record["id"]}], list(held))
                 return Writing(new, losses.words())
     told = ("comments and the way it was written", *losses.words())
     return Writing(dumped_yaml(data), told)
 
 
 def _completions(before: Sequence[Listed], after: Sequence[Listed]) -> dict[int, bool] | None:
-    """Which tasks are completed or not as they were before; None where more is different. What
-    stands beside is not worth that the comments go."""
+    """Tasks that are completed, or no more; None where more is different. What stands beside is not
+    worth losing the comments."""
     if len(before) != len(after):
         return None
     changes: dict[int, bool] = {}
@@ -80,21 +84,6 @@ def _completions(before: Sequence[Listed], after: Sequence[Listed]) -> dict[int,
         if is_done(old) is not is_done(new):
             changes[place] = is_done(new)
     return changes
-
-
-def _tell_beside(
-    tasks: Sequence[Record], before: Sequence[Listed], after: Sequence[Listed], losses: Losses
-) -> None:
-    for record, old, new in zip(tasks, before, after, strict=True):
-        if MEMBER not in old:
-            held = {name: it for name, it in new.get(MEMBER, {}).items() if name != "status"}
-            losses.fields([{**held, "id": record["id"]}], list(held))
-
-
-def _keys(tasks: Sequence[Record]) -> dict[str, str]:
-    """By which key each task will be known in the list, by its id."""
-    titles = [{"title": _title(record)} for record in tasks]
-    return dict(zip((str(record["id"]) for record in tasks), keys_in(titles), strict=True))
 
 
 def _title(record: Record) -> str:
@@ -129,7 +118,11 @@ class _Groups:
         self._waits = {
             str(r["id"]): [one for one in texts_of(r, "blockedBy") if one in ids] for r in tasks
         }
-        self._least = {str(r["id"]): group_of(_kept_values(r)) for r in tasks}
+        values = {str(r["id"]): kept_of(r, NAME).get("values") for r in tasks}
+        self._least = {
+            task: group_of(found) if isinstance(found, Mapping) else 0
+            for task, found in values.items()
+        }
         self._any = any(self._waits.values()) or any(self._least.values())
         self._found: dict[str, int] = {}
         for task in self._waits:
@@ -152,11 +145,6 @@ class _Groups:
             path.pop()
             below = [self._found[one] + 1 for one in self._waits[task] if one in self._found]
             self._found.setdefault(task, max([self._least[task], *below]))
-
-
-def _kept_values(record: Record) -> Mapping[str, Any]:
-    values = kept_of(record, NAME).get("values")
-    return values if isinstance(values, Mapping) else {}
 
 
 # ------------------------------------------------------------------ YAML, so that comments stay

@@ -27,24 +27,21 @@ _TYPES: Mapping[str, tuple[type, ...]] = {  # of the fields that may stand in ME
 }
 
 
-# ------------------------------------------------------------------ where a task came from
-
-
 def source_of(record: Record, *formats: str) -> Record:
-    """Where a task came from, if that was a list of one of these formats; else nothing."""
+    """The origin of a task, if that was a list of one of these formats; else nothing."""
     source = record.get("source")
     return source if isinstance(source, Mapping) and source.get("format") in formats else {}
 
 
 def kept_of(record: Record, *formats: str) -> Record:
-    """What such a list said of a task and we have no place for."""
+    """Things that such a list said of a task and we have no place for."""
     kept = source_of(record, *formats).get("kept")
     return kept if isinstance(kept, Mapping) else {}
 
 
 def names_for(tasks: Sequence[Record], *formats: str) -> dict[str, str]:
-    """What each task is called in a list of such a format, by its id with us. What came from one
-    keeps its name there; no two have the same."""
+    """The names of tasks in a list of such a format, by their ids with us. What came from one keeps
+    its name there; no two have the same."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for record in sorted(tasks, key=lambda task: not source_of(task, *formats)):
@@ -59,11 +56,8 @@ def names_for(tasks: Sequence[Record], *formats: str) -> dict[str, str]:
     return names
 
 
-# ------------------------------------------------------------------ its fields
-
-
 def status_of(record: Record) -> Status:
-    """Where a task stands; without a word it is pending, as in tasks.jsonl."""
+    """The status of a task; without a word it is pending, as in tasks.jsonl."""
     return Status(record.get("status") or Status.PENDING)
 
 
@@ -80,13 +74,12 @@ def texts_of(record: Record, name: str) -> list[str]:
 
 
 def notes_of(record: Record) -> str:
-    """What people have written to a task since; some tools keep that as a list."""
+    """Notes that people have added to a task; some tools keep them as a list."""
     notes = record.get("notes")
     return "\n".join(map(str, notes)) if isinstance(notes, list) else text_of(record, "notes")
 
 
 def priority_of(record: Record) -> int:
-    """Its priority; 0 where it has none."""
     found = record.get("priority")
     return found if type(found) is int else 0
 
@@ -101,15 +94,11 @@ def moment(text: object) -> str | None:
         return None
 
 
-# ------------------------------------------------------------------ what only we know
-
-
 def beside(
     record: Record, held: Collection[str], names: Mapping[str, str], status: str
 ) -> dict[str, Any]:
-    """What a format cannot say of a task: the fields for which it has no member, `held` being those
-    it has, with the names that tasks have in the list; and its status, if that is not what the
-    list says."""
+    """The fields of a task for which a format has no member, `held` being those it has, with the
+    names that tasks have in the list; and its status, if that is not what the list says."""
     ours = {name: record[name] for name in _TYPES if name in record and name not in held}
     if "parent" in ours:
         ours["parent"] = names.get(str(ours["parent"]))
@@ -130,9 +119,6 @@ def from_beside(found: object, held: Collection[str], name: str, status: object)
     if status == Status.PENDING and member.get("status") in _UNSAID:
         fields["status"] = member["status"]
     return fields
-
-
-# ------------------------------------------------------------------ names
 
 
 class Names:

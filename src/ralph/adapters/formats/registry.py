@@ -1,4 +1,5 @@
-"""The formats by name, and which of them a file has. Each is imported only when it is asked for."""
+"""The formats by name, and the choice of one for a file. Each is imported only when it is asked
+for."""
 
 import importlib
 from collections.abc import Iterable
@@ -36,18 +37,13 @@ def detect(name: str, text: str, among: Iterable[str] = NAMES) -> Format:
     if fitting:
         which = listed([known.name for known in fitting])
         raise ConfigError(f"{name} could be {which}", f"Say which: --format {fitting[0].name}")
+    why = ""
+    if name.casefold().endswith(".json"):  # it may be cut off
+        from ralph.adapters.formats.json_lists import parsed
+
+        try:
+            parsed(text)
+        except ValueError as error:
+            why = f": it is no JSON ({error})"
     remedy = f"If it is one, say which: --format {'|'.join(NAMES)}"
-    raise ConfigError(f"{name} is no task list that is known{_why(name, text)}", remedy)
-
-
-def _why(name: str, text: str) -> str:
-    """What is wrong with a text that should be JSON, as one that is cut off."""
-    if not name.casefold().endswith(".json"):
-        return ""
-    from ralph.adapters.formats.json_lists import parsed
-
-    try:
-        parsed(text)
-    except ValueError as error:
-        return f": it is no JSON ({error})"
-    return ""
+    raise ConfigError(f"{name} is no task list that is known{why}", remedy)

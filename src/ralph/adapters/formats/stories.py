@@ -6,7 +6,7 @@ kept beside, and stands as long as nobody changes the field here.
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.base import Item
@@ -45,11 +45,12 @@ _FIELDS = {  # of ours, by a story's key
 }
 _WORDS = {"open": Status.PENDING, "in_progress": Status.IN_PROGRESS, "done": Status.DONE}
 _SPELLED = {status: word for word, status in _WORDS.items()}
+_EMPTY: Story = {"labels": [], "dependsOn": [], MEMBER: {}}  # usually left out, and it was there
 
 
 @value
 class Shape:
-    """What the stories of a format look like."""
+    """The form of a format's stories."""
 
     name: str
     stories: str  # the key of the list
@@ -61,12 +62,12 @@ class Shape:
 
     @property
     def reviews(self) -> bool:
-        """Whether a story is done only by its review (R)."""
+        """True if a story is done only by its review (R)."""
         return "reviewStatus" in self.keys
 
     @property
     def statuses(self) -> frozenset[Status]:
-        """Those that a story can have."""
+        """Statuses that a story can have."""
         known = {Status.PENDING, Status.DONE}
         known |= {Status.REVIEW} if self.reviews else set()
         return frozenset(known | ({Status.IN_PROGRESS} if "status" in self.keys else set()))
@@ -110,7 +111,9 @@ def read_story(shape: Shape, story: Story, keys: Collection[str]) -> Item:
     review = {name: story[name] for name in of_review if name in story}
     usual = _usual(shape, Written(key, fields, review), max(1, -(fields["priority"] or 0)))
     kept = {name: held for name, held in story.items() if name not in usual}
-    kept |= {name: story[name] for name in usual if name in story and _differ(story, usual, name)}
+    for name in usual:  # in JSON, since to Python 1 is 1.0 and true
+        if name in story and json.dumps(story[name]) != json.dumps(usual[name]):
+            kept[name] = story[name]
     kept |= review
     if list(story) != [*usual, *(name for name in kept if name not in usual)]:
         kept[KEYS] = list(story)
@@ -118,48 +121,38 @@ def read_story(shape: Shape, story: Story, keys: Collection[str]) -> Item:
     return Item(key, {name: held for name, held in fields.items() if held not in NOTHING}, kept)
 
 
-def _differ(one: Story, other: Story, name: str) -> bool:
-    """To Python, 1 is 1.0 and true."""
-    return json.dumps(one[name]) != json.dumps(other[name])
-
-
 def fields_of(shape: Shape, story: Story, keys: Collection[str]) -> dict[str, Any]:
-    """What a story says, in our fields, all of which are there. Of those it waits for, the ones in
-    the list."""
+    """The words of a story, in our fields, all of which are there. Of those it waits for, the ones
+    in the list."""
     said = {name: held for name, held in story.items() if shape.field(name)}
-    text = with_criteria(_text(said.get("description")), _criteria(said.get("acceptanceCriteria")))
+    criteria = said.get("acceptanceCriteria")
+    if not isinstance(criteria, list):
+        criteria = [criteria] if criteria else []
+    notes, feedback = _text(said.get("notes")), feedback_of(shape, story)
+    if feedback:
+        notes = f"{notes}\n\n{_FEEDBACK}{feedback}" if notes else f"{_FEEDBACK}{feedback}"
     status = _status(shape, story).value
     return {
         "title": said.get("title"),
-        "description": text,
+        "description": with_criteria(_text(said.get("description")), list(map(_text, criteria))),
         "status": status,
         "priority": our_priority(said.get("priority")),
-        "notes": _with_feedback(_text(said.get("notes")), feedback_of(shape, story)),
-        "tags": _texts(said.get("labels")),
+        "notes": notes,
+        "tags": texts_of(said, "labels"),
         "blockedBy": [name for name in _names(said.get("dependsOn")) if name in keys],
         MEMBER: from_beside(said.get(MEMBER), shape.held, str(story.get("id")), status),
     }
 
 
 def strangers_of(story: Story, keys: Collection[str]) -> list[str]:
-    """Those that a story waits for, and that are not in the list."""
+    """Names that a story waits for, and that are not in the list."""
     return [name for name in _names(story.get("dependsOn")) if name not in keys]
 
 
 def feedback_of(shape: Shape, story: Story) -> str:
-    """What a review wants changed: the agent must read that."""
+    """The changes that a review asks for: the agent must read them."""
     asks = shape.reviews and story.get("reviewStatus") == CHANGES_REQUESTED
     return _text(story.get("reviewFeedback")) if asks else ""
-
-
-def _with_feedback(notes: str, feedback: str) -> str:
-    if not feedback:
-        return notes
-    return f"{notes}\n\n{_FEEDBACK}{feedback}" if notes else f"{_FEEDBACK}{feedback}"
-
-
-def _without_feedback(notes: str, feedback: str) -> str:
-    return notes.removesuffix(f"{_FEEDBACK}{feedback}").removesuffix("\n\n") if feedback else notes
 
 
 def _status(shape: Shape, story: Story) -> Status:
@@ -194,16 +187,6 @@ def _text(given: object) -> str:
             return json.dumps(given, ensure_ascii=False)
 
 
-def _criteria(given: object) -> list[str]:
-    if isinstance(given, list):
-        return [_text(one) for one in given]
-    return [_text(given)] if given else []
-
-
-def _texts(given: object) -> list[str]:
-    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
-
-
 def _names(given: object) -> list[str]:
     found = given if isinstance(given, list) else []
     return list(dict.fromkeys(str(one) for one in found if type(one) in (str, int)))
@@ -225,9 +208,15 @@ def our_fields(shape: Shape, record: Story, names: Mapping[str, str]) -> dict[st
     """A task's fields as `fields_of` would read them from the list."""
     status = status_of(record)
     status = status if status in shape.statuses else Status.PENDING
+    text = str(record.get("description") or "")
+    # The check that proves a task of ours becomes its criterion, in words, where it has none.
+    if record.get("completion") and not without_criteria(text)[1] and "source" not in record:
+        rule = completion.parse(record["completion"], record["id"])
+        words = completion.words(rule, record["id"])
+        text = with_criteria(text, [words] if words else [])
     return {
         "title": text_of(record, "title"),
-        "description": _described(record),
+        "description": text,
         "status": status.value,
         "priority": record.get("priority"),
         "notes": notes_of(record),
@@ -237,23 +226,14 @@ def our_fields(shape: Shape, record: Story, names: Mapping[str, str]) -> dict[st
     }
 
 
-def _described(record: Story) -> str:
-    """Its description. The check that proves a task of ours becomes its criterion, in words, where
-    it has none."""
-    text = str(record.get("description") or "")
-    if record.get("completion") and not without_criteria(text)[1] and "source" not in record:
-        rule = completion.parse(record["completion"], record["id"])
-        words = completion.words(rule, record["id"])
-        return with_criteria(text, [words] if words else [])
-    return text
-
-
 def write_story(
     shape: Shape, task: Written, priority: int, keys: Collection[str]
 ) -> dict[str, Any]:
     """A task as a story. What nobody changed here is word for word as it was there."""
     usual = _usual(shape, task, priority)
-    was = dict(_as_it_was(usual, task.kept))
+    # In its own order, and without what it did not have.
+    order = task.kept.get(KEYS) or [*usual, *(name for name in task.kept if name not in usual)]
+    was = {n: task.kept.get(n, usual.get(n)) for n in order if n in task.kept or n in usual}
     if str(was.get("id")) != task.key:
         was["id"] = task.key
     if shape.reviews:
@@ -268,26 +248,14 @@ def write_story(
     return new | {name: usual[name] for name in usual if name not in was and is_other(name)}
 
 
-_EMPTY: Story = {
-    "labels": [],
-    "dependsOn": [],
-    MEMBER: {},
-}  # what is usually left out, and was there
-
-
-def _as_it_was(usual: Story, kept: Story) -> Iterator[tuple[str, Any]]:
-    """The story in its own order, and without what it did not have."""
-    order = kept.get(KEYS) or [*usual, *(name for name in kept if name not in usual)]
-    for name in order:
-        if name in kept or name in usual:
-            yield name, kept.get(name, usual.get(name))
-
-
 def _usual(shape: Shape, task: Written, priority: int) -> dict[str, Any]:
     """A task as a story that we would write by ourselves."""
     ours, kept = task.ours, task.kept
     words, criteria = without_criteria(ours["description"])
     status = Status(ours["status"])
+    notes = ours["notes"]
+    if feedback := feedback_of(shape, kept):
+        notes = notes.removesuffix(f"{_FEEDBACK}{feedback}").removesuffix("\n\n")
     whole = {
         "id": task.key,
         "title": ours["title"],
@@ -296,7 +264,7 @@ def _usual(shape: Shape, task: Written, priority: int) -> dict[str, Any]:
         "priority": priority,
         "passes": status is Status.DONE,
         "status": _SPELLED.get(status, "open"),
-        "notes": _without_feedback(ours["notes"], feedback_of(shape, kept)),
+        "notes": notes,
         "labels": ours["tags"],
         "dependsOn": ours["blockedBy"],
         MEMBER: ours[MEMBER],
@@ -307,8 +275,8 @@ def _usual(shape: Shape, task: Written, priority: int) -> dict[str, Any]:
 
 
 def _reviewed(shape: Shape, kept: Story, status: Status) -> dict[str, Any]:
-    """What stories say of their reviews. Only a review approves (R): what is done here waits for
-    its own."""
+    """The words of stories about their reviews. Only a review approves (R): what is done here waits
+    for its own."""
     held = {"reviewStatus": None, "reviewCount": 0, "reviewFeedback": "", "passes": False}
     held |= {name: kept[name] for name in held if name in kept}
     if _status(shape, held) is status:

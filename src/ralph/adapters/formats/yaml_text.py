@@ -28,7 +28,8 @@ def module() -> ModuleType:
 
 
 def load(text: str) -> Any:  # noqa: ANN401  any data
-    """What the text says, with nothing in it that JSON has not; ValueError for what is no YAML."""
+    """The content of the text, with nothing in it that JSON has not; ValueError for what is no
+    YAML."""
     yaml = module()
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
@@ -47,17 +48,14 @@ def load(text: str) -> Any:  # noqa: ANN401  any data
     try:
         return _Plain().of(yaml.load(text.removeprefix("\ufeff"), Loader=Loader))
     except yaml.YAMLError as error:
-        raise ValueError(_why(error)) from None
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ValueError(f"{where}{problem}") from None
     except RecursionError:
         raise ValueError(_TOO_MUCH) from None
     except (TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"it is no YAML that can be read: {error}") from None
-
-
-def _why(error: Any) -> str:  # noqa: ANN401  PyYAML is not imported here
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).split("\n")[0]
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
 
 
 class _Plain:
