@@ -10,7 +10,7 @@ from ralph.cli.commands import COMMANDS
 from ralph.cli.run import run
 from ralph.core.verdict import Reason
 from ralph.settings.load import load
-from ralph.settings.suggest import known_keys
+from ralph.settings.problems import known_keys
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

@@ -250,7 +250,7 @@ def test_all_problems_are_told_at_once_each_with_its_file_or_flag(tmp_path: Path
         f"{LOCAL}: agent: found 5; allowed: an object.",
         f"--max-time: found 0.0; {SECONDS}",
     ]
-    assert caught.value.remedy.startswith(f"Mend {BASE} and {LOCAL}; ")
+    assert caught.value.remedy.startswith(f"Fix {BASE} and {LOCAL}; ")
 
 
 def test_a_thousand_problems_are_not_all_told(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_wrong_flag_alone(tmp_path: Path) -> None:
     """There is no file to mend."""
     with pytest.raises(ConfigError, match=r'^--model: found "";') as caught:
         load(str(tmp_path), {"agent.model": ("", "--model")})
-    assert caught.value.remedy.startswith("Mend the command; ")
+    assert caught.value.remedy.startswith("Fix the command; ")
 
 
 @given(st.binary() | st.text().map(str.encode) | st.text('{}[]":,\\ abc01.eE-\n').map(str.encode))

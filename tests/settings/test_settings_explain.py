@@ -12,7 +12,7 @@ from ralph.errors import ConfigError
 from ralph.settings import explain
 from ralph.settings.load import load
 from ralph.settings.paths import Json
-from ralph.settings.suggest import known_keys
+from ralph.settings.problems import known_keys
 
 SECRETS: Json = {
     "agent": {

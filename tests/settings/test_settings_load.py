@@ -102,7 +102,7 @@ def test_a_bad_value_is_refused_also_where_something_hides_it(
     first, second = caught.value.message.splitlines()
     assert first.startswith(f'{BASE}: maximumIterations: found "many"; allowed: a whole number')
     assert second.startswith(f"{BASE}: guardrails[0]: command is missing")
-    assert f"Mend {BASE};" in caught.value.remedy
+    assert f"Fix {BASE};" in caught.value.remedy
 
 
 def test_what_one_file_lacks_another_may_have(tmp_path: Path) -> None:

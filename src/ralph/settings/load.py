@@ -22,7 +22,7 @@ NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """Settings, and where they came from."""
+    """Settings and their origins."""
 
     settings: Settings
     files: tuple[str, ...]  # those that were read, relative to the workspace
@@ -36,19 +36,30 @@ def load(workspace: str, overrides: Overrides = NO_OVERRIDES) -> Loaded:
     `overrides` maps a dotted path to a value and the flag it came from:
     `{"agent.model": ("opus", "--model")}`. A value of None is a flag that was not given.
     """
-    files = [read_layer(workspace, name) for name in (SETTINGS, LOCAL)]
-    flags = [_flag_layer(path, *given) for path, given in overrides.items() if given[0] is not None]
-    return combine([layer for layer in files if layer] + flags)
+    layers = [layer for name in (SETTINGS, LOCAL) if (layer := read_layer(workspace, name))]
+    for path, (value, flag) in overrides.items():
+        if value is not None:
+            data: Any = value
+            for key in reversed(path.split(".")):
+                data = {key: data}
+            layers.append(Layer(flag, data, is_flag=True))
+    return combine(layers)
 
 
 def combine(layers: Sequence[Layer]) -> Loaded:
-    """One layer over the other. Each is checked, also where another hides what it says."""
+    """Lay one layer over the other. Each is checked, also where another hides what it says."""
     merged: Json = {}
     for layer in layers:
         merged = merge(merged, layer.data)
     found = list(islice(_found(merged, layers), MOST_TOLD))
     if found:
-        raise _config_error(found)
+        lines = [
+            f"{layer.name}:{'' if layer.is_flag else f' {dotted(one.path)}:'} {one.words}"
+            for one, layer in found
+        ]
+        files = " and ".join(dict.fromkeys(layer.name for _, layer in found if not layer.is_flag))
+        remedy = f"Fix {files or 'the command'}; ralph explain --schema lists every key and what it"
+        raise ConfigError("\n".join(lines), f"{remedy} may hold.")
     return Loaded(
         settings=msgspec.convert(_without_nulls(merged), Settings),
         files=tuple(layer.name for layer in layers if not layer.is_flag),
@@ -67,13 +78,6 @@ def merge(base: Json, over: Json) -> Json:
         else:
             merged[key] = value
     return merged
-
-
-def _flag_layer(path: str, value: object, flag: str) -> Layer:
-    for key in reversed(path.split(".")):
-        value = {key: value}
-    assert isinstance(value, dict)
-    return Layer(flag, value, is_flag=True)
 
 
 def _without_nulls(value: object) -> object:
@@ -96,16 +100,3 @@ def _found(merged: Json, layers: Sequence[Layer]) -> Iterator[tuple[Problem, Lay
         yield from ((found, layer) for found in problems(layer.data) if not found.missing)
     missing = (found for found in problems(merged) if found.missing)
     yield from ((found, _origin(found.path, layers)) for found in missing)
-
-
-def _config_error(found: Sequence[tuple[Problem, Layer]]) -> ConfigError:
-    lines = [_line(problem, origin) for problem, origin in found]
-    files = " and ".join(dict.fromkeys(layer.name for _, layer in found if not layer.is_flag))
-    mend = f"Mend {files}" if files else "Mend the command"
-    remedy = f"{mend}; ralph explain --schema lists every key and what it may hold."
-    return ConfigError("\n".join(lines), remedy)
-
-
-def _line(problem: Problem, origin: Layer) -> str:
-    place = "" if origin.is_flag else f" {dotted(problem.path)}:"
-    return f"{origin.name}:{place} {problem.words}"

@@ -1,4 +1,4 @@
-"""Where a value stands in a JSON document: a path of keys and indexes, and its spelling."""
+"""Paths of keys and indexes in a JSON document, and their spelling."""
 
 import json
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ _LONGEST_KEY = 40
 
 def dotted(path: Path) -> str:
     """The path as people write it: `guardrails[1].failAction`; odd keys are quoted."""
-    return "".join(_spelled(step) for step in path).removeprefix(".")
-
-
-def _spelled(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    if step.isascii() and step.isidentifier() and len(step) <= _LONGEST_KEY:
-        return f".{step}"
-    return f"[{json.dumps(step[:_LONGEST_KEY])}]"
+    spelled = ""
+    for step in path:
+        if isinstance(step, int):
+            spelled += f"[{step}]"
+        elif step.isascii() and step.isidentifier() and len(step) <= _LONGEST_KEY:
+            spelled += f".{step}"
+        else:
+            spelled += f"[{json.dumps(step[:_LONGEST_KEY])}]"
+    return spelled.removeprefix(".")
 
 
 def has(document: object, path: Path) -> bool:
-    """Whether the document holds something at this path."""
+    """True if the document holds something at this path."""
     if not path:
         return True
     step, rest = path[0], path[1:]

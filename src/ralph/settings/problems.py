@@ -1,4 +1,4 @@
-"""What is wrong with merged settings: every unknown key, wrong type and value out of range.
+"""The problems of merged settings: every unknown key, wrong type and value out of range.
 
 The walk follows the types of `schema`; msgspec judges the leaves. It runs before the conversion
 because msgspec stops at the first error and does not say what would be allowed.
@@ -18,6 +18,7 @@ from ralph.settings.schema import Group, Settings
 from ralph.settings.source import kind_of
 
 _LONGEST_SHOWN = 60
+_CLOSE_ENOUGH = 0.7
 _SECRET = (("agent", "env"), ("notify", "urls"))
 
 
@@ -38,10 +39,18 @@ def _check(value: object, hint: object, path: Path) -> Iterator[Problem]:
     kind = _without_null(hint)
     if isinstance(kind, type) and issubclass(kind, Group):
         yield from _check_group(value, kind, path)
-    elif get_origin(kind) is tuple:
-        yield from _check_list(value, get_args(kind)[0], path)
-    elif get_origin(kind) is dict:
-        yield from _check_table(value, kind, path)
+    elif get_origin(kind) is tuple and isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _check(inner, get_args(kind)[0], (*path, index))
+    elif get_origin(kind) is dict and isinstance(value, dict):
+        name, item = get_args(kind)
+        for key, inner in value.items():
+            yield from _check_leaf(key, name, (*path, key))
+            if inner is not None:
+                yield from _check(inner, item, (*path, key))
+    elif get_origin(kind) in (tuple, dict):
+        allowed = "a list" if get_origin(kind) is tuple else "an object"
+        yield _not_allowed(value, allowed, path)
     else:
         yield from _check_leaf(value, hint, path)
 
@@ -53,7 +62,10 @@ def _check_group(value: object, group: type[Group], path: Path) -> Iterator[Prob
     fields = {field.encode_name: field for field in msgspec.structs.fields(group)}
     for key, inner in value.items():
         if key not in fields:
-            yield _unknown_key((*path, key), list(fields))
+            meant = _suggestion((*path, key), list(fields))
+            has = f"{dotted(path) or 'the top level'} has {', '.join(fields)}."
+            words = f"did you mean {meant}?" if meant else has
+            yield Problem((*path, key), f"unknown key; {words}")
         elif inner is not None:  # null is the default, everywhere
             yield from _check(inner, fields[key].type, (*path, key))
     for key, field in fields.items():
@@ -62,38 +74,15 @@ def _check_group(value: object, group: type[Group], path: Path) -> Iterator[Prob
             yield Problem(path, words, missing=not any(isinstance(step, int) for step in path))
 
 
-def _check_list(value: object, item: object, path: Path) -> Iterator[Problem]:
-    if not isinstance(value, list | tuple):
-        yield _not_allowed(value, "a list", path)
-        return
-    for index, inner in enumerate(value):
-        yield from _check(inner, item, (*path, index))
-
-
-def _check_table(value: object, kind: object, path: Path) -> Iterator[Problem]:
-    if not isinstance(value, dict):
-        yield _not_allowed(value, "an object", path)
-        return
-    name, item = get_args(kind)
-    for key, inner in value.items():
-        yield from _check_leaf(key, name, (*path, key))
-        if inner is not None:
-            yield from _check(inner, item, (*path, key))
-
-
 def _check_leaf(value: object, hint: object, path: Path) -> Iterator[Problem]:
     try:
         msgspec.convert(value, hint)
     except msgspec.ValidationError:
         yield _not_allowed(value, _allowed(hint), path)
         return
-    if isinstance(value, str) and not _speakable(value):
+    # No command can be given anything else.
+    if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
         yield _not_allowed(value, "text without NUL and broken Unicode", path)
-
-
-def _speakable(text: str) -> bool:
-    """Whether a command can be given this text: no NUL, no half of a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _without_null(hint: object) -> object:
@@ -113,25 +102,48 @@ def _allowed(hint: object) -> str:
 
 
 def _not_allowed(value: object, allowed: str, path: Path) -> Problem:
-    return Problem(path, f"found {_shown(value, path)}; allowed: {allowed}.")
-
-
-def _shown(value: object, path: Path) -> str:
-    """The value, short and without secrets; of these and of containers only the kind."""
+    """Shows the value short and without secrets; of these and of containers only the kind."""
     from ralph.core.redact import redact
 
     if path[:2] in _SECRET or isinstance(value, dict | list | tuple):
-        return kind_of(value)
+        return Problem(path, f"found {kind_of(value)}; allowed: {allowed}.")
     text = redact(json.dumps(value, ensure_ascii=False))
     text = text if text.isprintable() else redact(json.dumps(value))
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    text = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return Problem(path, f"found {text}; allowed: {allowed}.")
 
 
-def _unknown_key(path: Path, siblings: list[str]) -> Problem:
-    from ralph.settings.suggest import suggestion
+def _suggestion(path: Path, siblings: list[str]) -> str | None:
+    """The known key nearest to an unknown one: here first, then at any other level."""
+    from difflib import get_close_matches
 
-    meant = suggestion(path, siblings)
-    if meant:
-        return Problem(path, f"unknown key; did you mean {meant}?")
-    place = dotted(path[:-1]) or "the top level"
-    return Problem(path, f"unknown key; {place} has {', '.join(siblings)}.")
+    def bare(name: str) -> str:
+        return name.replace("_", "").replace("-", "").lower()
+
+    key, place = bare(str(path[-1])), dotted(path[:-1])
+    here = {name: f"{place}.{name}".removeprefix(".") for name in siblings}
+    elsewhere = {known.rpartition(".")[2]: known for known in reversed(list(known_keys()))}
+    for cutoff in (1.0, _CLOSE_ENOUGH):  # the same but for capitals, `_` and `-`; or most like it
+        for names in (here, elsewhere):
+            known = {bare(name): name for name in names}
+            if near := get_close_matches(key, known, 1, cutoff):
+                name = known[near[0]]
+                return names[name] if "." in names[name] or not place else f"{name} (top level)"
+    return None
+
+
+def known_keys(group: type[Group] = Settings, place: str = "") -> Iterator[str]:
+    """Every key of the settings with its place, outer levels first: `guardrails[].hint`."""
+    fields = msgspec.structs.fields(group)
+    for field in fields:
+        yield f"{place}{field.encode_name}"
+    for field in fields:
+        for inner, many in _groups_in(field.type):
+            yield from known_keys(inner, f"{place}{field.encode_name}{'[]' if many else ''}.")
+
+
+def _groups_in(hint: object, many: bool = False) -> Iterator[tuple[type[Group], bool]]:
+    if isinstance(hint, type) and issubclass(hint, Group):
+        yield hint, many
+    for inner in get_args(hint):
+        yield from _groups_in(inner, many or get_origin(hint) is tuple)

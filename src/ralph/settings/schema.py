@@ -4,7 +4,7 @@ Every leaf type carries the words that an error uses for what is allowed. Number
 bound, far beyond any use, so that NaN and Infinity are never in range.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -13,41 +13,38 @@ from ralph.core.verdict import Placement
 
 _MOST = 1_000_000_000
 
-Switch = Annotated[bool, Meta(extra={"allowed": "true or false"})]
-Text = Annotated[str, Meta(extra={"allowed": "text"})]
-Word = Annotated[str, Meta(pattern=r"\S", extra={"allowed": "text that is not blank"})]
-VariableName = Annotated[
-    str, Meta(pattern=r"^[^=]+$", extra={"allowed": "the name of an environment variable"})
-]
-Count = Annotated[int, Meta(ge=0, extra={"allowed": "a whole number, 0 or more"})]
-PositiveCount = Annotated[int, Meta(ge=1, extra={"allowed": "a whole number, 1 or more"})]
-Seconds = Annotated[float, Meta(ge=0, le=_MOST, extra={"allowed": f"seconds, from 0 to {_MOST:,}"})]
+
+def allows(words: str, **bounds: Any) -> Meta:  # noqa: ANN401  the bounds of msgspec
+    return Meta(**bounds, extra={"allowed": words})
+
+
+def doc(words: str) -> Meta:
+    return Meta(description=words)
+
+
+Switch = Annotated[bool, allows("true or false")]
+Text = Annotated[str, allows("text")]
+Word = Annotated[str, allows("text that is not blank", pattern=r"\S")]
+VariableName = Annotated[str, allows("the name of an environment variable", pattern=r"^[^=]+$")]
+Count = Annotated[int, allows("a whole number, 0 or more", ge=0)]
+PositiveCount = Annotated[int, allows("a whole number, 1 or more", ge=1)]
+Seconds = Annotated[float, allows(f"seconds, from 0 to {_MOST:,}", ge=0, le=_MOST)]
 PositiveSeconds = Annotated[
-    float, Meta(gt=0, le=_MOST, extra={"allowed": f"seconds, more than 0, at most {_MOST:,}"})
+    float, allows(f"seconds, more than 0, at most {_MOST:,}", gt=0, le=_MOST)
 ]
 PositiveDollars = Annotated[
-    float, Meta(gt=0, le=_MOST, extra={"allowed": f"dollars, more than 0, at most {_MOST:,}"})
+    float, allows(f"dollars, more than 0, at most {_MOST:,}", gt=0, le=_MOST)
 ]
-Price = Annotated[
-    float, Meta(ge=0, le=_MOST, extra={"allowed": "dollars for a million tokens, 0 or more"})
-]
-FailAction = Annotated[Placement, Meta(extra={"allowed": "APPEND, PREPEND or REPLACE (any case)"})]
-PromptVia = Annotated[
-    Literal["arg", "stdin", "file"], Meta(extra={"allowed": '"arg", "stdin" or "file"'})
-]
-OnFailure = Annotated[
-    Literal["continue", "stop", "retry"], Meta(extra={"allowed": '"continue", "stop" or "retry"'})
-]
-GuardLevel = Annotated[
-    Literal["standard", "strict"], Meta(extra={"allowed": '"standard" or "strict"'})
-]
+Price = Annotated[float, allows("dollars for a million tokens, 0 or more", ge=0, le=_MOST)]
+FailAction = Annotated[Placement, allows("APPEND, PREPEND or REPLACE (any case)")]
+PromptVia = Annotated[Literal["arg", "stdin", "file"], allows('"arg", "stdin" or "file"')]
+OnFailure = Annotated[Literal["continue", "stop", "retry"], allows('"continue", "stop" or "retry"')]
+GuardLevel = Annotated[Literal["standard", "strict"], allows('"standard" or "strict"')]
 SandboxName = Annotated[
     Literal["auto", "overlay", "srt", "sbx", "docker", "worktree", "direct"],
-    Meta(extra={"allowed": "auto, overlay, srt, sbx, docker, worktree or direct"}),
+    allows("auto, overlay, srt, sbx, docker, worktree or direct"),
 ]
-
-
-Permissions = Annotated[Literal["sandbox", "ask"], Meta(extra={"allowed": '"sandbox" or "ask"'})]
+Permissions = Annotated[Literal["sandbox", "ask"], allows('"sandbox" or "ask"')]
 
 
 class Group(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -58,30 +55,24 @@ class EnvironmentSettings(Group, frozen=True):
     """The agent's environment: everything passes, except what Ralph removes (ADR 13)."""
 
     keep: Annotated[
-        tuple[VariableName, ...],
-        Meta(description="Variables to pass although Ralph would remove them."),
+        tuple[VariableName, ...], doc("Variables to pass although Ralph would remove them.")
     ] = ()
-    unset: Annotated[
-        tuple[VariableName, ...], Meta(description="Variables to remove as well.")
-    ] = ()
+    unset: Annotated[tuple[VariableName, ...], doc("Variables to remove as well.")] = ()
     set: Annotated[
-        dict[VariableName, Text],
-        Meta(description="Variables to set, by name. The values are never printed."),
+        dict[VariableName, Text], doc("Variables to set, by name. The values are never printed.")
     ] = field(default_factory=dict)
 
 
 class PriceSettings(Group, frozen=True):
     """What a million tokens cost, in dollars, for an agent that reports no cost."""
 
-    input: Annotated[Price, Meta(description="Input tokens.")]
-    output: Annotated[Price, Meta(description="Output tokens.")]
+    input: Annotated[Price, doc("Input tokens.")]
+    output: Annotated[Price, doc("Output tokens.")]
     cache_read: Annotated[
-        Price | None,
-        Meta(description="Input read from the cache; as input where not given."),
+        Price | None, doc("Input read from the cache; as input where not given.")
     ] = None
     cache_write: Annotated[
-        Price | None,
-        Meta(description="Input written to the cache; as input where not given."),
+        Price | None, doc("Input written to the cache; as input where not given.")
     ] = None
 
     def prices(self) -> Prices:
@@ -95,103 +86,83 @@ class AgentSettings(Group, frozen=True):
     """Which agent runs, and how it is started."""
 
     command: Annotated[
-        Word | None,
-        Meta(description="The agent's command; null: the first known agent on PATH."),
+        Word | None, doc("The agent's command; null: the first known agent on PATH.")
     ] = None
     flags: Annotated[
-        tuple[Text, ...],
-        Meta(description='Arguments for the agent. "--model opus" is split like shell words.'),
+        tuple[Text, ...], doc('Arguments for the agent. "--model opus" is split like shell words.')
     ] = ()
     kind: Annotated[
-        Word | None,
-        Meta(description="How to speak to the agent; null: by the name of its command."),
+        Word | None, doc("How to speak to the agent; null: by the name of its command.")
     ] = None
-    model: Annotated[Word | None, Meta(description="The model the agent shall use.")] = None
-    env: Annotated[EnvironmentSettings, Meta(description="Changes to the agent's environment.")] = (
+    model: Annotated[Word | None, doc("The model the agent shall use.")] = None
+    env: Annotated[EnvironmentSettings, doc("Changes to the agent's environment.")] = (
         EnvironmentSettings()
     )
     permissions: Annotated[
         Permissions,
-        Meta(
-            description="Who permits tools in tasks run and prd run: the sandbox that contains the "
+        doc(
+            "Who permits tools in tasks run and prd run: the sandbox that contains the "
             'agent ("sandbox"), or the agent\'s own rules ("ask").'
         ),
     ] = "sandbox"
     prices: Annotated[
-        PriceSettings | None,
-        Meta(description="Dollars for a million tokens, where the agent reports no cost."),
+        PriceSettings | None, doc("Dollars for a million tokens, where the agent reports no cost.")
     ] = None
-    probe: Annotated[
-        Switch, Meta(description="Ask a known agent for its flags, once for each binary.")
-    ] = True
+    probe: Annotated[Switch, doc("Ask a known agent for its flags, once for each binary.")] = True
     prompt_via: Annotated[
-        PromptVia | None,
-        Meta(description="How the prompt reaches the agent; null: as its kind wants it."),
+        PromptVia | None, doc("How the prompt reaches the agent; null: as its kind wants it.")
     ] = None
 
 
 class GuardrailSettings(Group, frozen=True):
     """A command that must succeed after every iteration (H §Guardrails)."""
 
-    command: Annotated[Word, Meta(description="The shell command to run.")]
+    command: Annotated[Word, doc("The shell command to run.")]
     fail_action: Annotated[
-        FailAction,
-        Meta(description="Where a failure goes in the next prompt: APPEND, PREPEND, REPLACE."),
+        FailAction, doc("Where a failure goes in the next prompt: APPEND, PREPEND, REPLACE.")
     ] = Placement.APPEND
-    hint: Annotated[
-        Text | None, Meta(description="Guidance for the agent when the command fails.")
-    ] = None
+    hint: Annotated[Text | None, doc("Guidance for the agent when the command fails.")] = None
     timeout: Annotated[
-        PositiveSeconds | None, Meta(description="Seconds after which the command has failed.")
+        PositiveSeconds | None, doc("Seconds after which the command has failed.")
     ] = None
-    sandbox: Annotated[
-        Switch, Meta(description="Run it in a sandbox too, where the agent has one.")
-    ] = True
+    sandbox: Annotated[Switch, doc("Run it in a sandbox too, where the agent has one.")] = True
 
 
 class ScmSettings(Group, frozen=True):
     """What to do with the changes when every guardrail passes (H §SCM Tasks)."""
 
-    command: Annotated[Word, Meta(description="The version control command.")] = "git"
-    tasks: Annotated[
-        tuple[Word, ...], Meta(description="Its tasks, in order, such as commit and push.")
-    ] = ()
+    command: Annotated[Word, doc("The version control command.")] = "git"
+    tasks: Annotated[tuple[Word, ...], doc("Its tasks, in order, such as commit and push.")] = ()
 
 
 class DisplaySettings(Group, frozen=True):
     """How the agent's work is shown (H §Formatter)."""
 
     emoji: Annotated[
-        Switch | None,
-        Meta(description="Emoji as markers, everywhere or nowhere; null: on a terminal."),
+        Switch | None, doc("Emoji as markers, everywhere or nowhere; null: on a terminal.")
     ] = None
     color: Annotated[
-        Switch | None,
-        Meta(description="Colours, everywhere or nowhere; null: on a terminal, without NO_COLOR."),
+        Switch | None, doc("Colours, everywhere or nowhere; null: on a terminal, without NO_COLOR.")
     ] = None
-    timestamps: Annotated[Switch, Meta(description="[HH:MM:SS] before each line.")] = False
-    max_output_lines: Annotated[Count, Meta(description="Lines of a tool's output to show.")] = 3
-    max_output_chars: Annotated[
-        Count, Meta(description="Characters of each such line to show.")
-    ] = 120
+    timestamps: Annotated[Switch, doc("[HH:MM:SS] before each line.")] = False
+    max_output_lines: Annotated[Count, doc("Lines of a tool's output to show.")] = 3
+    max_output_chars: Annotated[Count, doc("Characters of each such line to show.")] = 120
 
 
 class GuardSettings(Group, frozen=True):
     """The guard, which judges shell commands before an agent runs them."""
 
-    enabled: Annotated[
-        Switch, Meta(description="Whether it judges where no sandbox contains the agent.")
-    ] = True
+    enabled: Annotated[Switch, doc("Whether it judges where no sandbox contains the agent.")] = True
     level: Annotated[
         GuardLevel,
-        Meta(
-            description="`standard` refuses what hurts beyond the project; `strict` also what "
+        doc(
+            "`standard` refuses what hurts beyond the project; `strict` also what "
             "rewrites local history or ends processes."
         ),
     ] = "standard"
     allow: Annotated[
         tuple[Word, ...],
-        Meta(description="Patterns of commands that are allowed although the guard refuses them."),
+        doc("Patterns of commands that are allowed although the guard refuses them."),
     ] = ()
 
 
@@ -200,8 +171,8 @@ class SecretsSettings(Group, frozen=True):
 
     allow: Annotated[
         tuple[Word, ...],
-        Meta(
-            description="Paths, directories or patterns of files that may be committed although "
+        doc(
+            "Paths, directories or patterns of files that may be committed although "
             "they look like secrets, such as tests/fixtures/*.pem."
         ),
     ] = ()
@@ -211,66 +182,54 @@ class LoopSettings(Group, frozen=True):
     """How a backlog is worked through (B §Configuration)."""
 
     max_iterations_per_task: Annotated[
-        PositiveCount, Meta(description="Iterations after which a task is blocked.")
+        PositiveCount, doc("Iterations after which a task is blocked.")
     ] = 10
     max_time_per_task: Annotated[
-        PositiveSeconds, Meta(description="Seconds of work after which a task is blocked.")
+        PositiveSeconds, doc("Seconds of work after which a task is blocked.")
     ] = 1800
-    max_cost_per_task: Annotated[
-        PositiveDollars, Meta(description="Dollars after which a task is blocked.")
-    ] = 5
-    max_tasks_per_run: Annotated[
-        PositiveCount, Meta(description="Tasks after which the run ends.")
-    ] = 50
+    max_cost_per_task: Annotated[PositiveDollars, doc("Dollars after which a task is blocked.")] = 5
+    max_tasks_per_run: Annotated[PositiveCount, doc("Tasks after which the run ends.")] = 50
     max_time_per_run: Annotated[
-        PositiveSeconds, Meta(description="Seconds of work after which the run ends.")
+        PositiveSeconds, doc("Seconds of work after which the run ends.")
     ] = 14_400
-    max_cost_per_run: Annotated[
-        PositiveDollars, Meta(description="Dollars after which the run ends.")
-    ] = 50
+    max_cost_per_run: Annotated[PositiveDollars, doc("Dollars after which the run ends.")] = 50
     max_cost_per_day: Annotated[
         PositiveDollars | None,
-        Meta(description="Dollars of all runs here since midnight after which no run goes on."),
+        doc("Dollars of all runs here since midnight after which no run goes on."),
     ] = None
     on_failure: Annotated[
         OnFailure,
-        Meta(
-            description="After a task that failed: continue with the next one, stop the run, "
+        doc(
+            "After a task that failed: continue with the next one, stop the run, "
             "or retry that task."
         ),
     ] = "continue"
     parallelism: Annotated[
-        PositiveCount,
-        Meta(description="Tasks worked on at the same time, each in a git worktree of its own."),
+        PositiveCount, doc("Tasks worked on at the same time, each in a git worktree of its own.")
     ] = 1
     setup: Annotated[
-        Word | None,
-        Meta(description="A command that prepares each new worktree, such as npm ci."),
+        Word | None, doc("A command that prepares each new worktree, such as npm ci.")
     ] = None
     check_timeout: Annotated[
-        PositiveSeconds, Meta(description="Seconds after which a completion check has failed.")
+        PositiveSeconds, doc("Seconds after which a completion check has failed.")
     ] = 600
     test_command: Annotated[
-        Word, Meta(description="The command before the text of a test_passing check with grep.")
+        Word, doc("The command before the text of a test_passing check with grep.")
     ] = "npm test -- --grep"
 
 
 class HookSettings(Group, frozen=True):
     """Commands that are told what happens, as JSON on standard input (B §Hooks)."""
 
-    on_task_start: Annotated[Word | None, Meta(description="Before a task's first iteration.")] = (
+    on_task_start: Annotated[Word | None, doc("Before a task's first iteration.")] = None
+    on_iteration_start: Annotated[Word | None, doc("Before each iteration.")] = None
+    on_action: Annotated[Word | None, doc("For each action: read, write, bash, git or eval.")] = (
         None
     )
-    on_iteration_start: Annotated[Word | None, Meta(description="Before each iteration.")] = None
-    on_action: Annotated[
-        Word | None, Meta(description="For each action: read, write, bash, git or eval.")
-    ] = None
-    on_iteration_end: Annotated[
-        Word | None, Meta(description="When an iteration has been judged.")
-    ] = None
-    on_task_end: Annotated[Word | None, Meta(description="When a task is done or blocked.")] = None
+    on_iteration_end: Annotated[Word | None, doc("When an iteration has been judged.")] = None
+    on_task_end: Annotated[Word | None, doc("When a task is done or blocked.")] = None
     on_anomaly: Annotated[
-        Word | None, Meta(description="When something happens that a person should look at.")
+        Word | None, doc("When something happens that a person should look at.")
     ] = None
 
 
@@ -278,122 +237,98 @@ class NotifySettings(Group, frozen=True):
     """Who is told when a task needs a person."""
 
     command: Annotated[
-        Word | None, Meta(description="A shell command that gets what happened on standard input.")
+        Word | None, doc("A shell command that gets what happened on standard input.")
     ] = None
     urls: Annotated[
-        tuple[Word, ...],
-        Meta(description="URLs of apprise (the extra notify). They are never printed."),
+        tuple[Word, ...], doc("URLs of apprise (the extra notify). They are never printed.")
     ] = ()
 
 
 class Settings(Group, frozen=True):
     """The settings of `ralph run`, from .ralph/settings.json and .ralph/settings.local.json."""
 
-    maximum_iterations: Annotated[
-        PositiveCount, Meta(description="Iterations after which the run ends.")
-    ] = 10
+    maximum_iterations: Annotated[PositiveCount, doc("Iterations after which the run ends.")] = 10
     completion_response: Annotated[
-        Word, Meta(description="What the agent says in <response> tags when it is done.")
+        Word, doc("What the agent says in <response> tags when it is done.")
     ] = "DONE"
     output_truncate_chars: Annotated[
-        Count,
-        Meta(description="Characters of a guardrail's output for the agent; 0: the whole."),
+        Count, doc("Characters of a guardrail's output for the agent; 0: the whole.")
     ] = 5000
-    stream_agent_output: Annotated[
-        Switch, Meta(description="Show the agent's output as it comes.")
-    ] = True
+    stream_agent_output: Annotated[Switch, doc("Show the agent's output as it comes.")] = True
     include_iteration_count_in_prompt: Annotated[
-        Switch, Meta(description='Begin the prompt with "Iteration X of Y, Z remaining."')
+        Switch, doc('Begin the prompt with "Iteration X of Y, Z remaining."')
     ] = False
     tell_completion: Annotated[
-        Switch, Meta(description="Tell the agent in the prompt how to say that it is done.")
+        Switch, doc("Tell the agent in the prompt how to say that it is done.")
     ] = False
-    agent: Annotated[AgentSettings, Meta(description="The agent.")] = AgentSettings()
+    agent: Annotated[AgentSettings, doc("The agent.")] = AgentSettings()
     guardrails: Annotated[
-        tuple[GuardrailSettings, ...],
-        Meta(description="Commands that must succeed after every iteration."),
+        tuple[GuardrailSettings, ...], doc("Commands that must succeed after every iteration.")
     ] = ()
     scm: Annotated[
-        ScmSettings | None,
-        Meta(description="Version control tasks to run when every guardrail passes."),
+        ScmSettings | None, doc("Version control tasks to run when every guardrail passes.")
     ] = None
-    display: Annotated[DisplaySettings, Meta(description="How the agent's work is shown.")] = (
-        DisplaySettings()
-    )
+    display: Annotated[DisplaySettings, doc("How the agent's work is shown.")] = DisplaySettings()
     fail_after: Annotated[
-        Count, Meta(description="Failed turns in a row after which the run ends; 0: never.")
+        Count, doc("Failed turns in a row after which the run ends; 0: never.")
     ] = 3
     fail_delay: Annotated[
-        Seconds,
-        Meta(description="Seconds before the turn after a failed one; doubles to a minute."),
+        Seconds, doc("Seconds before the turn after a failed one; doubles to a minute.")
     ] = 1
     stall_after: Annotated[
-        Count,
-        Meta(description="Iterations without progress after which the run ends; 0: never."),
+        Count, doc("Iterations without progress after which the run ends; 0: never.")
     ] = 0
-    max_wait: Annotated[
-        Seconds, Meta(description="Seconds the run may wait for the provider, in all.")
-    ] = 86_400
+    max_wait: Annotated[Seconds, doc("Seconds the run may wait for the provider, in all.")] = 86_400
     result_grace: Annotated[
-        Seconds,
-        Meta(description="Seconds for the agent to exit after it has said its result."),
+        Seconds, doc("Seconds for the agent to exit after it has said its result.")
     ] = 10
     end_grace: Annotated[
-        Seconds,
-        Meta(description="Seconds between INT, TERM and KILL when something has to be ended."),
+        Seconds, doc("Seconds between INT, TERM and KILL when something has to be ended.")
     ] = 5
     protect: Annotated[
-        tuple[Text, ...],
-        Meta(description="Paths, directories or globs that the agent may not change."),
+        tuple[Text, ...], doc("Paths, directories or globs that the agent may not change.")
     ] = (".ralph/settings*.json", ".claude/settings*.json", ".git/hooks")
     proof: Annotated[
         Literal["tree", "clean"],
-        Meta(
-            description="Where gates run: in the project, on the tree that would be committed, or "
+        doc(
+            "Where gates run: in the project, on the tree that would be committed, or "
             '("clean") in a fresh worktree of that tree, after loop.setup.'
         ),
     ] = "tree"
-    guard: Annotated[GuardSettings, Meta(description="The guard.")] = GuardSettings()
-    secrets: Annotated[
-        SecretsSettings, Meta(description="Files that look like secrets are not committed.")
-    ] = SecretsSettings()
+    guard: Annotated[GuardSettings, doc("The guard.")] = GuardSettings()
+    secrets: Annotated[SecretsSettings, doc("Files that look like secrets are not committed.")] = (
+        SecretsSettings()
+    )
     sandbox: Annotated[
         SandboxName | None,
-        Meta(description="Where turns run, so that a failed one can be undone; null: in place."),
+        doc("Where turns run, so that a failed one can be undone; null: in place."),
     ] = None
     network: Annotated[
         Word | None,
-        Meta(
-            description="Whom a sandbox may call beside the agent's provider: HOST,...; "
+        doc(
+            "Whom a sandbox may call beside the agent's provider: HOST,...; "
             '"on": everybody; "off": nobody at all.'
         ),
     ] = None
     sandbox_show: Annotated[
         tuple[Word, ...],
-        Meta(description="Credentials that a sandbox shows although it would hide them: ~/.aws."),
+        doc("Credentials that a sandbox shows although it would hide them: ~/.aws."),
     ] = ()
-    max_time: Annotated[
-        PositiveSeconds | None, Meta(description="Seconds after which the run ends.")
-    ] = None
-    timeout: Annotated[
-        PositiveSeconds | None, Meta(description="Seconds one turn of the agent may take.")
-    ] = None
-    idle_timeout: Annotated[
-        PositiveSeconds | None, Meta(description="Seconds the agent may be silent.")
-    ] = None
+    max_time: Annotated[PositiveSeconds | None, doc("Seconds after which the run ends.")] = None
+    timeout: Annotated[PositiveSeconds | None, doc("Seconds one turn of the agent may take.")] = (
+        None
+    )
+    idle_timeout: Annotated[PositiveSeconds | None, doc("Seconds the agent may be silent.")] = None
     stop_grace: Annotated[
-        PositiveSeconds | None,
-        Meta(description="Seconds the agent may still work after the first Ctrl+C."),
+        PositiveSeconds | None, doc("Seconds the agent may still work after the first Ctrl+C.")
     ] = None
-    max_cost: Annotated[
-        PositiveDollars | None, Meta(description="Dollars after which the run ends.")
-    ] = None
-    loop: Annotated[
-        LoopSettings, Meta(description="How `ralph tasks run` works through a backlog.")
-    ] = LoopSettings()
-    hooks: Annotated[
-        HookSettings, Meta(description="Commands that `ralph tasks run` tells what happens.")
-    ] = HookSettings()
-    notify: Annotated[
-        NotifySettings, Meta(description="Who is told when a task needs a person.")
-    ] = NotifySettings()
+    max_cost: Annotated[PositiveDollars | None, doc("Dollars after which the run ends.")] = None
+    loop: Annotated[LoopSettings, doc("How `ralph tasks run` works through a backlog.")] = (
+        LoopSettings()
+    )
+    hooks: Annotated[HookSettings, doc("Commands that `ralph tasks run` tells what happens.")] = (
+        HookSettings()
+    )
+    notify: Annotated[NotifySettings, doc("Who is told when a task needs a person.")] = (
+        NotifySettings()
+    )

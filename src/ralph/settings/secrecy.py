@@ -1,4 +1,4 @@
-"""What a run must never tell, by its environment and its settings (ADR 13)."""
+"""Secrets in a run's environment and settings, never to be told (ADR 13)."""
 
 from collections.abc import Iterable, Mapping
 

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ MOST_TOLD = 20  # problems of one file; nobody reads more at once
 
 _LARGEST = 10 * 1024 * 1024
 _DEEPEST = 32
-_MEND = "Mend it by hand; ralph explain --schema lists every key and what it may hold."
+_FIX = "Fix it by hand; ralph explain --schema lists every key and what it may hold."
 _SYNTAX = "JSON has no comments, no comma after the last item, and double quotes only."
 _EXPECTED = {
     "Expecting property name": "a key in double quotes",
@@ -58,7 +59,7 @@ def parse(raw: bytes, name: str) -> Json:
     except RecursionError:
         raise _too_deep(name) from None
     except ValueError:  # Python refuses to read such a number: it would take for ever
-        raise ConfigError(f"{name}: holds a number of thousands of digits.", _MEND) from None
+        raise ConfigError(f"{name}: holds a number of thousands of digits.", _FIX) from None
     _refuse_oddities(document, name)
     document.pop("$schema", None)  # for editors; it says nothing to us
     return _normalized(document)
@@ -77,11 +78,8 @@ def _collected(pairs: list[tuple[str, Any]]) -> Json:
     if len(document) == len(pairs):
         return document
     found = _Doubled(document)
-    left = set(document)
-    for key, _ in pairs:
-        if key not in left:
-            found.doubled.add(key)
-        left.discard(key)
+    counts = Counter(key for key, _ in pairs)
+    found.doubled = {key for key, count in counts.items() if count > 1}
     return found
 
 
@@ -127,16 +125,17 @@ def _syntax_error(error: json.JSONDecodeError, name: str) -> ConfigError:
     described = {"": "the end of the file", "\n": "the end of the line"}.get(found, shown)
     return ConfigError(
         f"{name}:{error.lineno}:{error.colno}: found {described}; expected {expected}.",
-        f"Mend line {error.lineno} of {name}. {_SYNTAX}",
+        f"Fix line {error.lineno} of {name}. {_SYNTAX}",
     )
 
 
 def _too_deep(name: str) -> ConfigError:
-    return ConfigError(f"{name}: is nested too deeply; no setting is.", _MEND)
+    return ConfigError(f"{name}: is nested too deeply; no setting is.", _FIX)
 
 
 def _refuse_oddities(document: object, name: str) -> None:
-    """A top level that is no object, nesting without end, and keys that stand there twice."""
+    """Refuse a top level that is no object, nesting without end, and keys that stand there
+    twice."""
     if not isinstance(document, dict):
         raise ConfigError(
             f"{name}: holds {kind_of(document)}; expected a JSON object.",
@@ -168,17 +167,14 @@ def _normalized(document: Json) -> Json:
 
 
 def kind_of(value: object) -> str:
-    """What sort of JSON value it is, in words."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return "an object"
+    """The kind of a JSON value, in words."""
+    kinds = {
+        type(None): "null",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        tuple: "a list",
+    }
+    return kinds.get(type(value), "an object")

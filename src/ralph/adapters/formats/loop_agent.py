@@ -1,4 +1,4 @@
-"""Which agent another loop runs, as our settings name it."""
+"""The agent that another loop runs, as our settings name it."""
 
 import os
 import shlex
@@ -10,27 +10,19 @@ _ALIASES = {"claude-code": "claude", "cursor": "cursor-agent"}
 
 
 def agent(draft: Draft, name: tuple[str, object], command: tuple[str, object] = ("", None)) -> None:
-    """Their name for the agent, and the command that they run in its place: each with its key, and
-    None where they do not say."""
-    kind = _kind(name[1])
+    """Take over their name for the agent, and the command that they run in its place: each with its
+    key, and None where they do not say."""
+    known = _ALIASES.get(name[1], name[1]) if isinstance(name[1], str) else None
+    kind = known if known in KINDS else None
     if command[1]:
         draft.take(command[0], "agent.command", command[1], text)
-        if name[1] and kind != _program(command[1]):
+        try:
+            words = shlex.split(str(command[1]))
+        except ValueError:
+            words = []
+        if name[1] and kind != (os.path.basename(words[0]) if words else ""):
             draft.put(name[0], "agent.kind", kind or "text")
     elif kind:
         draft.put(name[0], "agent.command", kind)
     elif name[1] not in (None, "", "auto"):
         draft.lose(name[0], "Ralph does not know this agent; set agent.command to how it is called")
-
-
-def _kind(name: object) -> str | None:
-    known = _ALIASES.get(name, name) if isinstance(name, str) else None
-    return known if known in KINDS else None
-
-
-def _program(command: object) -> str:
-    try:
-        words = shlex.split(str(command))
-    except ValueError:
-        return ""
-    return os.path.basename(words[0]) if words else ""

@@ -23,7 +23,7 @@ _SECRET_FLAG = re.compile(
 
 
 class Draft:
-    """What is taken over so far, and what is not."""
+    """The settings taken over so far, and the keys that are not."""
 
     def __init__(self) -> None:
         self.settings: Json = {}
@@ -31,14 +31,16 @@ class Draft:
         self._set_by: dict[str, str] = {}
 
     def lose(self, key: str, why: str) -> None:
-        """A key that is not taken over. Its value is never told: it may be a secret."""
+        """Note a key that is not taken over. Its value is never told: it may be a secret."""
         self.lost.append(f"{plain(key, 80)}: {why}")
 
     def put(self, key: str, path: str, value: object) -> None:
-        """Set what their key means with us; the first one that speaks of it has the word."""
+        """Set our setting for their key; the first one that speaks of it has the word."""
+        words = value if isinstance(value, list) else [value]
+        flags = [word for each in words if isinstance(each, str) for word in each.split()]
         if path in self._set_by:
             self.lose(key, f"{self._set_by[path]} has set {path} already")
-        elif _is_secret(value):
+        elif redacted(value) != value or any(map(_SECRET_FLAG.match, flags)):
             self.lose(key, SECRET)
         else:
             self._set_by[path] = key
@@ -49,7 +51,7 @@ class Draft:
             group[last] = value
 
     def take(self, key: str, path: str, value: object, convert: Convert) -> None:
-        """Set what their value means with us, or say why that cannot be."""
+        """Set our setting from their value, or note why that cannot be."""
         try:
             converted = convert(value)
         except ValueError as error:
@@ -58,46 +60,29 @@ class Draft:
             self.put(key, path, converted)
 
 
-def _is_secret(value: object) -> bool:
-    words = value if isinstance(value, list) else [value]
-    flags = (word for word in words if isinstance(word, str))
-    return redacted(value) != value or any(
-        _SECRET_FLAG.match(word) for flag in flags for word in flag.split()
-    )
-
-
 def walk(draft: Draft, document: Mapping[Any, Any], rules: Mapping[str, Rule]) -> None:
     """Let the rule of each key speak; what has none is lost. A rule has all that is below its
     key."""
-    _Walk(draft, rules).group(document, "")
+    above = {name[:at] for name in rules for at, letter in enumerate(name) if letter == "."}
+    left = _MOST_VALUES
 
-
-class _Walk:
-    def __init__(self, draft: Draft, rules: Mapping[str, Rule]) -> None:
-        self._draft, self._rules = draft, rules
-        self._above = {name[:place] for name in rules for place in _dots(name)}
-        self._left = _MOST_VALUES
-
-    def group(self, document: Mapping[Any, Any], above: str) -> None:
+    def group(document: Mapping[Any, Any], prefix: str) -> None:
+        nonlocal left
         for name, value in document.items():
-            self._left -= 1
-            if self._left < 0:
+            left -= 1
+            if left < 0:
                 raise ValueError("it holds more than any settings do")
-            self._one(f"{above}{name}", value)
+            key = f"{prefix}{name}"
+            if value is None or value in ({}, [], ""):
+                continue  # it says nothing
+            if key in rules:
+                rules[key](draft, key, value)
+            elif key in above and isinstance(value, dict):
+                group(value, f"{key}.")
+            else:
+                draft.lose(key, NO_PLACE)
 
-    def _one(self, key: str, value: object) -> None:
-        if value is None or value in ({}, [], ""):
-            return  # it says nothing
-        if key in self._rules:
-            self._rules[key](self._draft, key, value)
-        elif key in self._above and isinstance(value, dict):
-            self.group(value, f"{key}.")
-        else:
-            self._draft.lose(key, NO_PLACE)
-
-
-def _dots(name: str) -> list[int]:
-    return [place for place, letter in enumerate(name) if letter == "."]
+    group(document, "")
 
 
 # Rules
@@ -105,11 +90,7 @@ def _dots(name: str) -> list[int]:
 
 def to(path: str, convert: Convert) -> Rule:
     """A key that means the same as ours, after its value is converted."""
-
-    def rule(draft: Draft, key: str, value: object) -> None:
-        draft.take(key, path, value, convert)
-
-    return rule
+    return lambda draft, key, value: draft.take(key, path, value, convert)
 
 
 def lost(why: str) -> Rule:
@@ -187,22 +168,22 @@ def positive_count(value: object) -> int:
     return count(value)
 
 
-def positive(value: object, size: float = 1) -> float | int:
-    """More than 0; in other units, `size` of ours each."""
+def positive(value: object) -> float | int:
+    """More than 0."""
     found = number(value)
     if found <= 0:
         raise ValueError("a number above 0 is expected")
-    return number(found * size)
+    return found
 
 
 def milliseconds(value: object) -> float | int:
     """Seconds."""
-    return positive(value, 0.001)
+    return number(positive(value) * 0.001)
 
 
 def minutes(value: object) -> float | int:
     """Seconds."""
-    return positive(value, 60)
+    return number(positive(value) * 60)
 
 
 def _promise(value: object) -> str:

@@ -26,9 +26,7 @@ _GIVE_PROMPT = lost("give it to the run: ralph run --prompt-file FILE, or --prom
 _ROLES = lost("Ralph has no hats and events; ralph prd run takes turns of work and review")
 _ENDS = unless_zero(to("maxTime", positive))
 _COSTS = unless_zero(to("maxCost", positive))
-_OTHER_HOOKS = lost(
-    "Ralph's hooks are told other things at other times: see ralph explain --schema"
-)
+_HOOKS = lost("Ralph's hooks are told other things at other times: see ralph explain --schema")
 
 RULES: dict[str, Rule] = {
     "event_loop.prompt": _GIVE_PROMPT,
@@ -55,7 +53,7 @@ RULES: dict[str, Rule] = {
     "memories": lost("see ralph tasks learn"),
     "tasks": lost("see ralph tasks"),
     "features": lost("see loop.parallelism and ralph doctor"),
-    "hooks": _OTHER_HOOKS,
+    "hooks": _HOOKS,
     "hats": _ROLES,
     "events": _ROLES,
     "skills": lost(NO_PLACE),
@@ -73,23 +71,26 @@ RULES: dict[str, Rule] = {
 
 
 def fill(draft: Draft, document: Json) -> None:
-    """All of it; what has been taken is taken out of the document."""
-    cli = document.get("cli")
-    nested = cli if isinstance(cli, dict) else {}
-    chosen = nested.get("backend") or document.get("agent")
-    _agent(draft, document, nested)
-    _flags(draft, nested, custom=chosen == "custom")
-    _timeout(draft, document, chosen)
-    walk(draft, document, RULES)
-
-
-def _agent(draft: Draft, document: Json, cli: Json) -> None:
-    flat, command = document.pop("agent", None), cli.pop("command", None)
-    backend = cli.pop("backend", None)
+    """Take over all of it; what has been taken is taken out of the document."""
+    found = document.get("cli")
+    cli = found if isinstance(found, dict) else {}
+    flat, backend = document.pop("agent", None), cli.pop("backend", None)
+    chosen = backend or flat
     named = ("cli.backend", backend) if backend else ("agent", flat)
-    agent(draft, named, ("cli.command", command))
+    agent(draft, named, ("cli.command", cli.pop("command", None)))
     if backend and flat and backend != flat:
         draft.lose("agent", "cli.backend says otherwise")
+    _flags(draft, cli, custom=chosen == "custom")
+    adapters = document.pop("adapters", None)
+    for name, said in adapters.items() if isinstance(adapters, dict) else ():
+        key = f"adapters.{name}"
+        if name != chosen or not isinstance(said, dict):
+            draft.lose(key, "Ralph runs one agent, see agent.command")
+            continue
+        rules = {f"{key}.timeout": unless_zero(to("timeout", positive))}
+        rules[f"{key}.enabled"] = lambda *_: None
+        walk(draft, {f"{key}.{inner}": value for inner, value in said.items()}, rules)
+    walk(draft, document, RULES)
 
 
 def _flags(draft: Draft, cli: Json, *, custom: bool) -> None:
@@ -102,16 +103,3 @@ def _flags(draft: Draft, cli: Json, *, custom: bool) -> None:
         draft.take("cli.args", "agent.flags", found, texts)
     if custom and cli.get("prompt_mode") in ("arg", "stdin"):
         draft.take("cli.prompt_mode", "agent.promptVia", cli.pop("prompt_mode"), text)
-
-
-def _timeout(draft: Draft, document: Json, chosen: object) -> None:
-    """Of the agent that is run, as far as they say which; the others are not."""
-    adapters = document.pop("adapters", None)
-    for name, said in adapters.items() if isinstance(adapters, dict) else ():
-        key = f"adapters.{name}"
-        if name != chosen or not isinstance(said, dict):
-            draft.lose(key, "Ralph runs one agent, see agent.command")
-            continue
-        rules = {f"{key}.timeout": unless_zero(to("timeout", positive))}
-        rules[f"{key}.enabled"] = lambda *_: None
-        walk(draft, {f"{key}.{inner}": value for inner, value in said.items()}, rules)

@@ -9,7 +9,7 @@ _REVIEWS = "reviews between turns are what ralph prd run does; guardrails are co
 
 
 def load(words: str) -> Any:  # noqa: ANN401  whatever the file holds
-    """What a text of JSON holds; ValueError, with the line, if it is none."""
+    """The content of a text of JSON; ValueError, with the line, if it is none."""
     try:
         return json.loads(words)
     except RecursionError:
@@ -17,7 +17,7 @@ def load(words: str) -> Any:  # noqa: ANN401  whatever the file holds
 
 
 def fill(draft: Draft, document: Json) -> None:
-    """All of it; what is unknown to Ralph is found when the settings are checked."""
+    """Take over all of it; what is unknown to Ralph is found when the settings are checked."""
     for key, value in document.items():
         if key == "reviews":
             draft.lose(key, _REVIEWS)
@@ -26,31 +26,19 @@ def fill(draft: Draft, document: Json) -> None:
         elif isinstance(value, dict) and key in ("agent", "notify"):
             _group(draft, key, value)
         else:
-            draft.put(key, key, _in_capitals(value) if key == "guardrails" else value)
-
-
-def _in_capitals(guardrails: Any) -> Any:  # noqa: ANN401  JSON
-    """They take `failAction` in any case."""
-    for guardrail in guardrails if isinstance(guardrails, list) else ():
-        if isinstance(guardrail, dict) and isinstance(guardrail.get("failAction"), str):
-            guardrail["failAction"] = guardrail["failAction"].upper()
-    return guardrails
+            if key == "guardrails" and isinstance(value, list):
+                for guardrail in value:  # they take `failAction` in any case
+                    if isinstance(guardrail, dict) and isinstance(guardrail.get("failAction"), str):
+                        guardrail["failAction"] = guardrail["failAction"].upper()
+            draft.put(key, key, value)
 
 
 def _group(draft: Draft, above: str, group: Json) -> None:
     for key, value in group.items():
         path = f"{above}.{key}"
-        if path == "notify.urls":
+        if path in ("notify.urls", "agent.env.set"):
             draft.lose(path, SECRET)
         elif path == "agent.env" and isinstance(value, dict):
-            _environment(draft, value)
-        elif value is not None:
+            _group(draft, path, value)
+        elif value is not None or above == "agent.env":
             draft.put(path, path, value)
-
-
-def _environment(draft: Draft, said: Json) -> None:
-    for key, value in said.items():
-        if key == "set":
-            draft.lose("agent.env.set", SECRET)
-        else:
-            draft.put(f"agent.env.{key}", f"agent.env.{key}", value)

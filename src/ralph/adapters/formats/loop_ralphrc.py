@@ -1,5 +1,5 @@
-"""`.ralphrc`: shell syntax, which is read and never run. What a shell would have to work out, or
-run, or decide upon is not taken over."""
+"""`.ralphrc`: shell syntax, which is read and never run. Anything that a shell would have to work
+out, or run, or decide upon is not taken over."""
 
 import re
 from typing import TYPE_CHECKING
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ralph.adapters.formats.loop_agent import agent
 from ralph.adapters.formats.loop_draft import (
     FOR_PROMPT,
-    NO_PLACE,
     SECRET,
     Draft,
     Json,
@@ -81,7 +80,7 @@ def load(words: str) -> Json:
 
 
 def _is_plain(node: "Node") -> bool:
-    """Whether it sets variables and does nothing else."""
+    """True if it sets variables and does nothing else."""
     if not isinstance(node, Simple) or node.redirects:
         return False
     words = [word.literal() for word in node.words]
@@ -109,16 +108,13 @@ def _literal(assign: Assign) -> str | None:
 
 
 def fill(draft: Draft, document: Json) -> None:
-    """All of it."""
     known = {name: value for name, value in document.items() if value is not None}
+    rules: dict[str, Rule] = {}
     for name in document:
         if name not in known:
             draft.lose(name, _OUTSIDE)
-    secret: dict[str, Rule] = {name: lost(SECRET) for name in known if _SECRET.search(name)}
-    sandbox: dict[str, Rule] = {
-        name: lost("choose one of Ralph's: sandbox, or ralph run --sandbox")
-        for name in known
-        if name.startswith("SANDBOX_")
-    }
-    others: dict[str, Rule] = {name: lost(NO_PLACE) for name in known if name.startswith("SYNC_")}
-    walk(draft, known, others | sandbox | secret | RULES)
+        elif _SECRET.search(name):
+            rules[name] = lost(SECRET)
+        elif name.startswith("SANDBOX_"):
+            rules[name] = lost("choose one of Ralph's: sandbox, or ralph run --sandbox")
+    walk(draft, known, rules | RULES)

@@ -18,7 +18,6 @@ from ralph.adapters.formats.loop_draft import (
 
 
 def _paths(value: object) -> list[str]:
-    """Paths and patterns in the workspace."""
     found = texts(value)
     for path in found:
         if os.path.isabs(path) or ".." in path.split("/"):
@@ -51,5 +50,4 @@ RULES: dict[str, Rule] = {
 
 
 def fill(draft: Draft, document: Json) -> None:
-    """All of it."""
     walk(draft, document, RULES)

@@ -71,7 +71,7 @@ RULES: dict[str, Rule] = {
 
 
 def load(words: str) -> Any:  # noqa: ANN401  whatever the file holds
-    """What a text of TOML holds; ValueError, with the line, if it is none."""
+    """The content of a text of TOML; ValueError, with the line, if it is none."""
     try:
         return tomllib.loads(words)
     except RecursionError:
@@ -79,18 +79,32 @@ def load(words: str) -> Any:  # noqa: ANN401  whatever the file holds
 
 
 def fill(draft: Draft, document: Json) -> None:
-    """All of it; what has been taken is taken out of the document."""
+    """Take over all of it; what has been taken is taken out of the document."""
     _agents(draft, document)
-    _parallel(draft, document)
-    _sandbox(draft, document)
+    if isinstance(said := document.get("parallel"), dict):
+        mode, workers = said.pop("mode", "never"), said.pop("maxWorkers", None)
+        if mode == "never":
+            draft.put("parallel.mode", "loop.parallelism", 1)
+        elif workers is None:
+            draft.put("parallel.mode", "loop.parallelism", 3)  # their default
+        else:
+            draft.take("parallel.maxWorkers", "loop.parallelism", workers, positive_count)
+    if isinstance(said := document.get("sandbox"), dict):
+        _sandbox(draft, said)
     walk(draft, document, RULES)
 
 
 def _agents(draft: Draft, document: Json) -> None:
     said = document.pop("agents", None)
     known = [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
-    key, name = _named(document)
-    mine = _chosen(known, name)
+    given = {key: document.pop(key, None) for key in ("agent", "defaultAgent", "agentCommand")}
+    key, name = next(((key, name) for key, name in given.items() if name), ("agent", None))
+    if name:
+        fitting = [each for each in known if name in (each.get("name"), each.get("plugin"))]
+    else:
+        default = [each for each in known if each.get("default")]
+        fitting = default or (known if len(known) == 1 else [])
+    mine = fitting[0] if fitting else {}
     for other in known:
         if other is not mine:
             draft.lose(f"agents.{other.get('name')}", _ONE_AGENT)
@@ -99,19 +113,6 @@ def _agents(draft: Draft, document: Json) -> None:
     agent(draft, (key, plugin), own if own[1] else ("agents.command", mine.get("command")))
     if mine:
         _one_agent(draft, mine)
-
-
-def _named(document: Json) -> tuple[str, Any]:
-    """The agent that is run: the first of the keys that name one."""
-    given = {key: document.pop(key, None) for key in ("agent", "defaultAgent", "agentCommand")}
-    return next(((key, name) for key, name in given.items() if name), ("agent", None))
-
-
-def _chosen(known: list[Json], name: object) -> Json:
-    if name:
-        return next((each for each in known if name in (each.get("name"), each.get("plugin"))), {})
-    default = next((each for each in known if each.get("default")), {})
-    return default or (known[0] if len(known) == 1 else {})
 
 
 def _one_agent(draft: Draft, mine: Json) -> None:
@@ -127,31 +128,11 @@ def _one_agent(draft: Draft, mine: Json) -> None:
         f"{above}.envPassthrough": to("agent.env.keep", _names),
     }
     options = mine.pop("options", None)
-    inner = {f"options.{key}": value for key, value in _items(options)}
+    inner = {f"options.{k}": v for k, v in options.items()} if isinstance(options, dict) else {}
     walk(draft, {f"{above}.{key}": value for key, value in (mine | inner).items()}, rules)
 
 
-def _items(value: object) -> list[tuple[Any, Any]]:
-    return list(value.items()) if isinstance(value, dict) else []
-
-
-def _parallel(draft: Draft, document: Json) -> None:
-    said = document.get("parallel")
-    if not isinstance(said, dict):
-        return
-    mode, workers = said.pop("mode", "never"), said.pop("maxWorkers", None)
-    if mode == "never":
-        draft.put("parallel.mode", "loop.parallelism", 1)
-    elif workers is None:
-        draft.put("parallel.mode", "loop.parallelism", 3)  # their default
-    else:
-        draft.take("parallel.maxWorkers", "loop.parallelism", workers, positive_count)
-
-
-def _sandbox(draft: Draft, document: Json) -> None:
-    said = document.get("sandbox")
-    if not isinstance(said, dict):
-        return
+def _sandbox(draft: Draft, said: Json) -> None:
     mode, network = said.pop("mode", "auto"), said.pop("network", None)
     if not said.pop("enabled", False) or mode == "off":
         return
