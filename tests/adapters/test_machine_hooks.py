@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.machine import Machine
-from ralph.adapters.machine.host_hooks import CAP, ralph_hooks, stop_cap
+from ralph.adapters.machine.claude import CAP, ralph_hooks, stop_cap
 from ralph.core.health import State
 
 

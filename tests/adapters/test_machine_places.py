@@ -1,5 +1,6 @@
 """What `ralph doctor` finds in git, namespaces, Claude Code's files, terminals, the state."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -9,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters import namespaces
-from ralph.adapters.machine import Machine, sandbox
+from ralph.adapters.machine import Machine, Screen, sandbox, terminal_checks
 from ralph.adapters.machine import state as machine_state
 from ralph.adapters.machine.claude import claude_hooks, claude_session, plugin
 from ralph.adapters.machine.git import GIT, git_hooks, git_identity, git_program, git_repository
 from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, file_system_of, size
-from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.adapters.sandbox import BACKENDS
 from ralph.core.health import Check, State
 from ralph.testing.sandbox_stage import overlay_is_usable
@@ -172,7 +172,7 @@ def test_the_remedy_names_the_switch_that_forbids(monkeypatch: pytest.MonkeyPatc
 
 def test_a_machine_without_these_system_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """ADR 16: macOS has neither."""
-    monkeypatch.setattr(sandbox, "_has_subreaper", lambda: False)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     machine = Machine("/", {})
     assert sandbox.subreaper(machine).state is State.WARNING

@@ -1,10 +1,10 @@
-"""Commands of a person's that are told something beside the run: hooks and notifications."""
+"""Runs the user's hook and notification commands."""
 
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.adapters.process import Command, Starter, start
 from ralph.core.plain import plain
 from ralph.core.redact import redacted_json
 from ralph.core.value import value
@@ -15,13 +15,9 @@ PATIENCE = 30.0  # seconds
 _KEPT = 4096  # bytes of what it says
 
 
-def _no_hurry() -> Cut | None:
-    """Nobody asked the run to stop."""
-
-
 @value
 class Trouble:
-    """What went wrong with a command, in words; `late`: it did not end in time."""
+    """The failure of a command, in words; `late`: it did not end in time."""
 
     words: str
     late: bool = False
@@ -29,7 +25,7 @@ class Trouble:
 
 @value
 class Aside:
-    """Where such commands run. Whatever becomes of one is words, never an exception.
+    """The surroundings of such commands. Whatever becomes of one is words, never an exception.
 
     `hurry` is asked four times a second, and may end one before its time is over.
     """
@@ -38,7 +34,7 @@ class Aside:
     environ: Mapping[str, str]
     start: Starter = start
     patience: float = PATIENCE
-    hurry: Callable[[], Cut | None] = _no_hurry
+    hurry: Callable[[], Cut | None] = lambda: None
 
     def run(
         self, command: str, told: Mapping[str, Any], also: Mapping[str, str] | None = None
@@ -62,25 +58,18 @@ class Aside:
             child = begin(Command(argv, self.workspace, env, stdin), hear, hear)
             ended = child.wait(lambda: self._watch(child.seconds()))
         except (OSError, ValueError) as error:
-            return Trouble(f"it could not be run: {_words(error)}")
-        return _trouble(ended, bytes(said))
+            number = getattr(error, "errno", None)
+            why = str(error) if number is None else os.strerror(number)
+            return Trouble(f"it could not be run: {why}")
+        if ended.cut is not None:
+            return Trouble(ended.cut.why, late=True)
+        if not ended.code:
+            return None
+        last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return Trouble(": ".join((f"exit code {ended.code}", *map(plain, last))))
 
     def _watch(self, seconds: float) -> Cut | None:
         hurry = self.hurry()
         if hurry is None and seconds >= self.patience:
             return Cut(f"it took longer than {duration(self.patience)}", grace=1.0)
         return hurry
-
-
-def _trouble(ended: Exit, said: bytes) -> Trouble | None:
-    if ended.cut is not None:
-        return Trouble(ended.cut.why, late=True)
-    if not ended.code:
-        return None
-    last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
-    return Trouble(": ".join((f"exit code {ended.code}", *map(plain, last))))
-
-
-def _words(error: OSError | ValueError) -> str:
-    number = error.errno if isinstance(error, OSError) else None
-    return str(error) if number is None else os.strerror(number)

@@ -10,11 +10,9 @@ class SystemClock:
     """Unix time. Sleep is by wall-clock, so that a laptop's sleep counts as waiting."""
 
     def now(self) -> float:
-        """Unix time."""
         return time.time()
 
     def rest(self, until: float | None, stirred: Callable[[], bool]) -> None:
-        """Sleep in short steps, looking up at each."""
         while not stirred():
             left = _LOOK_EVERY if until is None else until - time.time()
             if left <= 0:

@@ -1,4 +1,4 @@
-"""Ralph's side of the keeper: starting it, asking it, doing its work when it is gone (ADR 23)."""
+"""Ralph's side of the keeper: starts it, asks it, does its work when it is gone (ADR 23)."""
 
 import errno
 import marshal
@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from _socket import SCM_RIGHTS, SOL_SOCKET, socket  # the socket module costs 4 ms to import
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
@@ -121,18 +121,15 @@ class Keeper:
         if self._beside is not None:
             self._beside.close()
         if self.pid:
-            self._let_go()
+            if self._person:
+                self._hide()  # before its number can be another's
+            self._close_link()
+            if not _ends(self.pid):
+                keeper_process.signal_all([self.pid], signal.SIGKILL)
+                _ends(self.pid)
+            if self._adopts:
+                keeper_process.sweep(self._strangers)
         self._hide()
-
-    def _let_go(self) -> None:
-        if self._person:
-            self._hide()  # before its number can be another's
-        self._close_link()
-        if not _ends(self.pid):
-            keeper_process.signal_all([self.pid], signal.SIGKILL)
-            _ends(self.pid)
-        if self._adopts:
-            keeper_process.sweep(self._strangers)
 
     def abandon(self) -> tuple[int, ...]:
         """End a keeper that is lost, and what was below it but for jobs; who would not die."""
@@ -144,18 +141,15 @@ class Keeper:
             return keeper_process.sweep((*self._strangers, *self._jobs(os.getpid())))
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
-        self._end_orphans()
-        return ()
-
-    def _end_orphans(self) -> None:
-        """What was below a keeper that is lost has gone to somebody who has other children too:
-        only what names our run is ours."""
+        # What was below has gone to somebody who has other children too: only what names our run
+        # is ours.
         from ralph.adapters.orphans import end_orphans
 
         end_orphans(self._run)
+        return ()
 
     def jobs(self) -> tuple[int, ...]:
-        """Whom to spare when a child is gone and what it left behind is ended."""
+        """The processes to spare when a child is gone and what it left behind is ended."""
         return self._jobs(self.pid)
 
     def _hide(self) -> None:
@@ -169,7 +163,6 @@ class Keeper:
             self._link = None
 
     def tell(self, *message: object, descriptors: tuple[int, ...] = ()) -> None:
-        """Send a message."""
         numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
         rights = [(SOL_SOCKET, SCM_RIGHTS, numbers)]
         try:
@@ -214,11 +207,16 @@ class Keeper:
             return Child(child, time.monotonic(), streams.taken(), self._most_grace)
 
     def _specification(self, command: Command) -> bytes:
-        """What to run, in bytes, as the system will see it."""
-        if self._env is None or self._env[0] is not command.env:
-            self._env = command.env, _encoded(command.env)  # it seldom changes
+        """The command in bytes, as the system will see it."""
         argv = [os.fsencode(word) for word in command.argv]
-        _refuse_nul(argv)
+        words = argv
+        if self._env is None or self._env[0] is not command.env:  # it seldom changes
+            env = {os.fsencode(name): os.fsencode(text) for name, text in command.env.items()}
+            self._env = command.env, env
+            words = [*argv, *env, *env.values()]
+        if any(b"\0" in word for word in words):
+            self._env = None
+            raise ValueError("embedded null byte")
         path = shutil.which(command.argv[0], path=command.env.get("PATH")) or command.argv[0]
         return marshal.dumps((os.fsencode(path), argv, os.fsencode(command.cwd), self._env[1]))
 
@@ -250,25 +248,21 @@ class _Kept:
         self.descriptor: int | None = keeper.fileno()
 
     def is_gone(self) -> bool:
-        """Whether it has ended, or nobody is there to tell."""
+        """True if it has ended, or nobody is there to tell."""
         if self._status is None and not self._lost:
             try:
                 self._take(self._keeper.hear(wait=0))
             except LostError:
                 self._lost = True
             if self._status is None:
-                self._look_for_ourselves()
+                # A child that has ended is told of at once; a keeper that does not was stopped.
+                watched = [self._pidfd] if self._pidfd is not None else []
+                if self._late == float("inf") and select.select(watched, [], [], 0)[0]:
+                    self._late = time.monotonic() + _LATE
+                self.advance(time.monotonic())
         return self._lost or self._status is not None
 
-    def _look_for_ourselves(self) -> None:
-        """A child that has ended is told of at once; a keeper that does not was stopped."""
-        watched = [self._pidfd] if self._pidfd is not None else []
-        if self._late == float("inf") and select.select(watched, [], [], 0)[0]:
-            self._late = time.monotonic() + _LATE
-        self.advance(time.monotonic())
-
     def end(self, grace: float) -> None:
-        """Let the keeper take its route."""
         self._late = time.monotonic() + 2 * grace + _LATE
         try:
             self._keeper.tell("end", grace)
@@ -280,10 +274,10 @@ class _Kept:
         self._lost = self._lost or now > self._late
 
     def close(self) -> int:
-        """End whatever is left of it."""
         try:
             if self._status is None and not self._lost:
-                self._hasten()
+                self._keeper.tell("end", 0.1)  # something went wrong on our side: nobody watches
+                self._take(self._keeper.hear())
             if self._left and not self._lost:
                 self._keeper.tell("sweep", self._keeper.jobs())
                 answer = self._keeper.hear(wait=keeper_process.PATIENCE + _ANSWER)
@@ -294,12 +288,9 @@ class _Kept:
             self.stubborn = self._keeper.abandon()
         if self._pidfd is not None:
             os.close(self._pidfd)
-        return _exit_code(self._status)
-
-    def _hasten(self) -> None:
-        """Something went wrong on our side: nobody watches any more."""
-        self._keeper.tell("end", 0.1)
-        self._take(self._keeper.hear())
+        if self._status is None:
+            return 128 + signal.SIGKILL  # nobody saw its end
+        return shell_code(os.waitstatus_to_exitcode(self._status))
 
     def _take(self, message: tuple[Any, ...] | None) -> None:
         if message is not None and message[0] == "exited":
@@ -307,7 +298,7 @@ class _Kept:
 
 
 def _ends(pid: int) -> bool:
-    """Wait for a child of ours, as long as an answer may take; whether it has ended."""
+    """Wait for a child of ours, as long as an answer may take; False if it has not ended."""
     end = time.monotonic() + _ANSWER
     try:
         while not os.waitpid(pid, os.WNOHANG)[0]:
@@ -317,21 +308,3 @@ def _ends(pid: int) -> bool:
     except ChildProcessError:
         pass
     return True
-
-
-def _exit_code(status: int | None) -> int:
-    """As shells have it; a child whose end nobody saw was killed."""
-    if status is None:
-        return 128 + signal.SIGKILL
-    return shell_code(os.waitstatus_to_exitcode(status))
-
-
-def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
-    encoded = {os.fsencode(name): os.fsencode(text) for name, text in env.items()}
-    _refuse_nul((*encoded, *encoded.values()))
-    return encoded
-
-
-def _refuse_nul(words: Iterable[bytes]) -> None:
-    if any(b"\0" in word for word in words):
-        raise ValueError("embedded null byte")

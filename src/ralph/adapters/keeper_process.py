@@ -51,7 +51,7 @@ _DEFAULTS = (*_NOT_FOR_US, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def is_possible() -> bool:
-    """Whether this system lets a keeper work: Linux since 5.3, unless a container forbids it."""
+    """True if this system lets a keeper work: Linux since 5.3, unless a container forbids it."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (OSError, AttributeError):
@@ -68,7 +68,7 @@ class Launched:
         self.taken = False
 
     def let_go(self) -> None:
-        """Nobody needed it."""
+        """Close a keeper that nobody needed."""
         if not self.taken:
             os.close(self.link)
             os.waitpid(self.pid, 0)
@@ -125,10 +125,6 @@ def sweep(spared: "Iterable[int]" = (), patience: float = PATIENCE) -> tuple[int
     end = time.monotonic() + HURRY
     while reap(_forget) and descendants(os.getpid(), spared) and time.monotonic() < end:
         time.sleep(_TICK)
-    return _kill_all(spared, patience)
-
-
-def _kill_all(spared: "Iterable[int]", patience: float) -> tuple[int, ...]:
     end = time.monotonic() + patience
     before: list[int] = []
     while True:
@@ -144,7 +140,7 @@ def _kill_all(spared: "Iterable[int]", patience: float) -> tuple[int, ...]:
 
 
 def _sees_itself() -> bool:
-    """Whether /proc tells of our own processes, and not of another namespace's."""
+    """True if /proc tells of our own processes, and not of another namespace's."""
     try:
         return os.readlink("/proc/self") == str(os.getpid())
     except OSError:
@@ -206,7 +202,7 @@ def signal_all(pids: "Iterable[int]", number: int) -> None:
 
 
 def reap(ended: "Callable[[int, int], None]") -> bool:
-    """Take leave of every child that has ended; whether any other child is left."""
+    """Take leave of every child that has ended; True if any other child is left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -241,7 +237,11 @@ class Keeper:
         link = self._link.fileno()
         self._poller.register(link, select.POLLIN)
         while True:
-            for descriptor, _ in self._poller.poll(self._timeout()):
+            timeout = None  # milliseconds until orphans are to be reaped, or the next step is due
+            if self._child:
+                due = _ORPHANS if self._step is None else self._due - time.monotonic()
+                timeout = max(0.0, due * 1000)
+            for descriptor, _ in self._poller.poll(timeout):
                 if descriptor == link and not self._obey():
                     return self._finish()
             left = reap(self._ended)
@@ -250,14 +250,6 @@ class Keeper:
                 self._status = None
             self._advance()
 
-    def _timeout(self) -> float | None:
-        """Milliseconds until the next step of the route, or until orphans are to be reaped."""
-        if not self._child:
-            return None
-        if self._step is None:
-            return _ORPHANS * 1000
-        return max(0.0, (self._due - time.monotonic()) * 1000)
-
     def _obey(self) -> bool:
         message, descriptors = _received(self._link)
         if not message:
@@ -265,8 +257,9 @@ class Keeper:
         command, *arguments = marshal.loads(message)  # noqa: S302  ours is the other end
         if command == "spawn":
             self._spawn(descriptors)
-        elif command == "end":
-            self._end(arguments[0])
+        elif command == "end":  # begin to end the child; when that was begun already, make haste
+            self._step = self._step or 0
+            self._grace, self._due = arguments[0], 0.0
         elif command == "sweep":
             self._say("swept", sweep(arguments[0]))
         return True
@@ -274,7 +267,8 @@ class Keeper:
     def _spawn(self, descriptors: list[int]) -> None:
         path = b""
         try:
-            path, argv, cwd, env = marshal.loads(_contents(descriptors[0]))  # noqa: S302
+            specification = os.pread(descriptors[0], os.fstat(descriptors[0]).st_size, 0)
+            path, argv, cwd, env = marshal.loads(specification)  # noqa: S302
             os.chdir(cwd)
             self._child = os.posix_spawn(
                 path,
@@ -299,11 +293,6 @@ class Keeper:
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _end(self, grace: float) -> None:
-        """Begin to end the child; when that was begun already, make haste."""
-        self._step = self._step or 0
-        self._grace, self._due = grace, 0.0
-
     def _advance(self) -> None:
         """Take the next step of the route, if one is due. The last is taken again and again."""
         if not self._child or self._step is None or time.monotonic() < self._due:
@@ -323,19 +312,16 @@ class Keeper:
             self._child, self._status = 0, status
 
     def _finish(self) -> None:
-        """Nobody is there any more: the route in a hurry, then everything that is left."""
+        """Take the route in a hurry, since nobody is there any more, then end everything that is
+        left."""
         for number in ROUTE:
             if not reap(self._ended):
                 return
             if self._child:
                 _signal_group(self._child, number)
-                self._wait(HURRY)
+                select.select([self._ending], [], [], HURRY)
+                reap(self._ended)
         sweep()
-
-    def _wait(self, seconds: float) -> None:
-        """Until the child has ended, but no longer than this."""
-        select.select([self._ending], [], [], seconds)
-        reap(self._ended)
 
     def _say(self, *message: object) -> None:
         try:
@@ -356,14 +342,9 @@ def _received(link: socket) -> tuple[bytes, list[int]]:
     return message, [number for data in rights for number in memoryview(data).cast("i")]
 
 
-def _contents(descriptor: int) -> bytes:
-    """All of a file in memory."""
-    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-
-
 def _terminal(stdin: int) -> "list[tuple[int, int, str, int, int]]":
-    """What makes a terminal the child's own: the leader of a session gets the first that it opens,
-    if that is nobody's yet."""
+    """The actions that make a terminal the child's own: the leader of a session gets the first that
+    it opens, if that is nobody's yet."""
     again = f"/proc/self/fd/{stdin}"
     try:
         if not os.isatty(stdin):

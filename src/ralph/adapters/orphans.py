@@ -1,4 +1,4 @@
-"""What a run left behind whose Ralph and keeper were both killed: found by its environment."""
+"""Ends what a run left behind whose Ralph and keeper were both killed: found by its environment."""
 
 import os
 import re
@@ -18,15 +18,14 @@ def end_orphans(run: str) -> None:
     to a job of such an attempt, or to a job of that, and so on (ADR 10)."""
     if not run:
         return  # a job that was started by hand is of no run: it would fit
-    name = re.escape(os.fsencode(run))
-    mark = re.compile(rb"RALPH_(?:PARENT_|ROOT_)?RUN=%b(?:-\d+)?" % name)
+    mark = re.compile(rb"RALPH_(?:PARENT_|ROOT_)?RUN=%b(?:-\d+)?" % re.escape(os.fsencode(run)))
     end = time.monotonic() + _PATIENCE
-    while (left := _marked(mark)) and time.monotonic() < end:
+    while time.monotonic() < end:
+        # Whoever goes on from within a run is not its orphan, nor is anybody above.
+        ours = line_of(os.getpid())
+        others = [pid for pid in look() if pid not in ours]
+        left = [pid for pid in others if any(map(mark.fullmatch, environment(pid)))]
+        if not left:
+            return
         signal_all(left, signal.SIGKILL)
         time.sleep(_TICK)
-
-
-def _marked(mark: re.Pattern[bytes]) -> list[int]:
-    """Whoever goes on from within a run is not its orphan, nor is anybody above."""
-    ours = line_of(os.getpid())
-    return [pid for pid in look() if pid not in ours and any(map(mark.fullmatch, environment(pid)))]

@@ -1,27 +1,31 @@
-"""What /proc tells of a process. Of one that is gone, or is another user's, it tells nothing, and
-so does a system without /proc."""
+"""Readers of /proc. Of a process that is gone, or is another user's, they tell nothing, and so on a
+system without /proc."""
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 
 _GONE = ("Z", "X")  # a process that has ended and is not reaped yet
 _LARGEST = 64 * 1024
 
 
 def is_there() -> bool:
-    """Whether this system has a /proc at all."""
+    """True if this system has a /proc at all."""
     return os.path.exists("/proc/self/stat")
 
 
 def start_time(pid: int) -> str:
-    """When a process started, in the kernel's own ticks; empty where it has ended."""
+    """The start of a process, in the kernel's own ticks; empty where it has ended."""
     fields = _fields(pid)
     return "" if len(fields) < 20 or fields[0] in _GONE else fields[19]
 
 
 def parent(pid: int) -> int:
-    """Who is right above a process; 0 where nobody is, or nobody knows."""
-    if pid == os.getpid():
-        return os.getppid()
+    """The process right above this one; 0 where nobody is, or nobody knows."""
+    return os.getppid() if pid == os.getpid() else _parent_there(pid)
+
+
+def _parent_there(pid: int) -> int:
     fields = _fields(pid)
     return int(fields[1]) if len(fields) > 1 else 0
 
@@ -33,40 +37,35 @@ def number_inside(pid: int) -> int:
     return int(words[-1])
 
 
-def line_of(pid: int) -> list[int]:
+def line_of(pid: int, above: Callable[[int], int] = parent) -> list[int]:
     """A process and everybody above it."""
     line: list[int] = []
     while pid > 0 and pid not in line:
         line.append(pid)
-        pid = parent(pid)
+        pid = above(pid)
     return line
 
 
 def line_above() -> list[int]:
     """This process and everybody above it, by the numbers that they have in this /proc, which may
     be another namespace's; nothing where it shows none of us."""
-    line: list[int] = []
     try:
-        pid = int(os.readlink("/proc/self"))
+        return line_of(int(os.readlink("/proc/self")), _parent_there)
     except (OSError, ValueError):
-        return line
-    while pid > 0 and pid not in line:
-        line.append(pid)
-        fields = _fields(pid)
-        pid = int(fields[1]) if len(fields) > 1 else 0
-    return line
+        return []
 
 
 def open_files(pid: int) -> list[str]:
-    """What a process has open, by name; that of a file which is gone ends with ` (deleted)`."""
+    """Names of files that a process has open; that of a file which is gone ends with `
+    (deleted)`."""
     return [name for _, name in _open_files(pid)]
 
 
 def locks_of(pid: int, name: str) -> list[str]:
-    """The files of that name on which a process itself has taken a flock, and has it still. One
-    that is gone is named as it was."""
-    files = ((number, path.removesuffix(" (deleted)")) for number, path in _open_files(pid))
-    named = ((number, path) for number, path in files if os.path.basename(path) == name)
+    """Files of that name on which a process itself has taken a flock, and has it still. One that is
+    gone is named as it was."""
+    files = [(number, path.removesuffix(" (deleted)")) for number, path in _open_files(pid)]
+    named = [(number, path) for number, path in files if os.path.basename(path) == name]
     return [path for number, path in named if _is_locked(pid, number)]
 
 
@@ -81,7 +80,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def holds_lock(pid: int, path: str) -> bool:
-    """Whether a process itself has taken a flock on the file at that path, and has it still.
+    """True if a process itself has taken a flock on the file at that path, and has it still.
 
     It is the kernel that says so, whatever stands in the file. A link proves nothing: it may
     lead to a file that someone else has locked for reasons of their own.
@@ -91,16 +90,12 @@ def holds_lock(pid: int, path: str) -> bool:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:
         return False
-    return seen.st_nlink == 1 and any(_locks(pid, number, seen) for number in descriptors)
-
-
-def _locks(pid: int, descriptor: str, seen: os.stat_result) -> bool:
-    try:
-        if not os.path.samestat(os.stat(f"/proc/{pid}/fd/{descriptor}"), seen):
-            return False
-    except OSError:
-        return False
-    return _is_locked(pid, descriptor)
+    for number in descriptors if seen.st_nlink == 1 else ():
+        with suppress(OSError):
+            same = os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), seen)
+            if same and _is_locked(pid, number):
+                return True
+    return False
 
 
 def _is_locked(pid: int, descriptor: str) -> bool:
@@ -112,19 +107,15 @@ def _is_locked(pid: int, descriptor: str) -> bool:
 
 def _open_files(pid: int) -> list[tuple[str, str]]:
     found = []
-    try:
+    with suppress(OSError):  # the process is gone, or another's
         for number in os.listdir(f"/proc/{pid}/fd"):
-            try:
+            with suppress(OSError):  # it was closed meanwhile
                 found.append((number, os.readlink(f"/proc/{pid}/fd/{number}")))
-            except OSError:
-                continue  # it was closed meanwhile
-    except OSError:
-        pass  # the process is gone, or another's
     return found
 
 
 def _fields(pid: int) -> list[str]:
-    """What follows the name, which may hold blanks and brackets: its state, its parent, ..."""
+    """The fields behind the name, which may hold blanks and brackets: state, parent, ..."""
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].decode("ascii", "replace").split()
 
 

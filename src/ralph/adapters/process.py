@@ -1,4 +1,4 @@
-"""Starting and ending what a run starts: agents, guardrails and SCM commands.
+"""Starts and ends what a run starts: agents, guardrails and SCM commands.
 
 Each child leads a new session. `start` starts it directly and ends it by its process group, which
 is enough for what behaves; agents and their like are started by the keeper (ADR 23).
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import subprocess
 
 _TICK = 0.25
+_ASK = 0.02  # seconds between looks at a child whose end cannot be waited for
 _CHUNK = 128 * 1024
 # What a child can have written before it ended. As much as Linux allows everybody: some CLIs exit
 # without waiting for a full pipe, and lose their last words.
@@ -31,7 +32,7 @@ _ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 @value
 class Command:
-    """What to start. `stdin` is fed from memory; None is /dev/null."""
+    """A program to start. `stdin` is fed from memory; None is /dev/null."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -41,7 +42,7 @@ class Command:
 
 @value
 class Exit:
-    """How a child ended. `code` is 128 + n for signal n, as shells have it."""
+    """The end of a child. `code` is 128 + n for signal n, as shells have it."""
 
     code: int
     seconds: float
@@ -50,7 +51,7 @@ class Exit:
 
 
 class Handle(Protocol):
-    """A running process: how its end is seen, and brought about."""
+    """A running process: its end can be seen, and brought about."""
 
     @property
     def pid(self) -> int:
@@ -58,14 +59,14 @@ class Handle(Protocol):
 
     @property
     def stubborn(self) -> tuple[int, ...]:
-        """Who of it would not die; known when it is closed."""
+        """Processes of it that would not die; known when it is closed."""
 
     @property
     def descriptor(self) -> int | None:
         """Readable when it may have ended; None where one has to ask."""
 
     def is_gone(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
 
     def end(self, grace: float) -> None:
         """Begin to end it, by INT, TERM and KILL, so many seconds apart; or make haste."""
@@ -87,7 +88,7 @@ class Child:
     most_grace: float = UNBOUND
 
     def seconds(self) -> float:
-        """How long it has been running."""
+        """The time for which it has been running."""
         return time.monotonic() - self.started
 
     def wait(self, watch: Callable[[], Cut | None]) -> Exit:
@@ -118,7 +119,9 @@ class Child:
                 self.handle.advance(now)
             # Asked before reading: what is written before the exit is in the pipe by then.
             gone = self.handle.is_gone()
-            for descriptor, _ in poller.poll(0 if gone else self._patience(next_tick - now)):
+            longest = next_tick - now if self.handle.descriptor is not None else _ASK
+            wait = 0.0 if gone else max(0.0, min(next_tick - now, longest) * 1000)
+            for descriptor, _ in poller.poll(wait):
                 self._read(poller, descriptor)
             if gone:
                 self._drain()
@@ -134,11 +137,6 @@ class Child:
         self.handle.end(grace)
         begun = cut or answer
         return Cut(begun.why, grace, begun.finished)
-
-    def _patience(self, seconds: float) -> float:
-        """How long to poll, in milliseconds."""
-        longest = seconds if self.handle.descriptor is not None else min(seconds, 0.02)
-        return max(0.0, longest * 1000)
 
     def _read(self, poller: select.poll, descriptor: int) -> None:
         reader = self.readers.get(descriptor)
@@ -194,18 +192,16 @@ class _Group:
         self.descriptor = pidfd_of(process.pid)  # None on an old kernel: ask instead
 
     def is_gone(self) -> bool:
-        """Whether it has ended. It is not reaped: its group keeps its number till then."""
+        """It is not reaped: its group keeps its number till then."""
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self._process.poll() is not None
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, flags) is not None
 
     def end(self, grace: float) -> None:
-        """The next step of the route is due at once."""
         self._grace, self._due = grace, 0.0
 
     def advance(self, now: float) -> None:
-        """Take the next step, if it is due."""
         if now < self._due or self._taken == len(_ROUTE):
             return
         _signal_group(self._process.pid, _ROUTE[self._taken])
@@ -269,7 +265,9 @@ class Streams:
     ) -> None:
         self._readers: dict[int, Callable[[bytes], None]] = {}
         self._theirs: list[int] = []
-        self.stdin = self._own(_source(command.stdin))
+        given = command.stdin
+        source = os.open(os.devnull, os.O_RDONLY) if given is None else memory_file(given)
+        self.stdin = self._own(source)
         if log is not None:
             self.stdout = self.stderr = log.fileno()
         else:
@@ -293,20 +291,12 @@ class Streams:
         ours, theirs = os.pipe()
         with suppress(OSError, AttributeError):  # macOS chooses its own size, and so may a quota
             fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, _MOST_IN_A_PIPE)
-        self._readers[ours] = reader or _ignore
+        self._readers[ours] = reader or (lambda _: None)
         return self._own(theirs)
 
     def _own(self, descriptor: int) -> int:
         self._theirs.append(descriptor)
         return descriptor
-
-
-def _ignore(_: bytes) -> None:
-    """Output that nobody asked for."""
-
-
-def _source(data: bytes | None) -> int:
-    return os.open(os.devnull, os.O_RDONLY) if data is None else memory_file(data)
 
 
 def memory_file(data: bytes) -> int:
@@ -326,7 +316,6 @@ def memory_file(data: bytes) -> int:
 
 
 def _signal_group(group: int, number: int) -> None:
-    try:
+    # Nobody is left, or only a zombie that is ours to reap.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # nobody is left, or only a zombie that is ours to reap

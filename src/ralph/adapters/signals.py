@@ -1,8 +1,9 @@
-"""What people ask of a run: SIGINT, SIGTERM and SIGHUP, counted, and files (ADR 7)."""
+"""Requests to a run: SIGINT, SIGTERM and SIGHUP, counted, and files (ADR 7)."""
 
 import os
 import signal
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Self
 
@@ -12,7 +13,7 @@ _NOTICE = b"Received signal, shutting down...\n"
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """What asks us to end. Under nohup a hangup does not: the terminal may go."""
+    """Signals that ask us to end. Under nohup a hangup does not: the terminal may go."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return numbers[:2] if ignored else numbers
@@ -39,18 +40,19 @@ class SignalCounter:
             signal.signal(number, handler)  # type: ignore[arg-type]  # it came from there
 
     def signals(self) -> Signals:
-        """What was asked for up to now."""
+        """The requests up to now."""
         return Signals(self._cancels, self._cancelled_at)
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self._cancelled_at is None:
             self._cancelled_at = time.time()
-            _say(_NOTICE)
+            with suppress(OSError):  # nobody is there to read it
+                os.write(2, _NOTICE)
         self._cancels += 2 if number == signal.SIGHUP else 1
 
 
 class SignalFiles:
-    """What other terminals ask of a run, by files in its `signals/` (`ralph stop`, `pause`)."""
+    """Requests from other terminals, by files in a run's `signals/` (`ralph stop`, `pause`)."""
 
     STOP, NOW, PAUSE = "stop", "stop-now", "pause"
 
@@ -58,19 +60,16 @@ class SignalFiles:
         self._directory = os.path.join(run_dir, "signals")
 
     def signals(self) -> Signals:
-        """What is asked for now. A directory that is gone asks for nothing."""
+        """The requests now. A directory that is gone asks for nothing."""
         try:
             names = os.listdir(self._directory)
         except OSError:
-            return Signals()
+            names = []
         if not names:
             return Signals()
         cancels = 2 if self.NOW in names else int(self.STOP in names)
-        return Signals(
-            cancels,
-            cancelled_at=self._since() if cancels else None,
-            paused=self.PAUSE in names,
-        )
+        since = self._since() if cancels else None
+        return Signals(cancels, cancelled_at=since, paused=self.PAUSE in names)
 
     def ask(self, name: str) -> None:
         """Leave a request. It stands until it is taken back, or the run ends."""
@@ -78,7 +77,7 @@ class SignalFiles:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
 
     def take_back(self, name: str) -> bool:
-        """Remove a request; whether there was one."""
+        """Remove a request; False if there was none."""
         try:
             os.unlink(os.path.join(self._directory, name))
         except FileNotFoundError:
@@ -97,10 +96,3 @@ class SignalFiles:
             except OSError:
                 continue
         return time.time()
-
-
-def _say(notice: bytes) -> None:
-    try:
-        os.write(2, notice)
-    except OSError:
-        pass  # nobody is there to read it

@@ -1,4 +1,5 @@
-"""What a tree of processes uses, read from /proc: two looks, since CPU is used over time."""
+"""Resources that a tree of processes uses, read from /proc: two looks, since CPU is used over
+time."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -23,19 +24,15 @@ class Process:
 
 @value
 class Load:
-    """What some processes use together. Memory they share is counted for each."""
+    """Resources that some processes use together. Memory they share is counted for each."""
 
     processes: int
     cpu_percent: float
     rss_bytes: int
 
     def as_dict(self) -> dict[str, Any]:
-        """The load as JSON has it."""
-        return {
-            "processes": self.processes,
-            "cpu_percent": self.cpu_percent,
-            "rss_bytes": self.rss_bytes,
-        }
+        names = ("processes", "cpu_percent", "rss_bytes")
+        return {name: getattr(self, name) for name in names}
 
 
 @value
@@ -46,15 +43,13 @@ class Tree:
     below: Load
 
     def as_dict(self) -> dict[str, Any]:
-        """The tree as JSON has it: the descendants, and ralph itself apart."""
+        """The descendants, and ralph itself apart."""
         return {**self.below.as_dict(), "ralph": self.own.as_dict()}
 
 
 def measure(roots: list[int], sleep: Callable[[float], None]) -> dict[int, Tree]:
     """The trees of these processes; those that are gone, or all without /proc, are left out."""
-    if not roots:
-        return {}
-    before = look()
+    before = look() if roots else {}
     if not before:
         return {}
     sleep(_MOMENT)
@@ -63,7 +58,7 @@ def measure(roots: list[int], sleep: Callable[[float], None]) -> dict[int, Tree]
 
 
 def tree_of(root: int, before: Look, after: Look, seconds: float) -> Tree:
-    """What the tree used between two looks, so many seconds apart."""
+    """The resources that a tree used between two looks, so many seconds apart."""
     own = _load([root], before, after, seconds)
     return Tree(own, _load(descendants(root, after), before, after, seconds))
 
@@ -108,12 +103,11 @@ def _process(path: str) -> Process | None:
 
 
 def _load(pids: list[int], before: Look, after: Look, seconds: float) -> Load:
-    used = sum(max(0.0, after[pid].seconds - _seconds_before(pid, before, after)) for pid in pids)
+    used = 0.0
+    for pid in pids:
+        then, now = before.get(pid), after[pid]
+        # Nothing for one that was born in between, also under a pid that was used before.
+        earlier = then.seconds if then is not None and then.start == now.start else 0.0
+        used += max(0.0, now.seconds - earlier)
     percent = round(100 * used / seconds, 1) if seconds > 0 else 0.0
     return Load(len(pids), percent, sum(after[pid].memory for pid in pids))
-
-
-def _seconds_before(pid: int, before: Look, after: Look) -> float:
-    """0 for a process that was born in between, also under a pid that was used before."""
-    earlier = before.get(pid)
-    return earlier.seconds if earlier is not None and earlier.start == after[pid].start else 0.0

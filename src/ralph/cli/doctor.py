@@ -1,4 +1,4 @@
-"""`ralph doctor`: what this machine has, what is wrong with it, and what to type about it."""
+"""`ralph doctor`: this machine's equipment, what is wrong with it, and what to type about it."""
 
 import json
 import os
@@ -18,7 +18,14 @@ import click
 from ralph.adapters.agents import split_flags
 from ralph.adapters.environment import agent_environment
 from ralph.adapters.files import state_root
-from ralph.adapters.machine import Machine, python_check, ralph_check, system_check
+from ralph.adapters.machine import (
+    Machine,
+    Screen,
+    python_check,
+    ralph_check,
+    system_check,
+    terminal_checks,
+)
 from ralph.adapters.machine.agents import (
     NAMES,
     Candidate,
@@ -30,10 +37,8 @@ from ralph.adapters.machine.agents import (
 )
 from ralph.adapters.machine.claude import CLAUDE
 from ralph.adapters.machine.git import GIT, git_hooks
-from ralph.adapters.machine.host_hooks import HOST_HOOKS
 from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, state_place
-from ralph.adapters.machine.terminal import Screen, terminal_checks
 from ralph.adapters.signals import ending_signals
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
@@ -79,7 +84,7 @@ def doctor(*, in_json: bool) -> int:
 
 @dataclass(frozen=True)
 class _Visit:
-    """What every check may look at. The slow answers come from threads."""
+    """The things that every check may look at. The slow answers come from threads."""
 
     machine: Machine
     root: str | RalphError  # of the state
@@ -98,7 +103,8 @@ class _Visit:
         root, loaded = _outcome(lambda: state_root(environ)), _outcome(lambda: load(workspace))
         plan = _outcome(lambda: _plan(machine, root))
         candidates = _candidates(machine, loaded, plan)
-        ask = Examiner(machine, _cache(root), may_ask=_agent_settings(loaded).probe)
+        cache = os.path.join(root, "probes.json") if isinstance(root, str) else ""
+        ask = Examiner(machine, cache, may_ask=_agent_settings(loaded).probe)
         pool = ThreadPoolExecutor(_AT_ONCE, _ASKING)
         try:
             asked = tuple(pool.submit(ask, candidate) for candidate in candidates)
@@ -116,7 +122,7 @@ class _Visit:
 
     @property
     def agents(self) -> tuple[KnownAgent, ...]:
-        """What the agents said; waits for the slowest."""
+        """The answers of the agents; waits for the slowest."""
         return tuple(future.result() for future in self.asked)
 
 
@@ -130,10 +136,6 @@ def _python(visit: _Visit) -> Iterable[Check | None]:
     yield system_check(platform.system(), platform.release(), platform.machine())
 
 
-def _git(visit: _Visit) -> Iterable[Check | None]:
-    return (check(visit.machine) for check in GIT)
-
-
 def _agents(visit: _Visit) -> Iterable[Check | None]:
     yield from agent_checks(visit.agents)
     yield _choice(visit)
@@ -144,9 +146,8 @@ def _agents(visit: _Visit) -> Iterable[Check | None]:
 
 
 def _choice(visit: _Visit) -> Check:
-    """Which agent `ralph run` would take here."""
     if isinstance(visit.loaded, RalphError):
-        return warning("ralph run", "cannot start: see Settings", "Mend the settings first.")
+        return warning("ralph run", "cannot start: see Settings", "Fix the settings first.")
     if isinstance(visit.plan, RalphError):
         return problem("ralph run", f"cannot start: {visit.plan.message}", visit.plan.remedy)
     origin = visit.loaded.origins.get("agent.command")
@@ -159,22 +160,13 @@ def _money(visit: _Visit) -> Iterable[Check | None]:
     return money_checks(visit.agents, priced=priced)
 
 
-def _sandbox(visit: _Visit) -> Iterable[Check | None]:
-    return visit.sandbox.result()
-
-
-def _hooks(visit: _Visit) -> Iterable[Check | None]:
-    return (check(visit.machine) for check in (*CLAUDE, *HOST_HOOKS, git_hooks))
-
-
 def _terminal(visit: _Visit) -> Iterable[Check | None]:
-    style = _style(visit, sys.stdout)
-    screens = (_screen(sys.stdout), _screen(sys.stderr))
-    return terminal_checks(*screens, visit.machine.environ, color=style.color)
-
-
-def _screen(stream: TextIO | None) -> Screen:
-    return Screen(is_terminal(stream), *size_of(stream), encoding_of(stream))
+    out, err = (
+        Screen(is_terminal(stream), *size_of(stream), encoding_of(stream))
+        for stream in (sys.stdout, sys.stderr)
+    )
+    color = _style(visit, sys.stdout).color
+    return terminal_checks(out, err, visit.machine.environ, color=color)
 
 
 def _state(visit: _Visit) -> Iterable[Check | None]:
@@ -185,8 +177,14 @@ def _state(visit: _Visit) -> Iterable[Check | None]:
 
 
 def _settings(visit: _Visit) -> Iterable[Check | None]:
-    loaded = visit.loaded
-    yield _workspace(visit.machine.workspace)
+    loaded, workspace = visit.loaded, visit.machine.workspace
+    paths = (workspace, os.path.join(workspace, ".ralph"))
+    shut = [path for path in paths if os.path.lexists(path) and not os.access(path, os.W_OK)]
+    if shut:
+        remedy = f"See who may: ls -ld {shlex.quote(shut[0])}"
+        yield warning("workspace", f"{shut[0]} cannot be written by you", remedy)
+    else:
+        yield ok("workspace", workspace)
     if isinstance(loaded, RalphError):
         yield problem("settings", loaded.message, loaded.remedy)
         return
@@ -199,25 +197,16 @@ def _settings(visit: _Visit) -> Iterable[Check | None]:
         yield warning("guardrails", text, "Name the commands that must pass: ralph init")
     scm = loaded.settings.scm
     if scm and scm.tasks and visit.machine.which(scm.command) is None:
-        yield warning("scm", f"{scm.command} is not on PATH", "Install it, or mend scm.command.")
-
-
-def _workspace(workspace: str) -> Check:
-    place = os.path.join(workspace, ".ralph")
-    for directory in (workspace, place):
-        if os.path.lexists(directory) and not os.access(directory, os.W_OK):
-            remedy = f"See who may: ls -ld {shlex.quote(directory)}"
-            return warning("workspace", f"{directory} cannot be written by you", remedy)
-    return ok("workspace", workspace)
+        yield warning("scm", f"{scm.command} is not on PATH", "Install it, or fix scm.command.")
 
 
 _AREAS: tuple[tuple[str, Callable[[_Visit], Iterable[Check | None]]], ...] = (
     ("Python and Ralph", _python),
-    ("Git", _git),
+    ("Git", lambda visit: (check(visit.machine) for check in GIT)),
     ("Agents", _agents),
     ("Money and credential", _money),
-    ("Sandbox", _sandbox),
-    ("Hooks and plugin", _hooks),
+    ("Sandbox", lambda visit: visit.sandbox.result()),
+    ("Hooks and plugin", lambda visit: (check(visit.machine) for check in (*CLAUDE, git_hooks))),
     ("Terminal", _terminal),
     ("State directory", _state),
     ("Settings", _settings),
@@ -257,12 +246,11 @@ def _await(visit: _Visit, waiting: Waiting) -> None:
 
 
 def _plan(machine: Machine, root: str | RalphError) -> Plan[Prompt]:
-    """What `ralph run -p …` would do; nothing is started."""
+    """The plan of `ralph run -p …`; nothing is started."""
     flags: dict[str, object] = defaultdict(lambda: None, prompt="x")  # every other is not given
     somewhere = root if isinstance(root, str) else os.devnull  # a missing HOME is told by itself
     environ = {**machine.environ, "RALPH_STATE_DIR": somewhere}
-    streams = (None, None, None)
-    return plan_run(Invocation(machine.workspace, environ, flags, *streams))
+    return plan_run(Invocation(machine.workspace, environ, flags, None, None, None))
 
 
 def _candidates(
@@ -285,10 +273,6 @@ def _candidates(
 
 def _agent_settings(loaded: Loaded | RalphError) -> AgentSettings:
     return loaded.settings.agent if isinstance(loaded, Loaded) else AgentSettings()
-
-
-def _cache(root: str | RalphError) -> str:
-    return os.path.join(root, "probes.json") if isinstance(root, str) else ""
 
 
 def _outcome(make: Callable[[], _T]) -> _T | RalphError:

@@ -1,4 +1,4 @@
-"""What `ralph doctor` reports: areas of checks, and the agents that were found."""
+"""The report of `ralph doctor`: areas of checks, and the agents that were found."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from ralph.core.value import value
 
 
 class State(StrEnum):
-    """How a check went; only a problem keeps a run from working."""
+    """The result of a check; only a problem keeps a run from working."""
 
     OK = "ok"
     WARNING = "warning"
@@ -48,20 +48,19 @@ class KnownAgent:
 
 
 def ok(name: str, found: str) -> Check:
-    """All is well, or it is only worth knowing."""
+    """A check where all is well, or that is only worth knowing."""
     return Check(name, State.OK, found)
 
 
 def warning(name: str, found: str, remedy: str) -> Check:
-    """A run works, but not as well as it could."""
+    """A check after which a run works, but not as well as it could."""
     return Check(name, State.WARNING, found, remedy)
 
 
 def problem(name: str, found: str, remedy: str) -> Check:
-    """A run would fail."""
+    """A check after which a run would fail."""
     return Check(name, State.PROBLEM, found, remedy)
 
 
 def count(areas: tuple[Area, ...], state: State) -> int:
-    """How many checks went like this."""
     return sum(check.state is state for area in areas for check in area.checks)

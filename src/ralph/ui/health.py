@@ -24,7 +24,6 @@ class HealthLines:
         self._redact = redact
 
     def area(self, area: Area) -> list[str]:
-        """The heading, and a line for each check with its remedy below."""
         title = self._style.paint(area.title, Tone.CALL)
         return [title, *(line for check in area.checks for line in self._check(check)), ""]
 
@@ -38,19 +37,17 @@ class HealthLines:
         return self._style.paint(f"{', '.join(told)}.", tone)
 
     def _check(self, check: Check) -> Iterator[str]:
-        mark, name = self._mark(check.state), self._tidy(check.name)
+        fancy = self._style.emoji
+        mark = _GLYPHS[check.state] if fancy else f"{check.state:<{_WORDS_WIDTH}}"
         indent = " " * (2 + len(mark) + 2 + _NAME_WIDTH)
         painted = self._style.paint(mark, _TONES[check.state])
         body = self._wrapped(check.found, indent)
-        yield f"  {painted} {name:<{_NAME_WIDTH}} {next(body, '')}".rstrip()
+        yield f"  {painted} {self._tidy(check.name):<{_NAME_WIDTH}} {next(body, '')}".rstrip()
         yield from (indent + line for line in body)
         if check.remedy:
-            arrow = "→" if self._style.emoji else "->"
+            arrow = "→" if fancy else "->"
             # Not wrapped: it is to be copied.
             yield from (f"{indent}{arrow} {line}" for line in self._tidy(check.remedy).splitlines())
-
-    def _mark(self, state: State) -> str:
-        return _GLYPHS[state] if self._style.emoji else f"{state:<{_WORDS_WIDTH}}"
 
     def _wrapped(self, text: str, indent: str) -> Iterator[str]:
         """The text in lines that fit; without a terminal they stay as they are."""
@@ -70,31 +67,30 @@ def health_dict(areas: Sequence[Area], agents: Sequence[KnownAgent]) -> dict[str
     """The same for programs."""
     return {
         "ok": not count(tuple(areas), State.PROBLEM),
-        "checks": [_check_dict(area, check) for area in areas for check in area.checks],
-        "agents": [_agent_dict(agent) for agent in agents],
-    }
-
-
-def _check_dict(area: Area, check: Check) -> dict[str, str]:
-    return {
-        "area": area.title,
-        "name": check.name,
-        "state": check.state.value,
-        "found": check.found,
-        "remedy": check.remedy,
-    }
-
-
-def _agent_dict(agent: KnownAgent) -> dict[str, object]:
-    return {
-        "kind": agent.kind,
-        "path": agent.path,
-        "version": agent.version or None,
-        "tested": agent.tested,
-        "flags": [{"flag": flag, "why": why} for flag, why in agent.flags],
-        "credential": agent.credential,
-        "withheld": list(agent.withheld),
-        "chosen": agent.chosen,
+        "checks": [
+            {
+                "area": area.title,
+                "name": check.name,
+                "state": check.state.value,
+                "found": check.found,
+                "remedy": check.remedy,
+            }
+            for area in areas
+            for check in area.checks
+        ],
+        "agents": [
+            {
+                "kind": agent.kind,
+                "path": agent.path,
+                "version": agent.version or None,
+                "tested": agent.tested,
+                "flags": [{"flag": flag, "why": why} for flag, why in agent.flags],
+                "credential": agent.credential,
+                "withheld": list(agent.withheld),
+                "chosen": agent.chosen,
+            }
+            for agent in agents
+        ],
     }
 
 

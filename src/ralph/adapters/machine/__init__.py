@@ -3,10 +3,10 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ralph.adapters.process import Command, start
-from ralph.core.health import Check, ok, problem
+from ralph.core.health import Check, ok, problem, warning
 from ralph.core.value import value
 from ralph.core.verdict import Cut
 
@@ -21,7 +21,7 @@ _LONGEST_VERSION = 40
 
 @value
 class Answer:
-    """What a program said. `trouble` says why that is no answer; "" if it is one."""
+    """The output of a program. `trouble` says why that is no answer; "" if it is one."""
 
     said: str
     trouble: str = ""
@@ -35,14 +35,14 @@ class Answer:
 
 @value
 class Machine:
-    """Where we are, and how to ask the programs that are here."""
+    """The surroundings, and the programs to ask there."""
 
     workspace: str
     environ: Mapping[str, str]
     given_up: Callable[[], bool] = lambda: False  # nobody waits for answers any more
 
     def which(self, program: str) -> str | None:
-        """Where a program is; looked for as `ralph run` does."""
+        """The path of a program; looked for as `ralph run` does."""
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
     def ask(self, *argv: str, env: Mapping[str, str] | None = None) -> Answer:
@@ -55,18 +55,20 @@ class Machine:
             child = start(Command(argv, self.workspace, environ), out.take, err.take)
         except (OSError, ValueError) as error:
             return Answer("", f"cannot be started: {getattr(error, 'strerror', None) or error}")
-        ended = child.wait(lambda: self._impatience(child.seconds()))
+
+        def impatience() -> Cut | None:
+            if self.given_up():
+                return Cut(_NOT_WAITED_FOR, grace=0.0)
+            late = child.seconds() >= PATIENCE
+            return Cut(f"gave no answer within {PATIENCE:g} s", 0.1) if late else None
+
+        ended = child.wait(impatience)
         if ended.cut:
             return Answer("", ended.cut.why)
         if ended.code:
             words = first_words(err.text()) or first_words(out.text())
             return Answer("", f"exit code {ended.code}" + (f": {words}" if words else ""))
         return Answer(out.text())
-
-    def _impatience(self, seconds: float) -> Cut | None:
-        if self.given_up():
-            return Cut(_NOT_WAITED_FOR, grace=0.0)
-        return Cut(f"gave no answer within {PATIENCE:g} s", 0.1) if seconds >= PATIENCE else None
 
 
 class _Beginning:
@@ -105,7 +107,6 @@ def system_check(system: str, release: str, architecture: str) -> Check:
 
 
 def python_check(version: str, executable: str) -> Check:
-    """Python 3.11 or newer; which one runs Ralph."""
     found = f"{version} at {executable or 'a place that Python cannot tell'}"
     if version_numbers(version) >= (3, 11):
         return ok("python", found)
@@ -113,5 +114,39 @@ def python_check(version: str, executable: str) -> Check:
 
 
 def ralph_check(version: str, directory: str) -> Check:
-    """Which Ralph this is."""
     return ok("ralph", f"{version} in {directory}")
+
+
+@value
+class Screen:
+    """One stream: whether a person sees it, and how much of it at once, if it is known."""
+
+    terminal: bool
+    columns: int | None = None
+    rows: int | None = None
+    encoding: str = ""
+
+
+def terminal_checks(
+    out: Screen, err: Screen, environ: Mapping[str, str], *, color: bool
+) -> Iterator[Check]:
+    """The streams, the colours and the characters of the terminal."""
+    for name, screen in (("stdout", out), ("stderr", err)):
+        if not screen.terminal:
+            yield ok(name, "no terminal: lines are plain")
+        elif screen.columns is None or screen.rows is None:
+            yield ok(name, "a terminal that does not tell its size")
+        else:
+            yield ok(name, f"a terminal of {screen.columns} x {screen.rows}")
+    term = environ.get("TERM")
+    yield ok("TERM", term or "not set")
+    why = "the settings say so" if out.terminal else "stdout is no terminal"
+    why = (
+        "NO_COLOR is set" if environ.get("NO_COLOR") else "TERM is dumb" if term == "dumb" else why
+    )
+    yield ok("colours", "on" if color else f"off: {why}")
+    if out.encoding.lower().replace("-", "").replace("_", "") == "utf8":
+        yield ok("encoding", "UTF-8")
+    else:
+        found = f"{out.encoding or 'unknown'}: what it cannot show is shown as ?"
+        yield warning("encoding", found, "export PYTHONIOENCODING=utf-8 or LANG=C.UTF-8")

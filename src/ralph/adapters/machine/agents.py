@@ -1,4 +1,4 @@
-"""The agents on this machine: where each is, what it says of itself, how Ralph would call it."""
+"""The agents on this machine: the path of each, its own words, and Ralph's flags for it."""
 
 import os
 import threading
@@ -50,7 +50,12 @@ class Examiner:
     def __call__(self, candidate: Candidate) -> KnownAgent:
         module = module_of(candidate.kind)
         answer = self._version(candidate)
-        said = self._help(candidate, answer, module.PROBE)
+        said = None
+        if module.PROBE:
+            # One that does not even tell its version is not asked more.
+            may_ask = self._may_ask and not answer.trouble
+            with self._probing:
+                said = _Help(self._machine, candidate, module.PROBE, self._cache, may_ask=may_ask)()
         return KnownAgent(
             kind=candidate.kind,
             path=candidate.path,
@@ -72,17 +77,10 @@ class Examiner:
         answer = self._machine.ask(*words, env=candidate.environment.values)
         return answer if answer.trouble or answer.version else Answer("", "says no version")
 
-    def _help(self, candidate: Candidate, answer: Answer, words: tuple[str, ...]) -> str | None:
-        """One that does not even tell its version is not asked more."""
-        if not words:
-            return None
-        may_ask = self._may_ask and not answer.trouble
-        with self._probing:
-            return _Help(self._machine, candidate, words, self._cache, may_ask=may_ask)()
-
 
 class _Help(Probe):
-    """What `ralph run` would ask for, and in its cache; but no longer than anybody waits for it."""
+    """The question that `ralph run` would ask, and in its cache; but no longer than anybody waits
+    for it."""
 
     def __init__(
         self,
@@ -131,7 +129,8 @@ def user_check(user: int, chosen: Candidate | None, flags: tuple[str, ...]) -> C
     """Claude as root refuses what most runs need (docs/facts.md §1)."""
     if user != 0:
         return ok("user", f"an ordinary one ({user})")
-    if chosen is None or chosen.kind != "claude" or _is_sandboxed(chosen):
+    claude = chosen is not None and chosen.kind == "claude"
+    if chosen is None or not claude or chosen.environment.values.get("IS_SANDBOX") == "1":
         return ok("user", "root: whatever the agent does, it does as root")
     how = problem if _SKIPS in flags else warning
     return how(
@@ -153,12 +152,8 @@ def repository_check(
     return problem("codex place", text, f'git init, or add "{_NO_REPOSITORY}" to agent.flags')
 
 
-def _is_sandboxed(candidate: Candidate) -> bool:
-    return candidate.environment.values.get("IS_SANDBOX") == "1"
-
-
 def money_checks(agents: tuple[KnownAgent, ...], *, priced: bool) -> Iterator[Check]:
-    """Who would pay for a run here, by name only, and whether the cost can be counted."""
+    """The payer of a run here, by name only, and whether the cost can be counted."""
     agent = next((agent for agent in agents if agent.chosen), None)
     if agent is None:
         yield ok("credential", "nobody would pay: no agent would run")
@@ -169,11 +164,9 @@ def money_checks(agents: tuple[KnownAgent, ...], *, priced: bool) -> Iterator[Ch
     yield ok("credential", f"{payer} for {name}{unsure}")
     if agent.withheld:
         yield ok("withheld", f"{', '.join(agent.withheld)}: not passed on to {name}")
-    yield ok("cost", f"{name} {_MONEY[_counted(agent, priced=priced)]}")
-
-
-def _counted(agent: KnownAgent, *, priced: bool) -> str:
-    """How its money is counted: a key of `_MONEY`."""
+    counted = agent.reports
     if agent.kind in _SOMETIMES:
-        return agent.reports if priced else "sometimes"
-    return "priced" if priced and agent.reports == "tokens" else agent.reports
+        counted = agent.reports if priced else "sometimes"
+    elif priced and agent.reports == "tokens":
+        counted = "priced"
+    yield ok("cost", f"{name} {_MONEY[counted]}")

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from contextlib import suppress
 
 from ralph.adapters.machine import Answer, Machine, version_numbers
 from ralph.core.health import Check, ok, warning
@@ -10,7 +11,7 @@ _OLDEST = (2, 31)  # knows `rev-parse --path-format`
 
 
 def git_program(machine: Machine) -> Check:
-    """Whether git is here, and new enough."""
+    """A git that is here, and new enough."""
     path = machine.which("git")
     if path is None:
         return warning(
@@ -29,7 +30,7 @@ def git_program(machine: Machine) -> Check:
 
 
 def git_identity(machine: Machine) -> Check | None:
-    """Who commits; git itself says, so that every place it looks at counts."""
+    """The author of commits; git itself says, so that every place it looks at counts."""
     # Without this setting git makes an identity up from the host's name, or refuses.
     answer = _git(machine, "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
     if answer is None:
@@ -47,7 +48,7 @@ def git_identity(machine: Machine) -> Check | None:
 
 
 def git_repository(machine: Machine) -> Check | None:
-    """Whether this is a repository that git is willing to work in."""
+    """A repository here that git is willing to work in."""
     answer = _git(machine, "rev-parse", "--show-toplevel")
     if answer is None:
         return None
@@ -68,19 +69,15 @@ def git_hooks(machine: Machine) -> Check | None:
     if answer is None or answer.trouble:
         return None
     directory = answer.said.removesuffix("\n")
-    names = _active_hooks(directory)
+    names = []
+    with suppress(OSError):
+        for name in sorted(os.listdir(directory)):
+            path = os.path.join(directory, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK) and not name.endswith(".sample"):
+                names.append(name)
     if not names:
         return ok("git hooks", "none is active")
     return ok("git hooks", f"{', '.join(names)} in {directory}; they run at commits too")
-
-
-def _active_hooks(directory: str) -> list[str]:
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError:
-        return []
-    paths = {n: os.path.join(directory, n) for n in names if not n.endswith(".sample")}
-    return [n for n, p in paths.items() if os.path.isfile(p) and os.access(p, os.X_OK)]
 
 
 def _git(machine: Machine, *arguments: str) -> Answer | None:

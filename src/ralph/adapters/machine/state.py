@@ -1,4 +1,4 @@
-"""The state directory: can it be written and locked, is there room, who can read it."""
+"""The state directory: it can be written and locked, there is room, nobody else can read it."""
 
 import errno
 import fcntl
@@ -8,8 +8,9 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 
 from ralph.adapters.files import ensure_state_root, is_inside
 from ralph.core.health import Check, ok, problem, warning
@@ -32,7 +33,14 @@ def state_writable(root: str) -> Check:
     """Really write, lock, sync and remove a file, as a run will."""
     try:
         ensure_state_root(root)
-        _try_out(root)
+        descriptor, path = tempfile.mkstemp(prefix="doctor-", dir=root)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(descriptor, b"x" * 4096)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+            os.unlink(path)
     except StateError as error:
         return problem("writable", error.message, error.remedy)
     except OSError as error:
@@ -42,19 +50,8 @@ def state_writable(root: str) -> Check:
     return ok("writable", root)
 
 
-def _try_out(root: str) -> None:
-    descriptor, path = tempfile.mkstemp(prefix="doctor-", dir=root)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(descriptor, b"x" * 4096)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-        os.unlink(path)
-
-
 def state_place(root: str, workspace: str) -> Check | None:
-    """An agent must not reach what Ralph knows about its run."""
+    """An agent must not reach Ralph's records of its run."""
     if not is_inside(root, workspace):
         return None
     text = "it is in the workspace, where an agent can change it"
@@ -62,7 +59,6 @@ def state_place(root: str, workspace: str) -> Check | None:
 
 
 def state_room(root: str) -> Check | None:
-    """How much room is left there."""
     try:
         total, _, free = shutil.disk_usage(_existing(root))
     except OSError:
@@ -91,16 +87,19 @@ def state_privacy(root: str) -> Check | None:
 
 
 def state_content(root: str) -> Check | None:
-    """What earlier runs have left there."""
+    """The runs, and their size, that earlier ones have left there."""
+    runs = files = bytes_there = 0
     try:
-        runs = sum(1 for _ in _runs(root))
+        for project in os.listdir(root):
+            with suppress(OSError):
+                runs += len(os.listdir(os.path.join(root, project, "runs")))
     except OSError:
         return None
-    files = bytes_there = 0
-    for number in _sizes(root):
-        files, bytes_there = files + 1, bytes_there + number
-        if files >= _MOST_FILES:
-            break
+    paths = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
+    for path in islice(paths, _MOST_FILES):
+        files += 1
+        with suppress(OSError):
+            bytes_there += os.lstat(path).st_size
     more = "more than " if files >= _MOST_FILES else ""
     return ok("content", f"{counted(runs, 'run')}, {more}{size(bytes_there)}")
 
@@ -122,9 +121,11 @@ def file_system_of(path: str, mounts: str = "/proc/self/mountinfo") -> str:
     with suppress(OSError), open(mounts, encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
             before, _, after = line.partition(" - ")
-            point = _unescaped(before.split(" ")[4])
+            # The kernel writes a blank as \040.
+            point = re.sub(r"\\([0-7]{3})", lambda it: chr(int(it[1], 8)), before.split(" ")[4])
+            below = path == point or path.startswith(point.rstrip("/") + "/")
             # Of several on one point the last hides the others.
-            if len(point) >= len(best) and _is_below(path, point):
+            if len(point) >= len(best) and below:
                 best, kind = point, after.split(" ")[0]
     return kind
 
@@ -145,33 +146,6 @@ def _existing(path: str) -> str:
     return path
 
 
-def _is_below(path: str, point: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")
-
-
-def _unescaped(word: str) -> str:
-    """The kernel writes a blank as \\040."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), word)
-
-
-def _runs(root: str) -> Iterator[str]:
-    for project in os.listdir(root):
-        with suppress(OSError):
-            yield from os.listdir(os.path.join(root, project, "runs"))
-
-
-def _sizes(root: str) -> Iterator[int]:
-    for folder, _, names in os.walk(root):
-        for name in names:
-            with suppress(OSError):
-                yield os.lstat(os.path.join(folder, name)).st_size
-
-
-StateCheck = Callable[[str], Check | None]
-STATE: tuple[StateCheck, ...] = (
-    state_writable,
-    state_room,
-    state_privacy,
-    state_content,
-    state_file_system,
+STATE: tuple[Callable[[str], Check | None], ...] = (
+    *(state_writable, state_room, state_privacy, state_content, state_file_system),
 )
