@@ -12,7 +12,8 @@ import click
 from ralph.adapters.files import state_root
 from ralph.adapters.process import Exit
 from ralph.adapters.sandbox import BACKENDS
-from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy, Sandbox
+from ralph.adapters.sandbox.base import Sandbox
+from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy
 from ralph.adapters.signals import ending_signals
 from ralph.cli import sandbox_question, sandbox_terminal
 from ralph.cli.params import current_directory, in_directory, shown_credentials

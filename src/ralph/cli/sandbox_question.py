@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ralph.adapters.sandbox.interface import Change, Sandbox
+from ralph.adapters.sandbox.base import Sandbox
+from ralph.adapters.sandbox.interface import Change
 from ralph.adapters.signals import ending_signals
 from ralph.cli.terminal import is_terminal
 from ralph.ui.clean import clean

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ralph.adapters.process import Exit
-from ralph.adapters.sandbox.interface import Sandbox
+from ralph.adapters.sandbox.base import Sandbox
 from ralph.adapters.sandbox.streams import write_all
 from ralph.core.value import replace
 from ralph.core.verdict import Cut

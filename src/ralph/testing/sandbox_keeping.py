@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from ralph.adapters.sandbox.interface import Sandbox
+from ralph.adapters.sandbox.base import Sandbox
 from ralph.testing.sandbox_stage import Stage
 
 _DEEP = """

@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from ralph.adapters.sandbox.interface import Change, Entry, Kind, Sandbox
+from ralph.adapters.sandbox.base import Sandbox
+from ralph.adapters.sandbox.interface import Change, Entry, Kind
 from ralph.core.value import value
 from ralph.errors import ConfigError
 from ralph.testing.agent_bench import NotApplicable

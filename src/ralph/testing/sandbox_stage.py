@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Mapping
 
 from ralph.adapters.sandbox import catalog
-from ralph.adapters.sandbox.interface import Capabilities, Network, Policy, Sandbox
+from ralph.adapters.sandbox.base import Sandbox
+from ralph.adapters.sandbox.interface import Capabilities, Network, Policy
 from ralph.core.value import replace
 from ralph.testing.agent_bench import NotApplicable
 

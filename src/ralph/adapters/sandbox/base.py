@@ -1,16 +1,19 @@
-"""The common parts of all sandboxes."""
+"""An open sandbox, as all backends have it.
+
+A backend is a module with `NAME`, `probe` and `open`.
+"""
 
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Self
+from typing import IO, Protocol, Self
 
 from ralph.adapters import keeper_process
 from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox.diff import unified
-from ralph.adapters.sandbox.interface import Capabilities, Change, Files, Policy, Result
+from ralph.adapters.sandbox.interface import Capabilities, Change, Files, Kept, Kind, Policy, Result
 from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.tree import Tree
 from ralph.core.value import replace
@@ -25,8 +28,11 @@ _TYPESCRIPT = (  # what runs TypeScript from its standard input
 )
 
 
-class Common:
-    """Commands, files and diffs of a sandbox, on a keeper and a directory."""
+class Sandbox:
+    """An open sandbox. `close` ends whatever runs in it and drops what was not committed."""
+
+    python = sys.executable or "python3"
+    no_rollback = "nothing can be undone"  # said where there is none
 
     def __init__(
         self,
@@ -44,7 +50,10 @@ class Common:
         self.capabilities = capabilities
         self.fs: Files = files or Tree(self.project)
         self._keeper = keeper or Attaching()
+        self._results = self.project  # the directory with what changes lead to
         self._open = True
+
+    # -------------------------------------------------------------- commands
 
     def environment(self) -> Mapping[str, str]:
         """The environment of commands in it."""
@@ -59,6 +68,7 @@ class Common:
         *,
         stdin: bytes | None = None,
     ) -> Child:
+        """Start a program; OSError if that fails."""
         command = Command(tuple(argv), self.origin, self.policy.environ, stdin)
         return self.start(command, on_output, on_error, log)
 
@@ -69,6 +79,7 @@ class Common:
         on_error: Callable[[bytes], None] | None = None,
         log: IO[bytes] | None = None,
     ) -> Child:
+        """Start a command meant for the project in here, as a `Starter` does."""
         cwd = command.cwd
         if cwd == self.origin or cwd.startswith(f"{self.origin}/"):
             cwd = self.project + cwd.removeprefix(self.origin)
@@ -81,6 +92,7 @@ class Common:
         return self._keeper(inside, on_output, on_error, log)
 
     def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a program on streams of the caller's."""
         terminal = os.isatty(stdin) and os.isatty(stdout)
         words = self._outer(tuple(argv), reads=True, terminal=terminal)
         command = Command(words, self.project, self.environment())
@@ -109,43 +121,71 @@ class Common:
         return self.run(shell, "-c", command)
 
     def eval(self, code: str, language: str = "python") -> Result:
+        """Run Python, or TypeScript where a runner is installed."""
         if language == "python":
-            return self.run(sys.executable or "python3", "-", stdin=code.encode())
+            return self.run(self.python, "-", stdin=code.encode())
         if language != "typescript":
             raise ConfigError(f"no runner for {language!r}", "Use python or typescript.")
+        return self._typescript(code.encode())
+
+    def _typescript(self, code: bytes) -> Result:
         path = self.environment().get("PATH")
         runner = next((words for words in _TYPESCRIPT if shutil.which(words[0], path=path)), None)
         if runner is None:
             raise ConfigError("nothing here runs TypeScript", "Install bun, deno or node 22.7.")
-        return self.run(*runner, stdin=code.encode())
+        return self.run(*runner, stdin=code)
 
     def git(self, *arguments: str) -> Result:
+        """Run the real git on the project as the sandbox sees it."""
         return self.run("git", *arguments)
 
+    # -------------------------------------------------------------- changes
+
     def changes(self) -> tuple[Change, ...]:
+        """Differences from the project, sorted by path."""
         raise NotImplementedError
 
+    def diff(self, change: Change) -> str:
+        """A unified diff of a change."""
+        # Where there is no rollback, nobody has what was before.
+        before = os.path.join(self.origin, change.path) if self.capabilities.rollback else ""
+        gone = change.kind is Kind.DELETED
+        return unified(change, before, "" if gone else os.path.join(self._results, change.path))
+
     def refused(self) -> tuple[str, ...]:
+        """Hosts that were called and are not on the list, as the list would name them."""
         return ()
 
+    def commit(self, *, everything: bool = False) -> Kept:
+        """Apply the changes to the project, but for those held, unless everything is wanted."""
+        return Kept(tuple(change.path for change in self.changes()))
+
+    def seal(self) -> bool:
+        """Close, but keep the layer on disk for `landing.land`; False where there is none."""
+        return False
+
     def rescue(self) -> str:
+        """Close after a failed commit, and save what can be; words about it, or ""."""
         self.close()
         return ""
 
-    def seal(self) -> bool:
-        return False
+    def discard(self) -> None:
+        """Forget the changes and close. ConfigError where there is no rollback."""
+        if not self.capabilities.rollback:
+            raise ConfigError(self.no_rollback, "Use another: ralph sandbox probe")
+        self.close()
 
-    def diff(self, change: Change) -> str:
-        return unified(change, self._before(change), self._after(change))
+    # -------------------------------------------------------------- the end
 
     def close(self) -> None:
+        """End what runs, and leave nothing behind."""
         if self._open:
             self._open = False
-            self._keeper.close()
+            self._end()
             self._leave()
 
     def rest(self) -> None:
-        """Nothing is kept awake."""
+        """Stop what was kept awake for the next sandbox: this one, now closed, was the last."""
 
     def __enter__(self) -> Self:
         return self
@@ -153,14 +193,21 @@ class Common:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _before(self, change: Change) -> str:
-        return os.path.join(self.origin, change.path)
-
-    def _after(self, change: Change) -> str:
-        raise NotImplementedError
+    def _end(self) -> None:
+        self._keeper.close()
 
     def _leave(self) -> None:
         """Remove what the backend made."""
+
+
+class Backend(Protocol):
+    """A way to make sandboxes."""
+
+    def probe(self, project: str, policy: Policy) -> Capabilities:
+        """Try it for real, here; raises nothing."""
+
+    def open(self, project: str, policy: Policy) -> Sandbox:
+        """Open a sandbox over a project. ConfigError says what is missing."""
 
 
 def real_project(project: str) -> str:

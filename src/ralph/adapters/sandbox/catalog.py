@@ -3,7 +3,8 @@
 import importlib
 
 from ralph.adapters.sandbox import BACKENDS
-from ralph.adapters.sandbox.interface import Backend, Capabilities, Policy
+from ralph.adapters.sandbox.base import Backend
+from ralph.adapters.sandbox.interface import Capabilities, Policy
 from ralph.core.value import value
 from ralph.errors import ConfigError
 

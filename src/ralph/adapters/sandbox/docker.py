@@ -34,7 +34,7 @@ _WHY = (
     "project, so that nothing can be undone"
 )
 _OPEN = Capabilities(True, False, True, "a virtual machine that is synced with the project")
-_NO_ROLLBACK = ("what was done is synced and cannot be undone", "Use another: ralph sandbox probe")
+
 _SETTLE = 2.5  # seconds until what is written inside is outside too (R: 2 to 3)
 _SETTLE_NAME = "RALPH_SANDBOX_SETTLE"
 _RUNNING = "running"
@@ -120,6 +120,7 @@ class Docker(Remote):
 
     kind = NAME
     look = "look-all"
+    no_rollback = "what was done is synced and cannot be undone"
 
     def __init__(self, policy: Policy, guest: Guest, kept: place.Place, ours: Ours) -> None:
         super().__init__(policy, _OPEN, guest, kept, ours)
@@ -134,18 +135,12 @@ class Docker(Remote):
         time.sleep(self._settle)
 
     def commit(self, *, everything: bool = False) -> Kept:
-        changes = self.changes()
+        kept = super().commit()
         self.settle()
-        return Kept(tuple(change.path for change in changes))
-
-    def discard(self) -> None:
-        raise ConfigError(*_NO_ROLLBACK)
+        return kept
 
     def _compared(self, paths: list[bytes]) -> Iterable[Change]:
         return pulled.by_listing(paths, self._first, self._last)
-
-    def _before(self, change: Change) -> str:
-        return ""  # nobody has it any more
 
     def _leave(self) -> None:
         try:

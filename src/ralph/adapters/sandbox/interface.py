@@ -1,14 +1,13 @@
-"""Sandboxes: places to run that can be undone (B §Execution Environment, §Rollback).
+"""The words of sandboxes: places to run that can be undone (B §Execution Environment, §Rollback).
 
-A backend is a module with `NAME`, `probe` and `open`. Three properties come apart: contain (what a
-command may touch), rollback (whether that can be undone), egress (whom it may call).
+Three properties come apart: contain (what a command may touch), rollback (whether that can be
+undone), egress (whom it may call).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import IO, Protocol, Self
+from typing import Protocol
 
-from ralph.adapters.process import Child, Command
 from ralph.core.value import value
 
 
@@ -147,94 +146,3 @@ class Files(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove a file, or a directory with everything in it."""
-
-
-class Sandbox(Protocol):
-    """An open sandbox. `close` ends whatever runs in it and drops what was not committed."""
-
-    @property
-    def project(self) -> str:
-        """The project's directory, as commands in the sandbox see it."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        pass
-
-    @property
-    def fs(self) -> Files:
-        pass
-
-    def spawn(
-        self,
-        argv: Iterable[str],
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-        *,
-        stdin: bytes | None = None,
-    ) -> Child:
-        """Start a program; OSError if that fails."""
-
-    def attach(self, argv: Iterable[str], stdin: int, stdout: int, stderr: int) -> Child:
-        """Start a program on streams of the caller's."""
-
-    def start(
-        self,
-        command: Command,
-        on_output: Callable[[bytes], None] | None = None,
-        on_error: Callable[[bytes], None] | None = None,
-        log: IO[bytes] | None = None,
-    ) -> Child:
-        """Start a command meant for the project in here, as a `Starter` does."""
-
-    def bash(self, command: str) -> Result:
-        """Run a shell command to its end."""
-
-    def eval(self, code: str, language: str = "python") -> Result:
-        """Run Python, or TypeScript where a runner is installed."""
-
-    def git(self, *arguments: str) -> Result:
-        """Run the real git on the project as the sandbox sees it."""
-
-    def changes(self) -> tuple[Change, ...]:
-        """Differences from the project, sorted by path."""
-
-    def diff(self, change: Change) -> str:
-        """A unified diff of a change."""
-
-    def refused(self) -> tuple[str, ...]:
-        """Hosts that were called and are not on the list, as the list would name them."""
-
-    def commit(self, *, everything: bool = False) -> Kept:
-        """Apply the changes to the project, but for those held, unless everything is wanted."""
-
-    def seal(self) -> bool:
-        """Close, but keep the layer on disk for `landing.land`; False where there is none."""
-
-    def rescue(self) -> str:
-        """Close after a failed commit, and save what can be; words about it, or ""."""
-
-    def discard(self) -> None:
-        """Forget the changes. ConfigError where there is no rollback."""
-
-    def close(self) -> None:
-        """End what runs, and leave nothing behind."""
-
-    def rest(self) -> None:
-        """Stop what was kept awake for the next sandbox: this one, now closed, was the last."""
-
-    def __enter__(self) -> Self:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class Backend(Protocol):
-    """A way to make sandboxes."""
-
-    def probe(self, project: str, policy: Policy) -> Capabilities:
-        """Try it for real, here; raises nothing."""
-
-    def open(self, project: str, policy: Policy) -> Sandbox:
-        """Open a sandbox over a project. ConfigError says what is missing."""

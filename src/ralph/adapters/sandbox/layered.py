@@ -3,7 +3,7 @@
 import os
 
 from ralph.adapters.sandbox import history
-from ralph.adapters.sandbox.base import Common
+from ralph.adapters.sandbox.base import Sandbox
 from ralph.adapters.sandbox.commit import Commit, closed_in, modes_of
 from ralph.adapters.sandbox.compare import is_opaque
 from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy
@@ -15,7 +15,7 @@ from ralph.adapters.sandbox.reach import READ, Reach, Root
 from ralph.adapters.sandbox.tree import Tree
 
 
-class Layered(Common):
+class Layered(Sandbox):
     """A sandbox that can be committed, sealed for later, or thrown away."""
 
     def __init__(
@@ -65,9 +65,6 @@ class Layered(Common):
         self._leave()
         return f"What was changed is in {saved}" if saved else ""
 
-    def discard(self) -> None:
-        self.close()
-
     def _prepared(self, *, everything: bool) -> Commit:
         self._end()
         self._first_index.keep(self._index)
@@ -93,10 +90,6 @@ class Layered(Common):
             closed=closed_in(self.origin, changes),
         )
 
-    def _end(self) -> None:
-        """End what runs in it."""
-        self._keeper.close()
-
     def _part(self) -> None:
         """Close our own descriptors and sockets of it."""
 
@@ -106,11 +99,11 @@ class Layered(Common):
 
     def _written(self) -> str | Root:
         """The tree that commands wrote, as it is now."""
-        raise NotImplementedError
+        return self._results
 
     def _source(self, changes: tuple[Change, ...]) -> str:
         """The directory with the results of the changes, which outlives a kill."""
-        raise NotImplementedError
+        return self._results
 
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
         """Paths among these that the project had at the beginning, and an upper layer hides."""

@@ -9,7 +9,8 @@ from typing import IO
 from ralph.adapters.git import git_output
 from ralph.adapters.process import Child, Command, Exit
 from ralph.adapters.sandbox import landing, place
-from ralph.adapters.sandbox.interface import Backend, Kept, Policy, Sandbox
+from ralph.adapters.sandbox.base import Backend, Sandbox
+from ralph.adapters.sandbox.interface import Kept, Policy
 from ralph.adapters.sandbox.logins import Login
 from ralph.adapters.turn_files import Filing, TurnFiles
 from ralph.core.facts import Landed

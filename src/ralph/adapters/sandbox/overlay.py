@@ -10,7 +10,7 @@ from ralph.adapters.namespaces import namespace_remedy
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.base import real_project, stamp_after
 from ralph.adapters.sandbox.compare import layer_changes
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy, ordered
+from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, ordered
 from ralph.adapters.sandbox.launcher import Launcher, Opened, RefusedError
 from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.plan import (
@@ -79,9 +79,9 @@ class Overlay(Layered):
         )
         self._opened = opened
         self._on_disk = opened.kept == "on disk"
-        self._upper = f"/proc/self/fd/{opened.upper}"
+        self._results = f"/proc/self/fd/{opened.upper}"
         if self._on_disk:
-            self._upper = os.path.join(kept.path, "upper")
+            self._results = os.path.join(kept.path, "upper")
         self._ended = False
         self._environ = environment_of(policy, NAME, opened.port)
         self._proxy: Proxy | None = None
@@ -114,19 +114,16 @@ class Overlay(Layered):
 
     def _written(self) -> str | Root:
         if self._on_disk:
-            return self._upper
+            return self._results
         # In there the layer in memory is read only by its own name.
-        return Root(self._upper, f"/proc/self/fd/{self._opened.merged}")
+        return Root(self._results, f"/proc/self/fd/{self._opened.merged}")
 
     def _source(self, changes: tuple[Change, ...]) -> str:
         if self._on_disk:
-            return self._upper
+            return self._results
         staged = self._place.directory("stage")
         apply.stage(self._written(), changes, staged)
         return staged
-
-    def _after(self, change: Change) -> str:
-        return "" if change.kind is Kind.DELETED else os.path.join(self._upper, change.path)
 
     def _end(self) -> None:
         if not self._ended:
@@ -137,12 +134,6 @@ class Overlay(Layered):
 
     def _part(self) -> None:
         self._opened.forget()
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._end()
-            self._leave()
 
 
 def _refuse_mounts(project: str) -> None:

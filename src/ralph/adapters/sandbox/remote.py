@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.sandbox import place, pulled
-from ralph.adapters.sandbox.base import Common
+from ralph.adapters.sandbox.base import Sandbox
 from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, Tool, told
 from ralph.adapters.sandbox.interface import Capabilities, Change, Network, Policy, Result, ordered
 from ralph.core.value import replace
@@ -210,9 +210,10 @@ def remove(guest: Guest, ours: Ours) -> None:
     ours.forget()
 
 
-class Remote(Common):
+class Remote(Sandbox):
     """A machine with the project at the same path. Its files are reached by the tool alone."""
 
+    python = "python3"
     kind = ""  # the backend's name
     run_words: tuple[str, ...] = ("run",)  # what comes before the name when the agent is run
     look = "look"  # how its files are listed
@@ -226,7 +227,7 @@ class Remote(Common):
         self._guest = guest
         self._ours = ours
         self._place = kept
-        self._fetched = os.path.join(kept.path, "tree")
+        self._results = os.path.join(kept.path, "tree")
         self._fresh = False  # whether what was fetched is what is there
         self._idle = guest.running() if policy.awake else None  # what runs before we begin
         self._first = self._listed()
@@ -276,13 +277,9 @@ class Remote(Common):
     def bash(self, command: str) -> Result:
         return self.run("bash", "-c", command)
 
-    def eval(self, code: str, language: str = "python") -> Result:
-        if language == "python":
-            return self.run("python3", "-", stdin=code.encode())
-        if language != "typescript":
-            raise ConfigError(f"no runner for {language!r}", "Use python or typescript.")
+    def _typescript(self, code: bytes) -> Result:
         for words in _TYPESCRIPT:
-            done = self.run(*words, stdin=code.encode())
+            done = self.run(*words, stdin=code)
             if done.code != _NOT_THERE:
                 return done
         raise ConfigError("nothing in there runs TypeScript", "Install bun or deno in it.")
@@ -313,8 +310,8 @@ class Remote(Common):
             try:
                 self._pull()
                 for path in reversed(self._paths):
-                    if os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
-                        where = (self.origin, self._fetched)
+                    if os.path.lexists(os.path.join(os.fsencode(self._results), path)):
+                        where = (self.origin, self._results)
                         pulled.like_the_project(path, *where, self._first, self._last)
                 self._fresh = True
                 return
@@ -325,8 +322,8 @@ class Remote(Common):
                 raise unwritable_state(self._place.path, error) from error
 
     def _pull(self) -> None:
-        place.remove(self._fetched)
-        os.makedirs(self._fetched, mode=0o700)
+        place.remove(self._results)
+        os.makedirs(self._results, mode=0o700)
         wanted = pulled.wanted(self._paths, self._last)
         if not wanted:
             return
@@ -337,13 +334,13 @@ class Remote(Common):
                 raise self._lost(told(done))
             archive.seek(0)
             try:
-                pulled.unpack(archive, self._fetched)
+                pulled.unpack(archive, self._results)
             except (OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     raise
                 raise self._lost(str(error)) from error
         for path in wanted:
-            if not os.path.lexists(os.path.join(os.fsencode(self._fetched), path)):
+            if not os.path.lexists(os.path.join(os.fsencode(self._results), path)):
                 raise self._lost(f"{os.fsdecode(path)!r} does not come")
 
     def _lost(self, why: str) -> ConfigError:
@@ -352,6 +349,3 @@ class Remote(Common):
 
     def _compared(self, paths: list[bytes]) -> Iterable[Change]:
         raise NotImplementedError
-
-    def _after(self, change: Change) -> str:
-        return os.path.join(self._fetched, change.path)

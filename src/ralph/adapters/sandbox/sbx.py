@@ -14,7 +14,7 @@ from ralph.adapters.sandbox import place, pulled, worktree
 from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
 from ralph.adapters.sandbox.commit import Commit, closed_in
 from ralph.adapters.sandbox.guest import LONG, Guest, Tool, encoded
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Kind, Policy, unusable
+from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy, unusable
 from ralph.adapters.sandbox.landing import finish
 from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL
@@ -205,7 +205,7 @@ class Sbx(Remote):
         changes = self.changes()
         commit = Commit(
             self.origin,
-            self._fetched,
+            self._results,
             self._opened_at,
             changes,
             frozenset(c.path for c in changes if os.fsencode(c.path) in self._first),
@@ -222,10 +222,7 @@ class Sbx(Remote):
         self.close()
 
     def _compared(self, paths: list[bytes]) -> Iterable[Change]:
-        return pulled.against(self.origin, self._fetched, paths, self._first, self._last)
-
-    def _after(self, change: Change) -> str:
-        return "" if change.kind is Kind.DELETED else super()._after(change)
+        return pulled.against(self.origin, self._results, paths, self._first, self._last)
 
     def _leave(self) -> None:
         """Keep a machine for the next time, which is quicker; it does not run till then."""

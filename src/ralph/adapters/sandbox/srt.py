@@ -202,7 +202,7 @@ class Srt(worktree.Worktree):
     def _part(self) -> None:
         self._sockets.remove()
 
-    def _leave(self) -> None:
+    def _leave(self) -> None:  # there is no worktree to prune
         self._part()
         self._place.remove()
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 
 from ralph.adapters.files import ensure_state_root
+from ralph.adapters.sandbox.base import Sandbox
 from ralph.adapters.sandbox.interface import (
     OFF,
     Capabilities,
@@ -14,7 +15,6 @@ from ralph.adapters.sandbox.interface import (
     Entry,
     Kind,
     Policy,
-    Sandbox,
     unusable,
 )
 from ralph.core.value import replace

@@ -10,7 +10,7 @@ from contextlib import suppress
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place
 from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kind, Policy, ordered, unusable
+from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, ordered, unusable
 from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.manifest import Manifest
 from ralph.core.value import replace
@@ -85,17 +85,8 @@ class Worktree(Layered):
     def changes(self) -> tuple[Change, ...]:
         return ordered(self._manifest.against(self.origin))
 
-    def _written(self) -> str:
-        return self.project
-
-    def _source(self, changes: tuple[Change, ...]) -> str:
-        return self.project
-
     def _copies(self, changes: tuple[Change, ...]) -> frozenset[str]:
         return frozenset(change.path for change in changes if self._manifest.knows(change.path))
-
-    def _after(self, change: Change) -> str:
-        return "" if change.kind is Kind.DELETED else os.path.join(self.project, change.path)
 
     def _leave(self) -> None:
         super()._leave()
