@@ -25,9 +25,9 @@ class Cycle:
     def ralph(self) -> float:
         """Milliseconds that Ralph takes."""
         from ralph.adapters.sandbox import overlay
-        from ralph.adapters.sandbox.interface import Policy
+        from ralph.adapters.sandbox.interface import SandboxPolicy
 
-        policy = Policy(self._environ, os.path.join(self._root, "state"), home=self._root)
+        policy = SandboxPolicy(self._environ, os.path.join(self._root, "state"), home=self._root)
         began = time.perf_counter()
         with overlay.open(self._project, policy) as sandbox:
             code = sandbox.run(*_COMMAND).code
@@ -54,9 +54,9 @@ class Cycle:
 def sandboxes(root: str, environ: dict[str, str]) -> Iterator[str]:
     """Why there can be none here, or "" and the process that makes them, for the time being."""
     from ralph.adapters.sandbox import overlay
-    from ralph.adapters.sandbox.interface import Policy
+    from ralph.adapters.sandbox.interface import SandboxPolicy
 
-    can = overlay.probe(root, Policy(environ, os.path.join(root, "state")))
+    can = overlay.probe(root, SandboxPolicy(environ, os.path.join(root, "state")))
     try:
         yield "" if can.usable else can.why
     finally:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.sandbox.guest import Guest, Tool
-from ralph.adapters.sandbox.interface import Network, Policy
+from ralph.adapters.sandbox.guest import Guest, SandboxTool
+from ralph.adapters.sandbox.interface import Network, SandboxPolicy
 from ralph.adapters.sandbox.remote import setup_script
 from ralph.testing.fake_sandbox import fake_calls, install_fake, machines
 
@@ -42,7 +42,7 @@ class Fake:
         return machines(self.path)
 
 
-GUEST = Guest(Tool((), {}), "", "")._program
+GUEST = Guest(SandboxTool((), {}), "", "")._program
 
 
 def shortened(word: str) -> str:
@@ -58,7 +58,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> Fake:
     return made
 
 
-def policy_now(*hosts: str, everybody: bool = False) -> Policy:
+def policy_now(*hosts: str, everybody: bool = False) -> SandboxPolicy:
     """As the command line makes it, in the test's own world."""
     network = Network(everybody=everybody, hosts=hosts)
-    return Policy(dict(os.environ), os.environ["RALPH_STATE_DIR"], network)
+    return SandboxPolicy(dict(os.environ), os.environ["RALPH_STATE_DIR"], network)

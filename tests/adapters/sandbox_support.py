@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.adapters.sandbox.interface import Change, Entry, Kind, Policy
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType, SandboxPolicy
 from ralph.testing.sandbox_stage import overlay_is_usable
 
 needs_overlay = pytest.mark.skipif(
@@ -13,9 +13,9 @@ needs_overlay = pytest.mark.skipif(
 )
 
 
-def policy(memory: int = 0) -> Policy:
+def policy(memory: int = 0) -> SandboxPolicy:
     """As the command line makes it, in the test's own world."""
-    return Policy(dict(os.environ), os.environ["RALPH_STATE_DIR"], memory=memory)
+    return SandboxPolicy(dict(os.environ), os.environ["RALPH_STATE_DIR"], memory=memory)
 
 
 def tree(directory: Path, **files: str) -> Path:
@@ -27,9 +27,9 @@ def tree(directory: Path, **files: str) -> Path:
     return directory
 
 
-def file(path: str, kind: Kind) -> Change:
-    return Change(path, kind, Entry.FILE)
+def file(path: str, kind: ChangeKind) -> Change:
+    return Change(path, kind, FileType.FILE)
 
 
-def directory(path: str, kind: Kind) -> Change:
-    return Change(path, kind, Entry.DIRECTORY)
+def directory(path: str, kind: ChangeKind) -> Change:
+    return Change(path, kind, FileType.DIRECTORY)

@@ -12,8 +12,8 @@ from ralph.adapters import probe
 from ralph.adapters.agents import Choice, codex
 from ralph.adapters.environment import Environment
 from ralph.adapters.machine import (
-    Answer,
     Machine,
+    ProgramAnswer,
     first_words,
     python_check,
     ralph_check,
@@ -28,7 +28,7 @@ from ralph.adapters.machine.agents import (
     repository_check,
     user_check,
 )
-from ralph.core.health import KnownAgent, State
+from ralph.core.health import CheckState, KnownAgent
 
 SKIPS = ("--dangerously-skip-permissions",)
 
@@ -100,7 +100,7 @@ def test_nobody_waits_longer_than_the_limit_and_nothing_is_left(
     monkeypatch.setattr(machine_module, "PATIENCE", 0.1)
     text = f"trap '' INT TERM; sleep 60 & echo $! $$ > {tmp_path}/pids; wait; wait"
     answer = machine.ask(script(tmp_path / "program", text))
-    assert answer == Answer("", "gave no answer within 0.1 s")
+    assert answer == ProgramAnswer("", "gave no answer within 0.1 s")
     assert all(has_ended(int(pid)) for pid in (tmp_path / "pids").read_text().split())
 
 
@@ -156,17 +156,17 @@ def test_versions_are_compared_as_numbers(older: str, newer: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "state"),
-    [("3.11.2", State.OK), ("3.14.0rc1", State.OK), ("3.10.9", State.PROBLEM)],
+    [("3.11.2", CheckState.OK), ("3.14.0rc1", CheckState.OK), ("3.10.9", CheckState.PROBLEM)],
 )
-def test_python_must_be_new_enough(version: str, state: State) -> None:
+def test_python_must_be_new_enough(version: str, state: CheckState) -> None:
     assert python_check(version, "/usr/bin/python3").state is state
 
 
 @pytest.mark.parametrize(
     ("system", "state"),
-    [("Linux", State.OK), ("Darwin", State.OK), ("Windows", State.PROBLEM)],
+    [("Linux", CheckState.OK), ("Darwin", CheckState.OK), ("Windows", CheckState.PROBLEM)],
 )
-def test_the_platforms_of_adr_16(system: str, state: State) -> None:
+def test_the_platforms_of_adr_16(system: str, state: CheckState) -> None:
     assert system_check(system, "6.1", "x86_64").state is state
     assert ralph_check("0.1.0", "/somewhere").found == "0.1.0 in /somewhere"
 
@@ -213,24 +213,28 @@ OPENCODE = KnownAgent("opencode", "/opencode", "1.0", reports="cost", chosen=Tru
 @pytest.mark.parametrize(
     ("agent", "state", "words"),
     [
-        (CLAUDE, State.OK, "2.1 at /bin/claude"),
-        (KnownAgent("codex", "/bin/codex"), State.OK, "not asked since agent.probe is false"),
-        (KnownAgent("goose", "/g", "1.0", tested=False), State.OK, "has not been tested with it"),
-        (TEXT, State.OK, "/bin/mine, spoken to in plain text"),
-        (KnownAgent("amp", "/a", trouble="exit code 1"), State.WARNING, "/a exit code 1"),
+        (CLAUDE, CheckState.OK, "2.1 at /bin/claude"),
+        (KnownAgent("codex", "/bin/codex"), CheckState.OK, "not asked since agent.probe is false"),
+        (
+            KnownAgent("goose", "/g", "1.0", tested=False),
+            CheckState.OK,
+            "has not been tested with it",
+        ),
+        (TEXT, CheckState.OK, "/bin/mine, spoken to in plain text"),
+        (KnownAgent("amp", "/a", trouble="exit code 1"), CheckState.WARNING, "/a exit code 1"),
         (
             KnownAgent("amp", "/a", trouble="cannot be started: x", chosen=True),
-            State.PROBLEM,
+            CheckState.PROBLEM,
             "/a cannot be started: x",
         ),
-        (KnownAgent("amp", "/a", trouble="cannot be started: x"), State.WARNING, "cannot be"),
+        (KnownAgent("amp", "/a", trouble="cannot be started: x"), CheckState.WARNING, "cannot be"),
     ],
 )
-def test_each_agent_has_a_line(agent: KnownAgent, state: State, words: str) -> None:
+def test_each_agent_has_a_line(agent: KnownAgent, state: CheckState, words: str) -> None:
     first = next(agent_checks((agent,)))
     assert first.state is state
     assert words in first.found
-    assert bool(first.remedy) == (state is not State.OK)
+    assert bool(first.remedy) == (state is not CheckState.OK)
 
 
 def test_flags_are_told_with_their_reasons_and_who_is_missing() -> None:
@@ -278,20 +282,20 @@ def test_who_pays(agents: tuple[KnownAgent, ...], priced: bool, words: list[str]
 @pytest.mark.parametrize(
     ("user", "kind", "env", "flags", "state"),
     [
-        (1000, "claude", {}, SKIPS, State.OK),
-        (0, "claude", {}, (), State.WARNING),
-        (0, "claude", {}, SKIPS, State.PROBLEM),
-        (0, "claude", {"IS_SANDBOX": "1"}, SKIPS, State.OK),
-        (0, "codex", {}, (), State.OK),
+        (1000, "claude", {}, SKIPS, CheckState.OK),
+        (0, "claude", {}, (), CheckState.WARNING),
+        (0, "claude", {}, SKIPS, CheckState.PROBLEM),
+        (0, "claude", {"IS_SANDBOX": "1"}, SKIPS, CheckState.OK),
+        (0, "codex", {}, (), CheckState.OK),
     ],
 )
 def test_claude_as_root(
-    user: int, kind: str, env: dict[str, str], flags: tuple[str, ...], state: State
+    user: int, kind: str, env: dict[str, str], flags: tuple[str, ...], state: CheckState
 ) -> None:
     """docs/facts.md §1: refuses `--dangerously-skip-permissions` unless `IS_SANDBOX=1`."""
     found = user_check(user, Candidate(kind, (kind,), "/x", Environment(env, (), "")), flags)
     assert found.state is state
-    assert ("IS_SANDBOX=1" in found.remedy) == (state is not State.OK)
+    assert ("IS_SANDBOX=1" in found.remedy) == (state is not CheckState.OK)
 
 
 @pytest.mark.parametrize(
@@ -311,5 +315,5 @@ def test_codex_outside_a_repository(
         (tmp_path / ".git" / "objects").mkdir(parents=True)
     chosen = Candidate(kind, (kind,), "/x", Environment({}, (), ""))
     found = repository_check(str(tmp_path / "below"), chosen, flags)
-    assert (found is not None and found.state is State.PROBLEM) is wrong
+    assert (found is not None and found.state is CheckState.PROBLEM) is wrong
     assert repository_check(str(tmp_path), None, ()) is None

@@ -8,7 +8,7 @@ import pytest
 
 from ralph.adapters.machine import Machine
 from ralph.adapters.machine.claude import CAP, ralph_hooks, stop_cap
-from ralph.core.health import State
+from ralph.core.health import CheckState
 
 
 def here(workspace: Path, **environ: str) -> Machine:
@@ -25,24 +25,24 @@ def ours(program: str) -> str:
 @pytest.mark.parametrize(
     ("files", "state", "words"),
     [
-        ({}, State.OK, "none here; to put them in: ralph plugin install"),
-        ({".claude/settings.json": "{}", ".gemini/settings.json": "{"}, State.OK, "none here"),
-        ({".claude/settings.json": ours("/bin/sh")}, State.OK, "here for claude"),
+        ({}, CheckState.OK, "none here; to put them in: ralph plugin install"),
+        ({".claude/settings.json": "{}", ".gemini/settings.json": "{"}, CheckState.OK, "none here"),
+        ({".claude/settings.json": ours("/bin/sh")}, CheckState.OK, "here for claude"),
         (
             {".codex/hooks.json": ours("/bin/sh"), ".gemini/settings.json": ours("/bin/sh")},
-            State.OK,
+            CheckState.OK,
             "here for codex, gemini",
         ),
         (
             {".codex/hooks.json": ours("/no/python")},
-            State.WARNING,
+            CheckState.WARNING,
             "need /no/python, which is gone",
         ),
-        ({".codex/hooks.json": ours("'")}, State.WARNING, "which is gone"),
+        ({".codex/hooks.json": ours("'")}, CheckState.WARNING, "which is gone"),
     ],
 )
 def test_the_hooks_of_ralph(
-    workspace: Path, files: dict[str, str], state: State, words: str
+    workspace: Path, files: dict[str, str], state: CheckState, words: str
 ) -> None:
     for path, text in files.items():
         (workspace / path).parent.mkdir()
@@ -55,13 +55,13 @@ def test_the_hooks_of_ralph(
 @pytest.mark.parametrize(
     ("environ", "users", "projects", "state", "words"),
     [
-        (None, None, None, State.OK, "after 8 in a row"),
-        ("0", None, None, State.OK, "as often as it takes"),
-        ("20", None, None, State.OK, "after 20 in a row"),
-        ("many", None, None, State.WARNING, "'many', which is no number"),
-        (None, "0", None, State.OK, "as often as it takes"),
-        ("0", "0", "3", State.OK, "after 3 in a row"),
-        ("3", None, 0, State.OK, "after 3 in a row"),
+        (None, None, None, CheckState.OK, "after 8 in a row"),
+        ("0", None, None, CheckState.OK, "as often as it takes"),
+        ("20", None, None, CheckState.OK, "after 20 in a row"),
+        ("many", None, None, CheckState.WARNING, "'many', which is no number"),
+        (None, "0", None, CheckState.OK, "as often as it takes"),
+        ("0", "0", "3", CheckState.OK, "after 3 in a row"),
+        ("3", None, 0, CheckState.OK, "after 3 in a row"),
     ],
 )
 def test_how_long_a_stop_may_be_held(
@@ -69,7 +69,7 @@ def test_how_long_a_stop_may_be_held(
     environ: str | None,
     users: str | None,
     projects: object,
-    state: State,
+    state: CheckState,
     words: str,
 ) -> None:
     """The host's cap of 8 blocked stops, and how to lift it."""

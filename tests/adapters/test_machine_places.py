@@ -17,7 +17,7 @@ from ralph.adapters.machine.git import GIT, git_hooks, git_identity, git_program
 from ralph.adapters.machine.sandbox import SANDBOX, backends
 from ralph.adapters.machine.state import STATE, file_system_of, size
 from ralph.adapters.sandbox import BACKENDS
-from ralph.core.health import Check, State
+from ralph.core.health import Check, CheckState
 from ralph.testing.sandbox_stage import overlay_is_usable
 
 MOUNTS = """\
@@ -41,7 +41,7 @@ def script(directory: Path, name: str, text: str) -> None:
 
 def test_git_in_a_repository_that_is_in_order(repo: Path) -> None:
     checks = [check(here(repo)) for check in GIT]
-    assert all(check and check.state is State.OK for check in checks)
+    assert all(check and check.state is CheckState.OK for check in checks)
     assert [check.found for check in checks if check][1:] == [
         "Ralph tests <tests@ralph.invalid>",
         os.path.realpath(repo),
@@ -50,7 +50,12 @@ def test_git_in_a_repository_that_is_in_order(repo: Path) -> None:
 
 def test_without_git_there_is_one_warning_and_no_more(workspace: Path) -> None:
     checks = [check(here(workspace, PATH="/nowhere")) for check in (*GIT, git_hooks)]
-    assert [check.state if check else None for check in checks] == [State.WARNING, None, None, None]
+    assert [check.state if check else None for check in checks] == [
+        CheckState.WARNING,
+        None,
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,7 @@ def test_what_git_lacks_has_a_remedy(
 ) -> None:
     found = check(here(workspace))
     assert found is not None
-    assert found.state is State.WARNING
+    assert found.state is CheckState.WARNING
     assert words in found.found
     assert remedy in found.remedy
 
@@ -80,7 +85,7 @@ def test_what_git_lacks_has_a_remedy(
 def test_a_git_that_is_old_or_broken(workspace: Path, text: str, words: str) -> None:
     script(workspace / "bin", "git", text)
     found = git_program(here(workspace, PATH=f"{workspace}/bin:{os.environ['PATH']}"))
-    assert found.state is State.WARNING
+    assert found.state is CheckState.WARNING
     assert words in found.found
 
 
@@ -122,8 +127,8 @@ def test_the_sandbox_is_really_tried_and_never_a_problem(workspace: Path) -> Non
     temporary = workspace / "tmp"
     temporary.mkdir()
     checks = by_name(here(workspace, TMPDIR=str(temporary)))
-    assert all(check.state is not State.PROBLEM for check in checks.values())
-    assert all(check.remedy for check in checks.values() if check.state is State.WARNING)
+    assert all(check.state is not CheckState.PROBLEM for check in checks.values())
+    assert all(check.remedy for check in checks.values() if check.state is CheckState.WARNING)
     assert list(temporary.iterdir()) == [], "nothing is left behind"
 
 
@@ -149,14 +154,14 @@ def test_every_backend_is_shown_with_what_it_does_or_why_not(workspace: Path) ->
 @pytest.mark.parametrize(
     ("program", "text", "state", "words"),
     [
-        ("bwrap", "echo bubblewrap 0.8.0", State.OK, "0.8.0 at"),
-        ("bwrap", "echo bubblewrap 0.8.0", State.OK, "without overlays"),
-        ("bwrap", "echo bubblewrap 0.11.0", State.OK, "and mount overlays"),
-        ("bwrap", "[ $1 = --version ]", State.WARNING, "exit code 1"),
+        ("bwrap", "echo bubblewrap 0.8.0", CheckState.OK, "0.8.0 at"),
+        ("bwrap", "echo bubblewrap 0.8.0", CheckState.OK, "without overlays"),
+        ("bwrap", "echo bubblewrap 0.11.0", CheckState.OK, "and mount overlays"),
+        ("bwrap", "[ $1 = --version ]", CheckState.WARNING, "exit code 1"),
     ],
 )
 def test_other_sandboxes(
-    workspace: Path, program: str, text: str, state: State, words: str
+    workspace: Path, program: str, text: str, state: CheckState, words: str
 ) -> None:
     script(workspace / "bin", program, text)
     check = by_name(here(workspace, PATH=f"{workspace}/bin"))[program]
@@ -175,8 +180,8 @@ def test_a_machine_without_these_system_calls(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     machine = Machine("/", {})
-    assert sandbox.subreaper(machine).state is State.WARNING
-    assert sandbox.pidfd(machine).state is State.WARNING
+    assert sandbox.subreaper(machine).state is CheckState.WARNING
+    assert sandbox.pidfd(machine).state is CheckState.WARNING
 
 
 @pytest.mark.parametrize(
@@ -196,7 +201,7 @@ def test_the_plugin(workspace: Path, file: str | None, content: object, words: s
         (home / ".claude" / file).parent.mkdir(parents=True)
         (home / ".claude" / file).write_text(json.dumps(content))
     found = plugin(here(workspace))
-    assert found.state is State.OK
+    assert found.state is CheckState.OK
     assert words in found.found
 
 
@@ -207,18 +212,22 @@ def test_without_home_the_plugin_is_not_known(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "state", "words"),
     [
-        (None, State.OK, "none in"),
-        ("{}", State.OK, "none in"),
-        ('{"hooks": {"Stop": [{"hooks": [{}, {}]}], "X": 1}}', State.OK, "settings.json: Stop 2;"),
-        ('{"hooks": []}', State.OK, "none in"),
-        ("[]", State.WARNING, "holds no JSON object"),
-        ("{", State.WARNING, "is not JSON"),
-        ("\0" * 10, State.WARNING, "is not JSON"),
-        ("[" * 100_000, State.WARNING, "is not JSON"),
+        (None, CheckState.OK, "none in"),
+        ("{}", CheckState.OK, "none in"),
+        (
+            '{"hooks": {"Stop": [{"hooks": [{}, {}]}], "X": 1}}',
+            CheckState.OK,
+            "settings.json: Stop 2;",
+        ),
+        ('{"hooks": []}', CheckState.OK, "none in"),
+        ("[]", CheckState.WARNING, "holds no JSON object"),
+        ("{", CheckState.WARNING, "is not JSON"),
+        ("\0" * 10, CheckState.WARNING, "is not JSON"),
+        ("[" * 100_000, CheckState.WARNING, "is not JSON"),
     ],
 )
 def test_hooks_of_the_workspace(
-    workspace: Path, text: str | None, state: State, words: str
+    workspace: Path, text: str | None, state: CheckState, words: str
 ) -> None:
     (workspace / ".claude").mkdir()
     if text is not None:
@@ -245,7 +254,7 @@ def state_checks(root: Path) -> dict[str, Check]:
 
 def test_a_state_directory_is_made_and_left_clean(tmp_path: Path) -> None:
     checks = state_checks(tmp_path / "new" / "state")
-    assert all(check.state is State.OK for check in checks.values())
+    assert all(check.state is CheckState.OK for check in checks.values())
     assert os.listdir(tmp_path / "new" / "state") == []
     assert checks["permissions"].found.startswith("mode 0700")
 
@@ -253,16 +262,16 @@ def test_a_state_directory_is_made_and_left_clean(tmp_path: Path) -> None:
 def test_a_state_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     checks = state_checks(tmp_path / "file" / "state")
-    assert checks["writable"].state is State.PROBLEM
+    assert checks["writable"].state is CheckState.PROBLEM
     assert "export RALPH_STATE_DIR=" in checks["writable"].remedy
     assert "permissions" not in checks
 
 
 @pytest.mark.parametrize(
-    ("limit", "state"), [("_LITTLE", State.WARNING), ("_TOO_LITTLE", State.PROBLEM)]
+    ("limit", "state"), [("_LITTLE", CheckState.WARNING), ("_TOO_LITTLE", CheckState.PROBLEM)]
 )
 def test_little_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, state: State
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, state: CheckState
 ) -> None:
     monkeypatch.setattr(machine_state, limit, shutil.disk_usage(tmp_path).total + 1)
     assert state_checks(tmp_path)["room"].state is state
@@ -271,7 +280,7 @@ def test_little_room(
 def test_others_can_read_the_state(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     found = state_checks(tmp_path)["permissions"]
-    assert (found.state, found.remedy) == (State.WARNING, f"chmod 700 {tmp_path}")
+    assert (found.state, found.remedy) == (CheckState.WARNING, f"chmod 700 {tmp_path}")
 
 
 def test_runs_and_sizes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,10 +311,10 @@ def test_the_file_system_of_a_path(tmp_path: Path, path: str, kind: str) -> None
 
 @pytest.mark.parametrize(
     ("kind", "state"),
-    [("nfs4", State.WARNING), ("ext4", State.OK), ("tmpfs", State.OK), ("", None)],
+    [("nfs4", CheckState.WARNING), ("ext4", CheckState.OK), ("tmpfs", CheckState.OK), ("", None)],
 )
 def test_locks_over_a_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, state: State | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, state: CheckState | None
 ) -> None:
     monkeypatch.setattr(machine_state, "file_system_of", lambda _: kind)
     found = machine_state.state_file_system(str(tmp_path))
@@ -339,7 +348,7 @@ def test_why_there_are_no_colours(
     checks = {check.name: check for check in terminal_checks(out, TTY, environ, color=color)}
     assert checks["colours"].found == colours
     assert checks["stderr"].found == "a terminal of 80 x 24"
-    assert checks["encoding"].state is (State.OK if out is TTY else State.WARNING)
+    assert checks["encoding"].state is (CheckState.OK if out is TTY else CheckState.WARNING)
 
 
 @pytest.mark.parametrize(

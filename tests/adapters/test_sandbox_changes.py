@@ -7,11 +7,11 @@ import pytest
 from sandbox_support import directory, file, needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType
 from ralph.errors import ConfigError
 
 pytestmark = needs_overlay
-ADDED, MODIFIED, DELETED = Kind.ADDED, Kind.MODIFIED, Kind.DELETED
+ADDED, MODIFIED, DELETED = ChangeKind.ADDED, ChangeKind.MODIFIED, ChangeKind.DELETED
 TABLE: list[tuple[str, list[Change]]] = [
     ("touch a; cat a", []),
     ("echo 1 > a", []),  # it says what it said before
@@ -19,9 +19,9 @@ TABLE: list[tuple[str, list[Change]]] = [
     ("rm a", [file("a", DELETED)]),
     ("rm a; echo 2 > a", [file("a", MODIFIED)]),
     ("mv a b", [file("a", DELETED), file("b", ADDED)]),
-    ("chmod 700 a", [file("a", Kind.MODE)]),
-    ("chmod 700 d", [directory("d", Kind.MODE)]),
-    ("chmod 700 .", [directory(".", Kind.MODE)]),
+    ("chmod 700 a", [file("a", ChangeKind.MODE)]),
+    ("chmod 700 d", [directory("d", ChangeKind.MODE)]),
+    ("chmod 700 .", [directory(".", ChangeKind.MODE)]),
     ("rm -r d", [directory("d", DELETED), file("d/x", DELETED), file("d/y", DELETED)]),
     # An opaque directory: what was in it is gone, though there is no whiteout for it.
     ("rm -r d; mkdir d; echo 1 > d/x; echo z > d/z", [file("d/y", DELETED), file("d/z", ADDED)]),
@@ -33,17 +33,17 @@ TABLE: list[tuple[str, list[Change]]] = [
         "rm a; mkdir a; echo 1 > a/in",
         [directory("a", ADDED), file("a", DELETED), file("a/in", ADDED)],
     ),
-    ("ln -s a s", [Change("s", Kind.SYMLINK, Entry.LINK)]),
-    ("ln -sfn d l", [Change("l", Kind.SYMLINK, Entry.LINK)]),
+    ("ln -s a s", [Change("s", ChangeKind.SYMLINK, FileType.LINK)]),
+    ("ln -sfn d l", [Change("l", ChangeKind.SYMLINK, FileType.LINK)]),
     ("ln -sfn a l", []),
-    ("rm l", [Change("l", DELETED, Entry.LINK)]),
+    ("rm l", [Change("l", DELETED, FileType.LINK)]),
     ("rm l; echo 1 > l", [file("l", MODIFIED)]),
     (
         "rm o; mkdir o; echo 1 > o/x",
-        [directory("o", ADDED), Change("o", DELETED, Entry.LINK), file("o/x", ADDED)],
+        [directory("o", ADDED), Change("o", DELETED, FileType.LINK), file("o/x", ADDED)],
     ),
     ("mkdir -p n/m", [directory("n", ADDED), directory("n/m", ADDED)]),
-    ("mkfifo p", [Change("p", ADDED, Entry.OTHER)]),
+    ("mkfifo p", [Change("p", ADDED, FileType.OTHER)]),
 ]
 
 
@@ -76,7 +76,7 @@ def test_what_is_kept_is_what_the_sandbox_had(
         names = sandbox.fs.list()
         kept = sandbox.commit(everything=True)
         assert not kept.changed
-        left = [c for c in sandbox.changes() if c.entry is not Entry.OTHER]
+        left = [c for c in sandbox.changes() if c.entry is not FileType.OTHER]
         assert left == []
     assert set(names) - {"p"} == set(os.listdir(project))
     assert (tmp_path / "outside" / "x").read_text() == "outside\n"

@@ -173,9 +173,10 @@ def test_two_names_of_one_file(tmp_path: Path) -> None:
 READ_ONLY = """
 import os, subprocess, sys
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 project = sys.argv[1]
-with overlay.open(project, Policy(dict(os.environ), os.environ["RALPH_STATE_DIR"])) as sandbox:
+policy = SandboxPolicy(dict(os.environ), os.environ["RALPH_STATE_DIR"])
+with overlay.open(project, policy) as sandbox:
     sandbox.bash("echo 2 > a")
     for words in (("--bind", project), ("-o", "remount,ro,bind")):
         subprocess.run(["mount", *words, project], check=True)
@@ -195,9 +196,9 @@ def test_a_project_that_cannot_be_written(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from ralph.adapters.sandbox import apply, overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 project, memory, after = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-policy = Policy(dict(os.environ), os.environ["RALPH_STATE_DIR"], memory=memory)
+policy = SandboxPolicy(dict(os.environ), os.environ["RALPH_STATE_DIR"], memory=memory)
 sandbox = overlay.open(project, policy)
 sandbox.bash("echo 2 > a; rm -r d; rm k; mkdir k; echo in > k/in; echo new > n; ln -s a l")
 real, count = apply._apply, [0]

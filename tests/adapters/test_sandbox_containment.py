@@ -80,9 +80,9 @@ def test_a_sandbox_within_a_sandbox(tmp_path: Path) -> None:
     project = tree(tmp_path / "project", a="1\n")
     code = (
         "import os, ralph.adapters.sandbox.overlay as o\n"
-        "from ralph.adapters.sandbox.interface import Policy\n"
+        "from ralph.adapters.sandbox.interface import SandboxPolicy\n"
         "os.mkdir('/tmp/state')\n"
-        "with o.open('.', Policy(dict(os.environ), '/tmp/state')) as inner:\n"
+        "with o.open('.', SandboxPolicy(dict(os.environ), '/tmp/state')) as inner:\n"
         "    inner.bash('echo 2 > a; echo 2 > b; rm b')\n"
         "    print([c.path for c in inner.changes()], open('a').read().strip())\n"
         "    inner.commit()\n"

@@ -10,7 +10,7 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay, srt
 from ralph.adapters.sandbox.credentials import secrets_of
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -105,7 +105,7 @@ def test_what_is_never_hidden_cannot_be_shown(home: Path, text: str) -> None:
     assert "~/.ssh, ~/.gnupg" in caught.value.remedy
 
 
-def wish(home: Path, *show: str) -> Policy:
+def wish(home: Path, *show: str) -> SandboxPolicy:
     secrets = secrets_of([("claude", {"HOME": str(home)})], show)
     own = replace(policy(), home=str(home), secret=secrets.hidden)
     return replace(own, visible=(*own.visible, *secrets.shown))

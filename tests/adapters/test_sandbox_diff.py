@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.sandbox.diff import quoted, unified
-from ralph.adapters.sandbox.interface import Change, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_git_can_apply_a_diff(tmp_path: Path, old: bytes, new: bytes, name: str)
     after.write_bytes(new)
     place.mkdir()
     (place / name).write_bytes(old)
-    said = unified(Change(name, Kind.MODIFIED), str(before), str(after))
+    said = unified(Change(name, ChangeKind.MODIFIED), str(before), str(after))
     assert (b"\\ No newline" in said.encode()) == (
         not (old.endswith(b"\n") and new.endswith(b"\n"))
     )
@@ -60,7 +60,7 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(b"\0" * 10)
     new.write_bytes(b"\0" * 20)
-    change = Change("x", Kind.MODIFIED)
+    change = Change("x", ChangeKind.MODIFIED)
     assert unified(change, str(old), str(new)) == "x: 10 bytes became 20 bytes\n"
     deep = str(tmp_path / ("d/" * 4000))
     assert unified(change, "", deep) == "x: nothing became something out of reach\n"

@@ -9,7 +9,7 @@ from fake_support import Fake, fake, policy_now
 from sandbox_support import needs_overlay, tree
 
 from ralph.adapters.sandbox import docker
-from ralph.adapters.sandbox.interface import Kind, Policy
+from ralph.adapters.sandbox.interface import ChangeKind, SandboxPolicy
 from ralph.adapters.sandbox.remote import name_of
 from ralph.core.value import replace
 from ralph.errors import ConfigError
@@ -112,7 +112,7 @@ def verbs(calls: list[str]) -> list[str]:
     return [verb for call in calls if (verb := call.split()[1]) in wanted]
 
 
-def awake() -> Policy:
+def awake() -> SandboxPolicy:
     """As a run has it, in which more follows."""
     return replace(policy_now(), awake=True)
 
@@ -212,10 +212,10 @@ def test_every_kind_of_change_is_told(tool: Fake, repo: Path) -> None:
         found = {change.path: change.kind for change in box.changes()}
         kept = box.commit()
     assert found == {
-        "README.md": Kind.MODIFIED,
-        "gone": Kind.DELETED,
-        "link": Kind.SYMLINK,
-        "sub": Kind.ADDED,
+        "README.md": ChangeKind.MODIFIED,
+        "gone": ChangeKind.DELETED,
+        "link": ChangeKind.SYMLINK,
+        "sub": ChangeKind.ADDED,
     }
     assert set(kept.applied) == set(found)
     assert not (repo / "gone").exists()

@@ -9,7 +9,7 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import apply, landing, overlay
 from ralph.adapters.sandbox.held import held_because
-from ralph.adapters.sandbox.interface import Change, Kept
+from ralph.adapters.sandbox.interface import Change, CommitResult
 
 pytestmark = needs_overlay
 # Each makes the next git on the host touch a file, unless something of it is held.
@@ -100,7 +100,7 @@ def use(project: Path) -> None:
             git(place, *words.split())
 
 
-def kept(project: Path, script: str, *, everything: bool = False) -> Kept:
+def kept(project: Path, script: str, *, everything: bool = False) -> CommitResult:
     with overlay.open(str(project), policy()) as sandbox:
         done = sandbox.bash(f"WHO='-c user.name=x -c user.email=x@y'; {script}")
         assert done.code == 0, done

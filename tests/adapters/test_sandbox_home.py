@@ -10,7 +10,7 @@ import pytest
 from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 from ralph.adapters.sandbox.plan import plan_of
 from ralph.core.value import replace
 
@@ -18,7 +18,7 @@ OPTIONS = "userxattr,lowerdir={home},upperdir=u,workdir=w"
 TREE = {"home__config": "old\n", "home__work__project__a": "1\n"}
 
 
-def at_home(tmp_path: Path, **files: str) -> tuple[Path, Path, Policy]:
+def at_home(tmp_path: Path, **files: str) -> tuple[Path, Path, SandboxPolicy]:
     """A home directory, a project in it, and a policy with the state directory in it too."""
     home = tree(tmp_path, **TREE, **files) / "home"
     state = home / ".local" / "state" / "ralph"
@@ -120,7 +120,7 @@ def place(tmp_path: Path, home: str, project: str = "project", state: str = "sta
     """The home directory that is planned for, with these directories below a temporary one."""
     for name in (home, project, state):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
-    wish = Policy({}, str(tmp_path / state), home=str(tmp_path / home))
+    wish = SandboxPolicy({}, str(tmp_path / state), home=str(tmp_path / home))
     return plan_of(str(tmp_path / project), wish, str(tmp_path))["home"]
 
 
@@ -145,7 +145,7 @@ def test_when_there_is_a_layer(
 
 @pytest.mark.parametrize("home", ["", "/", "/tmp", "/run", "/no/such/place", "/etc/passwd"])
 def test_when_there_is_none(tmp_path: Path, home: str) -> None:
-    assert plan_of(str(tmp_path), Policy({}, "/state", home=home), "")["home"] == b""
+    assert plan_of(str(tmp_path), SandboxPolicy({}, "/state", home=home), "")["home"] == b""
 
 
 @needs_overlay
@@ -160,9 +160,9 @@ def test_a_home_directory_that_is_a_link(tmp_path: Path) -> None:
 MOUNTED = """
 import sys
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 project, home, state = sys.argv[1:]
-with overlay.open(project, Policy({"PATH": "/usr/bin:/bin"}, state, home=home)) as sandbox:
+with overlay.open(project, SandboxPolicy({"PATH": "/usr/bin:/bin"}, state, home=home)) as sandbox:
     print(sandbox.capabilities.lacks)
     print(sandbox.bash(f"touch {home}/new").code, sandbox.bash("echo 2 > a").code)
     print([change.path for change in sandbox.changes()])

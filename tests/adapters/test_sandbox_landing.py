@@ -15,7 +15,7 @@ from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import apply, landing, overlay, place, worktree
 from ralph.adapters.sandbox.commit import Commit
-from ralph.adapters.sandbox.interface import Kept
+from ralph.adapters.sandbox.interface import CommitResult
 from ralph.core.facts import Landed
 from ralph.core.value import replace
 
@@ -280,7 +280,7 @@ def test_a_conflict_where_the_kind_changed_is_told_once(project: Path) -> None:
     assert (project / "d" / "new").read_text() == "a person's\n"
 
 
-def paths(kept: Kept) -> list[str]:
+def paths(kept: CommitResult) -> list[str]:
     return sorted(spared.path for spared in kept.spared)
 
 

@@ -14,7 +14,7 @@ import pytest
 from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import OFF, ON, Network, Policy
+from ralph.adapters.sandbox.interface import OFF, ON, Network, SandboxPolicy
 from ralph.adapters.sandbox.plan import (
     MOST_PORTS,
     environment_of,
@@ -67,7 +67,7 @@ def test_which_proxy_a_command_finds(
     network: Network, port: int, proxy: str | None, direct: str | None
 ) -> None:
     environ = {"HTTPS_PROXY": "http://corporate:1", "NO_PROXY": "intranet", "KEPT": "x"}
-    found = environment_of(Policy(environ, "/state", network=network), "overlay", port)
+    found = environment_of(SandboxPolicy(environ, "/state", network=network), "overlay", port)
     assert (found.get("HTTPS_PROXY"), found.get("NO_PROXY")) == (proxy, direct)
     assert found["KEPT"] == "x"
 
@@ -97,9 +97,9 @@ def test_the_whole_system_is_not_usable() -> None:
 MOUNT = """
 import os, sys
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 from ralph.errors import ConfigError
-policy = Policy(dict(os.environ), sys.argv[2])
+policy = SandboxPolicy(dict(os.environ), sys.argv[2])
 print(overlay.probe(sys.argv[1], policy))
 try:
     overlay.open(sys.argv[1], policy)
@@ -189,9 +189,10 @@ def test_as_many_ports_as_there_can_be(tmp_path: Path) -> None:
 WAITING = """
 import os, sys
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Network, Policy
+from ralph.adapters.sandbox.interface import Network, SandboxPolicy
 network = Network(hosts=("ralph.invalid", sys.argv[3]))
-with overlay.open(sys.argv[1], Policy(dict(os.environ), sys.argv[2], network=network)) as sandbox:
+policy = SandboxPolicy(dict(os.environ), sys.argv[2], network=network)
+with overlay.open(sys.argv[1], policy) as sandbox:
     print("up", flush=True)
     sandbox.bash("sleep 1000")
 """

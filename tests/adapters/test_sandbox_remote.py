@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.sandbox import pulled
-from ralph.adapters.sandbox.guest import Guest, Tool
-from ralph.adapters.sandbox.interface import Entry, Kind
+from ralph.adapters.sandbox.guest import Guest, SandboxTool
+from ralph.adapters.sandbox.interface import ChangeKind, FileType
 from ralph.adapters.sandbox.remote import login, name_of, setup_script
 from ralph.errors import ConfigError
 
@@ -78,19 +78,21 @@ def test_a_listing_is_read_whatever_it_holds() -> None:
     )
     found = pulled.parse(output)
     assert {path: listed.entry for path, listed in found.items()} == {
-        b"a b\nc\xff": Entry.FILE,
-        b"sub": Entry.DIRECTORY,
-        b"sub/socket": Entry.OTHER,
+        b"a b\nc\xff": FileType.FILE,
+        b"sub": FileType.DIRECTORY,
+        b"sub/socket": FileType.OTHER,
     }
     assert pulled.wanted(sorted(found), found) == [b"a b\nc\xff", b"sub"]
 
 
-def listed(text: str) -> dict[bytes, pulled.Listed]:
+def listed(text: str) -> dict[bytes, pulled.GuestEntry]:
     """`path kind mode content`, a line each."""
     lines = [line.split() for line in text.strip().splitlines()]
-    kinds = {"f": Entry.FILE, "d": Entry.DIRECTORY, "l": Entry.LINK, "p": Entry.OTHER}
+    kinds = {"f": FileType.FILE, "d": FileType.DIRECTORY, "l": FileType.LINK, "p": FileType.OTHER}
     return {
-        path.encode(): pulled.Listed(kinds[kind], int(mode, 8), (b"0", b"0"), (content.encode(),))
+        path.encode(): pulled.GuestEntry(
+            kinds[kind], int(mode, 8), (b"0", b"0"), (content.encode(),)
+        )
         for path, kind, mode, content in lines
     }
 
@@ -101,12 +103,12 @@ def test_changes_by_listings() -> None:
     paths = pulled.differing(before, now)
     found = {change.path: change.kind for change in pulled.by_listing(paths, before, now)}
     assert found == {
-        "edited": Kind.MODIFIED,
-        "gone": Kind.DELETED,
-        "link": Kind.SYMLINK,
-        "mode": Kind.MODE,
-        "new": Kind.ADDED,
-        "p": Kind.ADDED,
+        "edited": ChangeKind.MODIFIED,
+        "gone": ChangeKind.DELETED,
+        "link": ChangeKind.SYMLINK,
+        "mode": ChangeKind.MODE,
+        "new": ChangeKind.ADDED,
+        "p": ChangeKind.ADDED,
     }
 
 
@@ -235,17 +237,17 @@ def test_one_source_of_the_script() -> None:
     ],
 )
 def test_the_last_words_of_a_tool_are_told(code: str, said: str) -> None:
-    tool = Tool((sys.executable, "-c", code), os.environ)
+    tool = SandboxTool((sys.executable, "-c", code), os.environ)
     with pytest.raises(ConfigError, match=f"cannot fly: {said}$"):
         tool.must("fly", "up")
 
 
 def test_a_tool_that_does_not_answer() -> None:
-    tool = Tool((sys.executable, "-c", "import time; time.sleep(60)"), os.environ)
+    tool = SandboxTool((sys.executable, "-c", "import time; time.sleep(60)"), os.environ)
     assert tool.ask(patience=0.1).code == 124
-    assert Tool(("nosuchtool",), os.environ).ask().code == 127
+    assert SandboxTool(("nosuchtool",), os.environ).ask().code == 127
 
 
 def test_what_is_typed_for_a_program() -> None:
-    guest = Guest(Tool(("sbx",), {}), "name", "/p")
+    guest = Guest(SandboxTool(("sbx",), {}), "name", "/p")
     assert guest.command(["a", "-b"], "-i") == ("sbx", "exec", "-i", "-w", "/p", "name", "a", "-b")

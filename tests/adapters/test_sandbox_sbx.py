@@ -11,7 +11,7 @@ from sandbox_support import needs_overlay
 
 from ralph.adapters.sandbox import sbx
 from ralph.adapters.sandbox.guest import encoded
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 from ralph.adapters.sandbox.remote import name_of
 from ralph.core.value import replace
 from ralph.errors import ConfigError
@@ -49,7 +49,7 @@ def head(repo: Path) -> bytes:
     return subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=repo).strip()
 
 
-def with_run(policy: Policy) -> Policy:
+def with_run(policy: SandboxPolicy) -> SandboxPolicy:
     return replace(policy, environ={**policy.environ, "RALPH_RUN": "7"})
 
 

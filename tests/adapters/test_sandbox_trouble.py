@@ -18,7 +18,7 @@ from sandbox_support import needs_overlay, policy
 
 from ralph.adapters.sandbox import overlay, place, proxy, pulled, sbx, worktree
 from ralph.adapters.sandbox.guest import Guest
-from ralph.adapters.sandbox.interface import Result
+from ralph.adapters.sandbox.interface import CommandResult
 from ralph.adapters.sandbox.landing import recover
 from ralph.adapters.sandbox.remote import Ours
 from ralph.errors import ConfigError, RalphError, StateError
@@ -91,7 +91,7 @@ def test_what_does_not_come_is_told(
     """tar's exit code counts, and everything that was listed has to come."""
     asked = Guest.ask
 
-    def ask(self: Guest, verb: str, *words: str, **options: object) -> Result:
+    def ask(self: Guest, verb: str, *words: str, **options: object) -> CommandResult:
         if verb != "pack":
             return asked(self, verb, *words, **options)  # type: ignore[arg-type]
         into = options["into"]
@@ -100,11 +100,11 @@ def test_what_does_not_come_is_told(
             options["stdin"] = b"./a\0"
         if content in (b"", b"noise"):
             into.write(content * 5000)
-            return Result(code, b"", b"killed")
+            return CommandResult(code, b"", b"killed")
         done = asked(self, verb, *words, **options)  # type: ignore[arg-type]
         if content == b"torn":
             os.truncate(into.fileno(), 700)
-        return Result(code or done.code, b"", b"killed")
+        return CommandResult(code or done.code, b"", b"killed")
 
     with sbx.open(str(repo), policy_now()) as box:
         box.bash("seq 1000 > a; seq 1000 > b")
@@ -121,11 +121,11 @@ def test_a_file_that_vanishes_while_it_is_fetched(
     """What runs in there may remove files meanwhile: it is looked again."""
     asked, lists = Guest.ask, iter(["ghost"])
 
-    def ask(self: Guest, verb: str, *words: str, **options: object) -> Result:
+    def ask(self: Guest, verb: str, *words: str, **options: object) -> CommandResult:
         done = asked(self, verb, *words, **options)  # type: ignore[arg-type]
         if verb == "look" and (ghost := next(lists, None)):
             line = f"f 644 0 0 1 7 1.5 2.5 {ghost}\0".encode()
-            return Result(done.code, done.output + line, done.error)
+            return CommandResult(done.code, done.output + line, done.error)
         return done
 
     with sbx.open(str(repo), policy_now()) as box:
@@ -252,7 +252,7 @@ def test_nothing_is_left_of_an_overlay_that_could_not_be_opened(
     given = policy_now("example.invalid", "localhost:4711")
     overlay.open(str(repo), given).close()
     targets = {
-        "directory": (place.Place, "directory"),
+        "directory": (place.LayerDir, "directory"),
         "constructor": (overlay, "environment_of"),
         "proxy": (proxy.os, "posix_spawn"),  # type: ignore[attr-defined]
     }

@@ -9,7 +9,7 @@ import pytest
 from sandbox_support import needs_overlay, policy, tree
 
 from ralph.adapters.sandbox import overlay, plan
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 from ralph.adapters.sandbox.plan import repository_outside
 from ralph.adapters.sandbox.tools import needed
 from ralph.core.value import replace
@@ -18,7 +18,7 @@ GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@y")
 HERE = "/tmp"
 
 
-def with_path(*directories: Path, **more: str) -> Policy:
+def with_path(*directories: Path, **more: str) -> SandboxPolicy:
     wish = policy()
     path = os.pathsep.join([*map(str, directories), wish.environ["PATH"]])
     return replace(wish, environ={**wish.environ, "PATH": path, **more})

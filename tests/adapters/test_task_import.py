@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from task_file_support import file, path_of, write
 
-from ralph.adapters.formats.base import Item, Reading
+from ralph.adapters.formats.base import ListedTask, TaskList
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.task_import import Conflict, Import, Merge, Origin
 from ralph.errors import ConfigError
@@ -18,19 +18,19 @@ ORIGIN = Origin("prd", {"path": "prd.json"}, "prd.json")
 Json = dict[str, Any]
 
 
-def item(key: str, kept: Json | None = None, **fields: Any) -> Item:  # noqa: ANN401
-    return Item(key, {"title": f"Do {key}", "status": "pending", **fields}, kept or {})
+def item(key: str, kept: Json | None = None, **fields: Any) -> ListedTask:  # noqa: ANN401
+    return ListedTask(key, {"title": f"Do {key}", "status": "pending", **fields}, kept or {})
 
 
 def take_in(
     file: TaskFile,
-    *items: Item,
+    *items: ListedTask,
     root: Mapping[str, Any] | None = None,
     origin: Origin = ORIGIN,
     by_agent: bool = False,
     write: bool = True,
 ) -> Import:
-    merge = Merge(Reading(items, root or {}), origin, NOW, by_agent=by_agent)
+    merge = Merge(TaskList(items, root or {}), origin, NOW, by_agent=by_agent)
     file.change_all(merge, write=write)
     return merge.result
 

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from adapter_support import await_that
 
-from ralph.adapters.tree import Load, Process, Tree, descendants, look, measure, tree_of
+from ralph.adapters.tree import Load, ProcessStat, ProcessTree, descendants, look, measure, tree_of
 
 BEFORE = {
-    1: Process(0, "0", 5.0, 1000),
-    10: Process(1, "5", 1.0, 2000),
-    11: Process(10, "6", 2.0, 3000),
-    13: Process(10, "7", 9.0, 100),
+    1: ProcessStat(0, "0", 5.0, 1000),
+    10: ProcessStat(1, "5", 1.0, 2000),
+    11: ProcessStat(10, "6", 2.0, 3000),
+    13: ProcessStat(10, "7", 9.0, 100),
 }
 AFTER = {
-    1: Process(0, "0", 5.0, 1000),
-    10: Process(1, "5", 1.1, 2000),
-    11: Process(10, "6", 2.5, 3000),
-    12: Process(11, "8", 0.25, 500),  # born in between
-    13: Process(10, "9", 0.25, 100),  # another process under the same pid
+    1: ProcessStat(0, "0", 5.0, 1000),
+    10: ProcessStat(1, "5", 1.1, 2000),
+    11: ProcessStat(10, "6", 2.5, 3000),
+    12: ProcessStat(11, "8", 0.25, 500),  # born in between
+    13: ProcessStat(10, "9", 0.25, 100),  # another process under the same pid
 }
 
 
@@ -52,7 +52,7 @@ def test_two_looks_at_the_same_moment_use_no_cpu() -> None:
     ],
 )
 def test_descendants(parents: dict[int, int], found: list[int]) -> None:
-    seen = {pid: Process(parent, "", 0.0, 0) for pid, parent in parents.items()}
+    seen = {pid: ProcessStat(parent, "", 0.0, 0) for pid, parent in parents.items()}
     assert sorted(descendants(1, seen)) == found
 
 
@@ -61,7 +61,7 @@ def test_the_tree_of_a_real_process() -> None:
     with subprocess.Popen(["sh", "-c", "sleep 300 & wait"], start_new_session=True) as shell:
         await_that(lambda: len(descendants(shell.pid, look())) == 1)
         tree = measure([shell.pid], time.sleep)[shell.pid]
-        assert isinstance(tree, Tree)
+        assert isinstance(tree, ProcessTree)
         assert tree.below.processes == 1
         assert tree.own.rss_bytes > 0
         os.killpg(shell.pid, 9)

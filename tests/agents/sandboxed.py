@@ -8,12 +8,12 @@ import sys
 from typing import Any
 
 from ralph.adapters.sandbox import overlay
-from ralph.adapters.sandbox.interface import Network, Policy
+from ralph.adapters.sandbox.interface import Network, SandboxPolicy
 
 
 def main() -> None:
     wish: dict[str, Any] = json.load(sys.stdin)
-    policy = Policy(
+    policy = SandboxPolicy(
         wish["environ"],
         wish["state"],
         network=Network(hosts=tuple(wish["hosts"])),

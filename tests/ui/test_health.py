@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from ralph.core.health import Area, Check, State, ok, problem, warning
+from ralph.core.health import Area, Check, CheckState, ok, problem, warning
 from ralph.core.redact import redact
 from ralph.ui.health import HealthLines, Waiting
 from ralph.ui.style import Style
@@ -112,4 +112,4 @@ def test_a_terminal_that_is_gone_is_no_matter() -> None:
 
 
 def test_the_states_are_words() -> None:
-    assert [str(state) for state in State] == ["ok", "warning", "problem"]
+    assert [str(state) for state in CheckState] == ["ok", "warning", "problem"]

@@ -14,7 +14,7 @@ _LARGEST = 10 * 1024 * 1024
 
 
 @value
-class Change:
+class FileEdit:
     """What a file holds, and what it shall hold; None for no file."""
 
     path: str
@@ -48,12 +48,12 @@ def read_text(path: str) -> str | None:
         raise ConfigError(message, "Save it as UTF-8.") from None
 
 
-def carry_out(changes: Iterable[Change]) -> None:
+def carry_out(changes: Iterable[FileEdit]) -> None:
     """Write and remove files; where one cannot be, those before it are put back: ConfigError."""
     wanted = [change for change in changes if change.is_one]
     for change in wanted:
         _refuse_read_only(change.path)
-    done: list[Change] = []
+    done: list[FileEdit] = []
     made: list[str] = []
     try:
         for change in wanted:
@@ -87,7 +87,7 @@ def _put(path: str, text: str | None) -> None:
         write_atomically(path, text)
 
 
-def _undo(done: list[Change], made: list[str]) -> None:
+def _undo(done: list[FileEdit], made: list[str]) -> None:
     for change in reversed(done):
         try:
             if read_text(change.path) != change.before:

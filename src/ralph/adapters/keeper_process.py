@@ -220,7 +220,7 @@ def _forget(pid: int, status: int) -> None:
 # ------------------------------------------------------------------ the process
 
 
-class Keeper:
+class KeeperServer:
     """Starts one child at a time, and does what its socket says."""
 
     def __init__(self, link: socket) -> None:
@@ -368,7 +368,7 @@ def main() -> None:
     become_subreaper()
     for number in _NOT_FOR_US:
         signal.signal(number, signal.SIG_IGN)
-    Keeper(socket(fileno=LINK)).serve()
+    KeeperServer(socket(fileno=LINK)).serve()
     os._exit(0)  # nothing is left to tidy up, and someone may wait for us
 
 

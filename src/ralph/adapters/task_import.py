@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ralph.adapters.digest import digest_of
-from ralph.adapters.formats.base import Item, Reading
+from ralph.adapters.formats.base import ListedTask, TaskList
 from ralph.adapters.task_ids import next_id
 from ralph.adapters.task_lines import usable
 from ralph.core.backlog import ENDED
@@ -78,7 +78,7 @@ def same_place(record: Mapping[str, Any], place: Mapping[str, str]) -> bool:
 class Merge:
     """One import into the tasks there are."""
 
-    def __init__(self, reading: Reading, origin: Origin, now: str, *, by_agent: bool) -> None:
+    def __init__(self, reading: TaskList, origin: Origin, now: str, *, by_agent: bool) -> None:
         self._reading, self._origin = reading, origin
         self._now = now
         self._by_agent = by_agent  # who may add tasks, and say of none that it is done
@@ -128,7 +128,7 @@ class Merge:
 
     # -------------------------------------------------------------- new ones
 
-    def _add(self, item: Item, *, first: bool) -> None:
+    def _add(self, item: ListedTask, *, first: bool) -> None:
         ours = self._translated(item.fields)
         times = {"createdAt": ours.pop("createdAt", self._now), "updatedAt": self._now}
         head = {"id": self._ids[item.key], "title": ours.pop("title", "")}
@@ -144,7 +144,7 @@ class Merge:
             source["seen"]["status"] = digest(status.value)
         self._note("added", {**head, "status": status.value, **ours, "source": source, **times})
 
-    def _source(self, item: Item, *, first: bool) -> Record:
+    def _source(self, item: ListedTask, *, first: bool) -> Record:
         source: Record = {"format": self._origin.format, **self._origin.place, "key": item.key}
         source |= {"kept": dict(item.kept)} if item.kept else {}
         source["seen"] = {name: digest(held) for name, held in item.fields.items()}
@@ -161,7 +161,7 @@ class Merge:
 
     # -------------------------------------------------------------- known ones
 
-    def _meet(self, record: Record, item: Item, *, first: bool) -> None:
+    def _meet(self, record: Record, item: ListedTask, *, first: bool) -> None:
         """Bring together what became of a task here and there."""
         if self._by_agent:
             self._note("unchanged", record["id"])
@@ -203,7 +203,7 @@ class Merge:
             self._note("bare", new)
 
     def _status(
-        self, record: Record, item: Item, seen: Mapping[str, str], source: Record
+        self, record: Record, item: ListedTask, seen: Mapping[str, str], source: Record
     ) -> Record:
         """What becomes of a status that changed there. What is under work or has ended here is not
         set back."""
@@ -227,7 +227,7 @@ class Merge:
         return {}
 
 
-def proper(reading: Reading) -> tuple[list[Item], tuple[str, ...]]:
+def proper(reading: TaskList) -> tuple[list[ListedTask], tuple[str, ...]]:
     """Items whose fields can be ours: they wait for items of the list only, and their times are
     times. And what is lost by that, with what was lost before."""
     keys = {item.key for item in reading.items}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ralph.adapters import github_cli
 from ralph.adapters.files import write_atomically
-from ralph.adapters.formats.base import Format, Item
+from ralph.adapters.formats.base import Format, ListedTask
 from ralph.adapters.formats.registry import NAMES, by_name
 from ralph.adapters.github_cli import Run
 from ralph.adapters.safe_open import open_regular
@@ -56,7 +56,7 @@ class _List:
 
     data: bytes
     text: str  # without a byte order mark
-    items: Mapping[str, Item]
+    items: Mapping[str, ListedTask]
 
 
 class Trackers:
@@ -170,7 +170,7 @@ class Trackers:
         return Synced(How.MARKED, f"{where}#{number} is {'closed' if done else 'open again'}")
 
 
-def _items(form: Format, text: str, name: str) -> dict[str, Item]:
+def _items(form: Format, text: str, name: str) -> dict[str, ListedTask]:
     return {item.key: item for item in proper(form.read(text, name))[0]}
 
 
@@ -220,7 +220,7 @@ def repository_of(record: Record) -> str:
     return str(source.get("repo") or (found[1] if found else ""))
 
 
-def changed_wishes(item: Item, source: Record) -> str:
+def changed_wishes(item: ListedTask, source: Record) -> str:
     """What of an item's wish is not what was imported; "" if all is. One that was done there and
     is not any more was opened again by somebody."""
     seen = source.get("seen")
@@ -251,5 +251,5 @@ def evidence_words(record: Record) -> str:
     return "\n".join(words)
 
 
-def _is_done(item: Item) -> bool:
+def _is_done(item: ListedTask) -> bool:
     return item.fields.get("status") == Status.DONE

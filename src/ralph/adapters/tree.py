@@ -7,13 +7,13 @@ from typing import Any
 
 from ralph.core.value import value
 
-Look = Mapping[int, "Process"]
+Look = Mapping[int, "ProcessStat"]
 
 _MOMENT = 0.25  # between the two looks; the kernel counts in hundredths of a second
 
 
 @value
-class Process:
+class ProcessStat:
     """One process as /proc shows it now."""
 
     parent: int
@@ -36,7 +36,7 @@ class Load:
 
 
 @value
-class Tree:
+class ProcessTree:
     """A run's process, and everything that descends from it."""
 
     own: Load
@@ -47,7 +47,7 @@ class Tree:
         return {**self.below.as_dict(), "ralph": self.own.as_dict()}
 
 
-def measure(roots: list[int], sleep: Callable[[float], None]) -> dict[int, Tree]:
+def measure(roots: list[int], sleep: Callable[[float], None]) -> dict[int, ProcessTree]:
     """The trees of these processes; those that are gone, or all without /proc, are left out."""
     before = look() if roots else {}
     if not before:
@@ -57,10 +57,10 @@ def measure(roots: list[int], sleep: Callable[[float], None]) -> dict[int, Tree]
     return {pid: tree_of(pid, before, after, _MOMENT) for pid in roots if pid in after}
 
 
-def tree_of(root: int, before: Look, after: Look, seconds: float) -> Tree:
+def tree_of(root: int, before: Look, after: Look, seconds: float) -> ProcessTree:
     """The resources that a tree used between two looks, so many seconds apart."""
     own = _load([root], before, after, seconds)
-    return Tree(own, _load(descendants(root, after), before, after, seconds))
+    return ProcessTree(own, _load(descendants(root, after), before, after, seconds))
 
 
 def descendants(root: int, seen: Look) -> list[int]:
@@ -87,12 +87,12 @@ def look(proc: str = "/proc") -> Look:
     return {pid: process for pid, process in seen if process is not None}
 
 
-def _process(path: str) -> Process | None:
+def _process(path: str) -> ProcessStat | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()  # a name may hold blanks and brackets
         ticks = int(fields[11]) + int(fields[12])
-        return Process(
+        return ProcessStat(
             parent=int(fields[1]),
             start=fields[19],
             seconds=ticks / os.sysconf("SC_CLK_TCK"),

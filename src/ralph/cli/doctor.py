@@ -42,7 +42,7 @@ from ralph.adapters.machine.state import STATE, state_place
 from ralph.adapters.signals import ending_signals
 from ralph.cli.params import current_directory, in_directory
 from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
-from ralph.core.health import Area, Check, KnownAgent, State, count, ok, problem, warning
+from ralph.core.health import Area, Check, CheckState, KnownAgent, count, ok, problem, warning
 from ralph.core.redact import redact, redacted
 from ralph.core.words import counted
 from ralph.errors import RalphError
@@ -79,7 +79,7 @@ def doctor(*, in_json: bool) -> int:
     """
     with _ended_by_signals(), _Visit.begun(current_directory(), dict(os.environ)) as visit:
         areas = _report(visit, sys.stdout, sys.stderr, in_json=in_json)
-    return 1 if count(areas, State.PROBLEM) else 0
+    return 1 if count(areas, CheckState.PROBLEM) else 0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from ralph.adapters.host_files import Change, read_text
+from ralph.adapters.host_files import FileEdit, read_text
 from ralph.cli.plugin_hosts import OURS, Host
 from ralph.core.hook_text import found, installed, uninstalled
 from ralph.core.host_cap import CAP, cap_in, lifted, unlifted
@@ -16,12 +16,12 @@ from ralph.errors import ConfigError
 class Plan:
     """Changes of files, and commands of somebody else's that are left as they are."""
 
-    hooks: Change
-    commands: tuple[Change, ...] = ()
+    hooks: FileEdit
+    commands: tuple[FileEdit, ...] = ()
     kept: tuple[str, ...] = ()
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[FileEdit, ...]:
         """All of them; the hooks last, since commands are nothing without and harmless."""
         return (*self.commands, self.hooks)
 
@@ -69,7 +69,7 @@ def plan_install(
     except JsonTextError as error:
         raise _not_mergeable(path, error) from None
     commands, kept = ([], []) if user else _commands(host, project, install=True)
-    return Plan(Change(path, text, after), tuple(commands), tuple(kept))
+    return Plan(FileEdit(path, text, after), tuple(commands), tuple(kept))
 
 
 def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> Plan:
@@ -83,7 +83,7 @@ def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> Plan:
     if parsed is not None:
         after = uninstalled(JsonText.of(unlifted(parsed), comments=host.comments))
     commands, kept = ([], []) if user else _commands(host, project, install=False)
-    return Plan(Change(path, text, after), tuple(commands), tuple(kept))
+    return Plan(FileEdit(path, text, after), tuple(commands), tuple(kept))
 
 
 def look(host: Host, path: str) -> Found:
@@ -114,14 +114,14 @@ def commands_there(host: Host, project: str) -> list[str]:
     return [path for path in host.command_files() if _is_ours(_text(project, path))]
 
 
-def _commands(host: Host, project: str, *, install: bool) -> tuple[list[Change], list[str]]:
+def _commands(host: Host, project: str, *, install: bool) -> tuple[list[FileEdit], list[str]]:
     changes, kept = [], []
     for path, text in host.command_files().items():
         before = read_text(os.path.join(project, path))
         if before is not None and not _is_ours(before):
             kept.append(path)
             continue
-        changes.append(Change(os.path.join(project, path), before, text if install else None))
+        changes.append(FileEdit(os.path.join(project, path), before, text if install else None))
     return changes, kept
 
 

@@ -13,7 +13,7 @@ from ralph.adapters.files import state_root
 from ralph.adapters.process import Exit
 from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.base import Sandbox
-from ralph.adapters.sandbox.interface import OFF, ON, Change, Kept, Network, Policy
+from ralph.adapters.sandbox.interface import OFF, ON, Change, CommitResult, Network, SandboxPolicy
 from ralph.adapters.signals import ending_signals
 from ralph.cli import sandbox_question, sandbox_terminal
 from ralph.cli.params import current_directory, in_directory, shown_credentials
@@ -259,7 +259,7 @@ class _Visit:
         grace = _GRACE if len(self._asked) == 1 else 0.0
         return Cut(sandbox_terminal.INTERRUPTED, grace) if self._asked else None
 
-    def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> Kept | None:
+    def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> CommitResult | None:
         """What becomes of the changes; None: nothing was applied."""
         if not changes:
             self._say("Nothing was changed.")
@@ -281,7 +281,7 @@ class _Visit:
         self._interrupted = self._interrupted or bool(self._asked) or fate == "interrupted"
         return "interrupted" if self._interrupted else fate
 
-    def _committed(self, box: Sandbox, *, everything: bool) -> Kept:
+    def _committed(self, box: Sandbox, *, everything: bool) -> CommitResult:
 
         try:
             return box.commit(everything=everything)
@@ -312,9 +312,9 @@ def _told(
     *,
     refused: tuple[str, ...],
     changes: tuple[Change, ...],
-    kept: Kept | None,
+    kept: CommitResult | None,
 ) -> dict[str, object]:
-    done = kept or Kept()
+    done = kept or CommitResult()
     lists = {k: getattr(done, k) for k in ("held", "changed", "failed")}
     return {
         "backend": name,
@@ -329,9 +329,9 @@ def _told(
     }
 
 
-def _policy(environ: dict[str, str]) -> Policy:
+def _policy(environ: dict[str, str]) -> SandboxPolicy:
     """As a person's command needs it: caches and settings at home can be written, for the time."""
-    return Policy(environ, state_root(environ), home=environ.get("HOME", ""))
+    return SandboxPolicy(environ, state_root(environ), home=environ.get("HOME", ""))
 
 
 def _where_it_is(program: str) -> str:

@@ -4,12 +4,19 @@ import os
 from collections.abc import Iterator
 
 from ralph.adapters.sandbox.catalog import Probed
-from ralph.adapters.sandbox.interface import Change, Entry, Kept, Kind, Network, Spared
+from ralph.adapters.sandbox.interface import (
+    Change,
+    ChangeKind,
+    CommitResult,
+    FileType,
+    Network,
+    Spared,
+)
 from ralph.core.words import counted
 from ralph.ui.style import Style, Tone
 
 _MOST = 40  # changes that are listed one by one
-_WIDTH = max(map(len, Kind))
+_WIDTH = max(map(len, ChangeKind))
 
 
 def shown(path: str) -> str:
@@ -23,7 +30,7 @@ def change_lines(changes: tuple[Change, ...]) -> Iterator[str]:
     yield f"{counted(len(changes), 'change')}:"
     ours = [change for change in changes if not _is_gits(change.path)]
     for change in ours[:_MOST]:
-        slash = "/" if change.entry is Entry.DIRECTORY else ""
+        slash = "/" if change.entry is FileType.DIRECTORY else ""
         yield f"  {change.kind:<{_WIDTH}}  {shown(change.path)}{slash}"
     if len(ours) > _MOST:
         yield f"  ... and {len(ours) - _MOST} more"
@@ -36,7 +43,7 @@ def _is_gits(path: str) -> bool:
     return path.startswith(".git/") and not path.startswith((".git/hooks", ".git/config"))
 
 
-def kept_lines(kept: Kept) -> Iterator[str]:
+def kept_lines(kept: CommitResult) -> Iterator[str]:
     """What was applied, and what was not, with the reason."""
     yield f"Kept {counted(len(kept.applied), 'change')}."
     for heading, spared in (

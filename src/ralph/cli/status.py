@@ -18,7 +18,7 @@ from ralph.adapters.runs import (
     workers_at,
 )
 from ralph.adapters.safe_open import open_regular
-from ralph.adapters.tree import Tree, measure
+from ralph.adapters.tree import ProcessTree, measure
 from ralph.cli.params import completed_by, current_directory, in_directory, print_lines
 from ralph.cli.terminal import style_here
 from ralph.core.facts import Launching
@@ -122,7 +122,7 @@ def _sent(worker: Run) -> Assignment | None:
 def report_of(
     run: Run,
     now: float,
-    tree: Tree | None = None,
+    tree: ProcessTree | None = None,
     *,
     actions: bool = True,
     sent: Assignment | None = None,

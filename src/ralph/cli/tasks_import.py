@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from ralph.adapters.files import is_inside
-from ralph.adapters.formats.base import Format, Reading
+from ralph.adapters.formats.base import Format, TaskList
 from ralph.adapters.formats.registry import NAMES, by_name, detect
 from ralph.adapters.safe_open import open_regular
 from ralph.adapters.task_import import Import, Merge, Origin, same_place
@@ -197,7 +197,7 @@ def _format(given: Given, name: str | None) -> Format:
     return by_name(wanted) if wanted else detect(given.name, given.text)
 
 
-def _read(form: Format, given: Given) -> Reading:
+def _read(form: Format, given: Given) -> TaskList:
     try:
         reading = form.read(given.text, given.name)
         return replace(reading, lost=(given.lost, *reading.lost)) if given.lost else reading
@@ -207,7 +207,7 @@ def _read(form: Format, given: Given) -> Reading:
         raise ConfigError(shown(words), remedy) from None
 
 
-def _place(form: Format, reading: Reading, given: Given) -> Mapping[str, str]:
+def _place(form: Format, reading: TaskList, given: Given) -> Mapping[str, str]:
     """Where the list is. Issues are at home in their repository, also those from a file."""
     repositories = {
         repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items

@@ -5,7 +5,7 @@ from enum import StrEnum
 from ralph.core.value import value
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """The result of a check; only a problem keeps a run from working."""
 
     OK = "ok"
@@ -18,7 +18,7 @@ class Check:
     """One thing that was looked at; what is not ok has a remedy, which says what to type."""
 
     name: str
-    state: State
+    state: CheckState
     found: str
     remedy: str = ""
 
@@ -49,18 +49,18 @@ class KnownAgent:
 
 def ok(name: str, found: str) -> Check:
     """A check where all is well, or that is only worth knowing."""
-    return Check(name, State.OK, found)
+    return Check(name, CheckState.OK, found)
 
 
 def warning(name: str, found: str, remedy: str) -> Check:
     """A check after which a run works, but not as well as it could."""
-    return Check(name, State.WARNING, found, remedy)
+    return Check(name, CheckState.WARNING, found, remedy)
 
 
 def problem(name: str, found: str, remedy: str) -> Check:
     """A check after which a run would fail."""
-    return Check(name, State.PROBLEM, found, remedy)
+    return Check(name, CheckState.PROBLEM, found, remedy)
 
 
-def count(areas: tuple[Area, ...], state: State) -> int:
+def count(areas: tuple[Area, ...], state: CheckState) -> int:
     return sum(check.state is state for area in areas for check in area.checks)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ralph.adapters.clean_room import CleanRoom
     from ralph.adapters.git_trees import GitTrees
     from ralph.adapters.process import Starter
-    from ralph.adapters.sandbox.layers import Layers
+    from ralph.adapters.sandbox.layers import RunLayers
     from ralph.core.verdict import Cut
     from ralph.core.world import Signals
     from ralph.ports import Gate
@@ -32,7 +32,7 @@ class Checks:
         plan: Plan[Any],
         run_dir: str,
         trees: "GitTrees | None",
-        layers: "Layers | None",
+        layers: "RunLayers | None",
         *,
         attention: "Callable[[], Signals]",
         start: "Starter",
@@ -40,7 +40,7 @@ class Checks:
         self._plan, self._run_dir, self._layers = plan, run_dir, layers
         self._attention, self._start, self._trees = attention, start, trees
         self._room = self._made_room(trees) if plan.settings.proof == "clean" else None
-        self._of_room: Layers | None = None
+        self._of_room: RunLayers | None = None
 
     def secrets(self, tell: "Callable[[str], None]", *, history: bool = True) -> "tuple[Gate, ...]":
         """Who lets no secret be committed, whatever the guardrails are. What the agent commits
@@ -84,7 +84,7 @@ class Checks:
         sandbox, place = self._plan.sandbox, self._place()
         if self._layers is None or sandbox is None or not sandbox.can.contain:
             return place
-        layers: Layers | None = self._layers
+        layers: RunLayers | None = self._layers
         if self._room is not None:
             from ralph.runner.sandboxing import layers_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ralph.adapters.sandbox.credentials import Secrets, at_home, secrets_of
-from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, Policy
+from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy
 from ralph.adapters.sandbox.plan import is_within
 from ralph.adapters.sandbox.tools import PRIVATE, is_hidden
 from ralph.core.value import replace
@@ -17,7 +17,7 @@ from ralph.runner.agent_hooks import guard_words, hook_places
 from ralph.runner.plan import DIRECT, Plan, Sandboxing, Work
 
 if TYPE_CHECKING:
-    from ralph.adapters.sandbox.layers import Layers
+    from ralph.adapters.sandbox.layers import RunLayers
 
 HIDING = ("overlay", "srt")  # where the home directory is this one, but for its credentials
 _MOST_NAMED = 6
@@ -41,7 +41,7 @@ def _sandboxing(plan: Plan[Any], wish: str) -> Sandboxing:
     """ConfigError if it cannot be had: what was asked for is never quietly left out."""
     from ralph.adapters.sandbox import catalog
 
-    policy = Policy(plan.environ, plan.state_root)
+    policy = SandboxPolicy(plan.environ, plan.state_root)
     found = catalog.usable(wish, plan.workspace, policy)
     network = _network(plan, found.name, found.can)
     guard = "" if found.can.contain else guard_words(plan)
@@ -93,16 +93,16 @@ def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
     return Network(hosts=tuple(dict.fromkeys((*own, *(wish.hosts if wish else ())))))
 
 
-def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "Layers | None":
+def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | None":
     """The sandboxes of a run; None where it works in place. `state`: where they keep their layers
     instead of in the state directory."""
     if plan.sandbox is None or plan.sandbox.backend == DIRECT:
         return None
     from ralph.adapters.sandbox import catalog
-    from ralph.adapters.sandbox.layers import Layers
+    from ralph.adapters.sandbox.layers import RunLayers
     from ralph.adapters.sandbox.logins import Login
 
-    policy = Policy(
+    policy = SandboxPolicy(
         plan.environ,
         state or plan.layer_root,
         hidden=(plan.state_root,),
@@ -113,7 +113,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "Layers | None"
         home=plan.environ.get("HOME", ""),
     )
     backend = catalog.backend(plan.sandbox.backend)
-    return Layers(
+    return RunLayers(
         backend,
         plan.workspace,
         policy,

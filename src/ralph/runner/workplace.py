@@ -23,7 +23,7 @@ from ralph.runner.wired import AgentReaders, RunContext
 
 if TYPE_CHECKING:
     from ralph.adapters.git_trees import GitTrees
-    from ralph.adapters.sandbox.layers import Layers
+    from ralph.adapters.sandbox.layers import RunLayers
 
 
 @value
@@ -33,7 +33,7 @@ class Workplace:
     plan: Plan[Any]
     run: RunContext
     protector: Protector
-    layers: "Layers | None"  # None: in place
+    layers: "RunLayers | None"  # None: in place
     trees: "GitTrees | None"  # None: nobody asks what would be committed
     checks: Checks
 

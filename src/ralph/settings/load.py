@@ -13,7 +13,7 @@ import msgspec
 
 from ralph.errors import ConfigError
 from ralph.settings.paths import Json, Path, dotted, has, leaves
-from ralph.settings.problems import Problem, problems
+from ralph.settings.problems import SettingsProblem, problems
 from ralph.settings.schema import Settings
 from ralph.settings.source import LOCAL, MOST_TOLD, SETTINGS, Layer, read_layer
 
@@ -94,7 +94,7 @@ def _origin(path: Path, layers: Sequence[Layer]) -> Layer:
     return next(layer for layer in reversed(layers) if has(layer.data, path))
 
 
-def _found(merged: Json, layers: Sequence[Layer]) -> Iterator[tuple[Problem, Layer]]:
+def _found(merged: Json, layers: Sequence[Layer]) -> Iterator[tuple[SettingsProblem, Layer]]:
     """Every problem, with the layer that has it. What is missing may stand in another one."""
     for layer in layers:
         yield from ((found, layer) for found in problems(layer.data) if not found.missing)

@@ -22,7 +22,7 @@ _CLOSE_ENOUGH = 0.7
 _SECRET = (("agent", "env"), ("notify", "urls"))
 
 
-class Problem(msgspec.Struct, frozen=True):
+class SettingsProblem(msgspec.Struct, frozen=True):
     """Something wrong at one place of the settings, in words."""
 
     path: Path
@@ -30,12 +30,12 @@ class Problem(msgspec.Struct, frozen=True):
     missing: bool = False  # another layer may have it; not in a list, which replaces another
 
 
-def problems(document: Json) -> Iterator[Problem]:
+def problems(document: Json) -> Iterator[SettingsProblem]:
     """All problems of the settings; none means that they can be converted."""
     return _check(document, Settings, ())
 
 
-def _check(value: object, hint: object, path: Path) -> Iterator[Problem]:
+def _check(value: object, hint: object, path: Path) -> Iterator[SettingsProblem]:
     kind = _without_null(hint)
     if isinstance(kind, type) and issubclass(kind, Group):
         yield from _check_group(value, kind, path)
@@ -55,7 +55,7 @@ def _check(value: object, hint: object, path: Path) -> Iterator[Problem]:
         yield from _check_leaf(value, hint, path)
 
 
-def _check_group(value: object, group: type[Group], path: Path) -> Iterator[Problem]:
+def _check_group(value: object, group: type[Group], path: Path) -> Iterator[SettingsProblem]:
     if not isinstance(value, dict):
         yield _not_allowed(value, "an object", path)
         return
@@ -65,16 +65,18 @@ def _check_group(value: object, group: type[Group], path: Path) -> Iterator[Prob
             meant = _suggestion((*path, key), list(fields))
             has = f"{dotted(path) or 'the top level'} has {', '.join(fields)}."
             words = f"did you mean {meant}?" if meant else has
-            yield Problem((*path, key), f"unknown key; {words}")
+            yield SettingsProblem((*path, key), f"unknown key; {words}")
         elif inner is not None:  # null is the default, everywhere
             yield from _check(inner, fields[key].type, (*path, key))
     for key, field in fields.items():
         if field.required and value.get(key) is None:
             words = f"{key} is missing; allowed: {_allowed(field.type)}."
-            yield Problem(path, words, missing=not any(isinstance(step, int) for step in path))
+            yield SettingsProblem(
+                path, words, missing=not any(isinstance(step, int) for step in path)
+            )
 
 
-def _check_leaf(value: object, hint: object, path: Path) -> Iterator[Problem]:
+def _check_leaf(value: object, hint: object, path: Path) -> Iterator[SettingsProblem]:
     try:
         msgspec.convert(value, hint)
     except msgspec.ValidationError:
@@ -101,16 +103,16 @@ def _allowed(hint: object) -> str:
     return next(words, None) or _allowed(kind)
 
 
-def _not_allowed(value: object, allowed: str, path: Path) -> Problem:
+def _not_allowed(value: object, allowed: str, path: Path) -> SettingsProblem:
     """Shows the value short and without secrets; of these and of containers only the kind."""
     from ralph.core.redact import redact
 
     if path[:2] in _SECRET or isinstance(value, dict | list | tuple):
-        return Problem(path, f"found {kind_of(value)}; allowed: {allowed}.")
+        return SettingsProblem(path, f"found {kind_of(value)}; allowed: {allowed}.")
     text = redact(json.dumps(value, ensure_ascii=False))
     text = text if text.isprintable() else redact(json.dumps(value))
     text = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-    return Problem(path, f"found {text}; allowed: {allowed}.")
+    return SettingsProblem(path, f"found {text}; allowed: {allowed}.")
 
 
 def _suggestion(path: Path, siblings: list[str]) -> str | None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from ralph.adapters.sandbox.base import Sandbox
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType
 from ralph.core.value import value
 from ralph.errors import ConfigError
 from ralph.testing.agent_bench import NotApplicable
@@ -34,7 +34,7 @@ ODD = ("new\nline", "\udcff\udcfe", "-dash", "a b'\"$(id)", "é中🙂")
 _SOON = 5.0
 
 
-def _kinds(sandbox: Sandbox) -> dict[str, Kind]:
+def _kinds(sandbox: Sandbox) -> dict[str, ChangeKind]:
     """The changes but for git's own."""
     found = sandbox.changes()
     return {c.path: c.kind for c in found if c.path.partition("/")[0] != ".git"}
@@ -129,14 +129,14 @@ def every_kind(stage: Stage) -> None:
             "ln -s kept link; mkdir empty"
         )
         assert _kinds(sandbox) == {
-            "added": Kind.ADDED,
-            "edited": Kind.MODIFIED,
-            "empty": Kind.ADDED,
-            "gone": Kind.DELETED,
-            "gone/deep": Kind.DELETED,
-            "gone/deep/file": Kind.DELETED,
-            "link": Kind.SYMLINK,
-            "script": Kind.MODE,
+            "added": ChangeKind.ADDED,
+            "edited": ChangeKind.MODIFIED,
+            "empty": ChangeKind.ADDED,
+            "gone": ChangeKind.DELETED,
+            "gone/deep": ChangeKind.DELETED,
+            "gone/deep/file": ChangeKind.DELETED,
+            "link": ChangeKind.SYMLINK,
+            "script": ChangeKind.MODE,
         }
 
 
@@ -145,8 +145,8 @@ def shows(stage: Stage) -> None:
     with stage.open() as sandbox:
         sandbox.fs.write("new", b"text\n")
         sandbox.bash("ln -s kept link")
-        assert "+text" in sandbox.diff(Change("new", Kind.ADDED))
-        assert "kept" in sandbox.diff(Change("link", Kind.SYMLINK, Entry.LINK))
+        assert "+text" in sandbox.diff(Change("new", ChangeKind.ADDED))
+        assert "kept" in sandbox.diff(Change("link", ChangeKind.SYMLINK, FileType.LINK))
 
 
 def odd_names(stage: Stage) -> None:
@@ -166,7 +166,7 @@ def odd_things(stage: Stage) -> None:
         done = sandbox.eval("import socket; socket.socket(socket.AF_UNIX).bind('socket')")
         made = {"pipe"} if b"PermissionError" in done.error else {"pipe", "socket"}
         found = {c.path: c.entry for c in sandbox.changes()}
-        assert {name for name in found if found[name] is Entry.OTHER} == made, found
+        assert {name for name in found if found[name] is FileType.OTHER} == made, found
         if sandbox.capabilities.rollback:
             failed = {spared.path for spared in sandbox.commit(everything=True).failed}
             assert failed == made, failed

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ralph.adapters.sandbox import catalog
 from ralph.adapters.sandbox.base import Sandbox
-from ralph.adapters.sandbox.interface import Capabilities, Network, Policy
+from ralph.adapters.sandbox.interface import Capabilities, Network, SandboxPolicy
 from ralph.core.value import replace
 from ralph.testing.agent_bench import NotApplicable
 
@@ -24,7 +24,7 @@ class Stage:
         for path in (self.project, self.state):
             os.mkdir(path)
         git = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": directory}
-        self.policy = Policy({**environ, **git}, self.state)
+        self.policy = SandboxPolicy({**environ, **git}, self.state)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -95,4 +95,4 @@ def overlay_is_usable() -> bool:
 
     with tempfile.TemporaryDirectory() as directory:
         state = os.path.join(directory, "state")
-        return overlay.probe(directory, Policy(dict(os.environ), state)).usable
+        return overlay.probe(directory, SandboxPolicy(dict(os.environ), state)).usable

@@ -4,14 +4,14 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
-from ralph.core.health import Area, Check, KnownAgent, State, count
+from ralph.core.health import Area, Check, CheckState, KnownAgent, count
 from ralph.core.words import counted
 from ralph.ui.clean import clean, shorten
 from ralph.ui.style import Style, Tone
 
-_TONES = {State.OK: Tone.GOOD, State.WARNING: Tone.NOTICE, State.PROBLEM: Tone.BAD}
-_GLYPHS = {State.OK: "✓", State.WARNING: "!", State.PROBLEM: "✗"}
-_WORDS_WIDTH = len(State.WARNING)
+_TONES = {CheckState.OK: Tone.GOOD, CheckState.WARNING: Tone.NOTICE, CheckState.PROBLEM: Tone.BAD}
+_GLYPHS = {CheckState.OK: "✓", CheckState.WARNING: "!", CheckState.PROBLEM: "✗"}
+_WORDS_WIDTH = len(CheckState.WARNING)
 _NAME_WIDTH = 15
 _NARROWEST = 30
 
@@ -29,7 +29,7 @@ class HealthLines:
 
     def summary(self, areas: tuple[Area, ...]) -> str:
         """The last line: how it stands."""
-        problems, warnings = count(areas, State.PROBLEM), count(areas, State.WARNING)
+        problems, warnings = count(areas, CheckState.PROBLEM), count(areas, CheckState.WARNING)
         if not problems and not warnings:
             return self._style.paint("All is well.", Tone.GOOD)
         told = [counted(n, word) for n, word in ((problems, "problem"), (warnings, "warning")) if n]
@@ -66,7 +66,7 @@ class HealthLines:
 def health_dict(areas: Sequence[Area], agents: Sequence[KnownAgent]) -> dict[str, object]:
     """The same for programs."""
     return {
-        "ok": not count(tuple(areas), State.PROBLEM),
+        "ok": not count(tuple(areas), CheckState.PROBLEM),
         "checks": [
             {
                 "area": area.title,

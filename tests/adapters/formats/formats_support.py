@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ralph.adapters.formats.base import Format, Reading
+from ralph.adapters.formats.base import Format, TaskList
 
 Record = dict[str, Any]
 
 
-def imported(reading: Reading, name: str, path: str = "list", first: int = 1) -> list[Record]:
+def imported(reading: TaskList, name: str, path: str = "list", first: int = 1) -> list[Record]:
     """The records that an import makes of a list. All get ids of ours, so that nothing works by
     the luck of keys that are ids."""
     ids = {item.key: f"T-{n:03}" for n, item in enumerate(reading.items, first)}
@@ -33,7 +33,7 @@ def again(form: Format, text: str, name: str) -> str:
     return form.write(imported(reading, form.name), reading.root).text
 
 
-def by_key(reading: Reading) -> dict[str, Mapping[str, Any]]:
+def by_key(reading: TaskList) -> dict[str, Mapping[str, Any]]:
     """The fields of each item."""
     return {item.key: item.fields for item in reading.items}
 

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from ralph.adapters.formats.base import Format, Reading
+from ralph.adapters.formats.base import Format, TaskList
 
 Json = dict[str, Any]
 
 
-def records_of(reading: Reading, name: str) -> list[Json]:
+def records_of(reading: TaskList, name: str) -> list[Json]:
     """The records that an import makes, with ids of ours: nothing may work by the luck that keys
     are ids."""
     records = []

@@ -9,7 +9,7 @@ from ralph.core.value import value
 
 
 @value
-class Item:
+class ListedTask:
     """One task of somebody's list."""
 
     key: str  # by which it is found again: its id there, or a stable name made from its text
@@ -21,10 +21,10 @@ class Item:
 
 
 @value
-class Reading:
+class TaskList:
     """A whole list."""
 
-    items: tuple[Item, ...]
+    items: tuple[ListedTask, ...]
     # What it says of itself, for the way back.
     root: Mapping[str, Any] = field(default_factory=dict)
     lost: tuple[str, ...] = ()  # what cannot be held, in words for people
@@ -48,7 +48,7 @@ class Format(Protocol):
     def fits(self, name: str, text: str) -> bool:
         """True if a file with this name and text is such a list. Quick; never raises."""
 
-    def read(self, text: str, name: str) -> Reading:
+    def read(self, text: str, name: str) -> TaskList:
         """Read a list; ValueError, with the line or the item, for what cannot be read."""
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ralph.adapters.formats.base import Item, Reading, Writing
+from ralph.adapters.formats.base import ListedTask, TaskList, Writing
 from ralph.adapters.formats.json_lists import (
     ABSENT,
     first_place,
@@ -54,7 +54,7 @@ class Beads:
         issues = found if isinstance(found, list) else [found]
         return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
 
-    def read(self, text: str, name: str) -> Reading:
+    def read(self, text: str, name: str) -> TaskList:
         places = _places(text)
         tasks = [place.content for place in places if is_task(place.content)]
         keys = {str(issue["id"]) for issue in tasks}
@@ -70,7 +70,7 @@ class Beads:
             root["escaped"] = True
         if _is_array(text):
             root["array"] = "lines" if "\n" in text.strip() else "line"
-        return Reading(made, root if made else {}, tuple(lost))
+        return TaskList(made, root if made else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
         from ralph.adapters.formats.beads_write import written
@@ -155,7 +155,7 @@ def _in_array(text: str) -> Iterator[tuple[str, Place]]:
         yield f"issue {number}", place
 
 
-def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
+def _item(issue: Issue, keys: set[str], lost: list[str]) -> ListedTask:
     key = issue["id"]
     waits, parent = links(issue)
     strangers = [other for other in waits if other not in keys]
@@ -177,7 +177,7 @@ def _item(issue: Issue, keys: set[str], lost: list[str]) -> Item:
     }
     fields |= from_beside(ours_in(issue), held_in(issue), key, fields["status"])
     fields = {name: it for name, it in fields.items() if it not in NOTHING}
-    return Item(key, fields, thinned(issue, fields, PLAIN))
+    return ListedTask(key, fields, thinned(issue, fields, PLAIN))
 
 
 def held_in(issue: Issue) -> set[str]:

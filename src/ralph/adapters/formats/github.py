@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ralph.adapters.formats.base import Item, Reading, Writing, is_id, leading_id, urgency
+from ralph.adapters.formats.base import ListedTask, TaskList, Writing, is_id, leading_id, urgency
 from ralph.adapters.formats.json_lists import first_place, items, parsed, thinned, with_members
 from ralph.adapters.formats.records import MEMBER, NOTHING, Names, from_beside, moment
 from ralph.core.json_text import Item as Place
@@ -56,7 +56,7 @@ class GitHub:
         issues = found if isinstance(found, list) else [found]
         return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
 
-    def read(self, text: str, name: str) -> Reading:
+    def read(self, text: str, name: str) -> TaskList:
         found = parsed(text)
         issues = found if isinstance(found, list) else [found]
         lost: list[str] = []
@@ -66,7 +66,7 @@ class GitHub:
         root: dict[str, Any] = {} if isinstance(found, list) else {"single": True}
         if "\n" not in text.strip():
             root["compact"] = True
-        return Reading(made, root if made else {}, tuple(lost))
+        return TaskList(made, root if made else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
         from ralph.adapters.formats.github_write import written
@@ -149,7 +149,7 @@ def keys_in(issues: Sequence[Issue]) -> list[str]:
     return keys
 
 
-def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> Item:
+def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> ListedTask:
     waits, parent = links(issue)
     strangers = [other for other in waits if other not in known and "#" in other]
     lost += [f"{key} waits for {other}, which is not in this list" for other in strangers]
@@ -170,7 +170,7 @@ def _item(key: str, issue: Issue, known: set[str], lost: list[str]) -> Item:
     }
     fields |= from_beside(issue.get(MEMBER), held_in(issue), key, status(issue))
     fields = {name: it for name, it in fields.items() if it not in NOTHING}
-    return Item(key, fields, thinned(issue, fields, PLAIN))
+    return ListedTask(key, fields, thinned(issue, fields, PLAIN))
 
 
 def held_in(issue: Issue) -> set[str]:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.formats.base import Item, Reading, Writing, spliced
+from ralph.adapters.formats.base import ListedTask, TaskList, Writing, spliced
 from ralph.adapters.formats.markdown_entries import (
     MARKS,
     Entries,
-    Entry,
+    TaskEntry,
     entries_of,
     task_fields,
 )
@@ -39,7 +39,7 @@ class Markdown:
         data = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not lower.endswith(_NAMES)
         return not data and _SOME_BOX.search(text) is not None
 
-    def read(self, text: str, name: str) -> Reading:
+    def read(self, text: str, name: str) -> TaskList:
         if "\0" in text:
             raise ValueError("it is not text: there is a NUL in it")
         found = entries_of(text)
@@ -47,15 +47,15 @@ class Markdown:
         items = []
         for entry in found.all:
             kept = {"section": list(entry.place.path)} if entry.place.path else {}
-            items.append(Item(entry.key, task_fields(entry, checks), kept))
+            items.append(ListedTask(entry.key, task_fields(entry, checks), kept))
         lost = [
             f"{name}: line {plan.line + 1}: {plan.text[:60]!r} has no box, so it is no task"
             for plan in found.bare
         ]
         if len(text) > _LARGEST_ROOT:
             words = "what stands between the tasks is not kept for an export: the list is too long"
-            return Reading(tuple(items), {}, (*lost, words))
-        return Reading(tuple(items), {"text": text} if items else {}, tuple(lost))
+            return TaskList(tuple(items), {}, (*lost, words))
+        return TaskList(tuple(items), {"text": text} if items else {}, tuple(lost))
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
         from ralph.adapters.formats.markdown_write import written
@@ -69,7 +69,7 @@ class Markdown:
         return spliced(text, [(at, at + 1, "x" if done else " ") for at in places])
 
 
-def ticks(found: Entries, entry: Entry, done: bool) -> list[int]:
+def ticks(found: Entries, entry: TaskEntry, done: bool) -> list[int]:
     """Places of the characters in boxes that must be changed."""
     place, boxes = entry.place, found.outline.boxes
     if isinstance(place, Box):

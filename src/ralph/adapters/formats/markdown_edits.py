@@ -8,7 +8,7 @@ from ralph.adapters.formats.markdown import checks_of, ticks
 from ralph.adapters.formats.markdown_entries import (
     MARKS,
     Entries,
-    Entry,
+    TaskEntry,
     entries_of,
     part_of,
     task_fields,
@@ -32,7 +32,7 @@ _SAME = ("type", "estimate", "completion", "limits", "externalId", "externalUrl"
 def edited(
     text: str,
     found: Entries,
-    pairs: Iterable[tuple[Record, Entry]],
+    pairs: Iterable[tuple[Record, TaskEntry]],
     names: Mapping[str, str],
     losses: Losses,
 ) -> str | None:
@@ -61,7 +61,7 @@ class _Edits:
         # By the keys of the entries that stay, their titles, and their text if it stays too.
         self.stays: dict[str, tuple[str, str | None]] = {}
 
-    def item(self, record: Record, entry: Entry) -> None:
+    def item(self, record: Record, entry: TaskEntry) -> None:
         item = MarkdownItem(record, self.names, self.losses)
         self.stays[entry.key] = item.title, entry.body
         self._box(item, entry)
@@ -75,7 +75,7 @@ class _Edits:
         if self.names.get(text_of(record, "parent"), "") != (entry.parent or ""):
             self.losses.add("parent", item.id)
 
-    def _box(self, item: MarkdownItem, entry: Entry) -> None:
+    def _box(self, item: MarkdownItem, entry: TaskEntry) -> None:
         if status_of(item.record) == entry.status:
             return
         if isinstance(entry.place, Box):
@@ -89,7 +89,7 @@ class _Edits:
             places = ticks(self.found, entry, done)
             self.edits += [(at, at + 1, item.box if done else " ") for at in places]
 
-    def _differs(self, record: Record, entry: Entry) -> bool:
+    def _differs(self, record: Record, entry: TaskEntry) -> bool:
         """True if the lines below its title say something else than the task."""
         there = task_fields(entry, self.checks)
         waits = [self.names.get(one, one) for one in texts_of(record, "blockedBy")]
@@ -102,7 +102,7 @@ class _Edits:
             or any((record.get(name) or None) != there.get(name) for name in _SAME)
         )
 
-    def _body(self, record: Record, entry: Entry) -> None:
+    def _body(self, record: Record, entry: TaskEntry) -> None:
         """Write new lines below the title in place of its own; boxes below it stay where they
         are."""
         box = entry.place

@@ -19,7 +19,7 @@ from ralph.adapters.formats.markdown_lines import (
     dedented,
     without_comments,
 )
-from ralph.adapters.formats.markdown_outline import Box, Outline, Plan, outline
+from ralph.adapters.formats.markdown_outline import Box, Outline, PlanTask, outline
 from ralph.adapters.formats.records import Names
 from ralph.core.value import replace, value
 
@@ -43,7 +43,7 @@ _LONGEST_PART, _DEEPEST = 60, 6
 
 
 @value
-class Entry:
+class TaskEntry:
     """A task of the text: a box, or a plan's section with boxes."""
 
     key: str
@@ -51,7 +51,7 @@ class Entry:
     status: str
     start: int  # where its title begins in the text
     body: str  # what is written below it, without the notes and labels at its end
-    place: Box | Plan
+    place: Box | PlanTask
     context: tuple[str, ...]  # the headings and items above it that say what it is about
     parent: str | None = None
     named: bool = False  # by a label
@@ -63,15 +63,15 @@ class Entries:
     """All of them, in the order of the text, and the plan's sections that have no box."""
 
     outline: Outline
-    all: list[Entry]
-    bare: list[Plan]
+    all: list[TaskEntry]
+    bare: list[PlanTask]
 
 
 @value
 class _Draft:
     """An entry before its key is known."""
 
-    place: Box | Plan
+    place: Box | PlanTask
     text: str
     start: int
     lead: int  # characters of the id in front of its title
@@ -84,7 +84,7 @@ class _Draft:
 def entries_of(text: str) -> Entries:
     """The tasks of a text, each with a key of its own."""
     found = outline(text)
-    places: list[Box | Plan] = [box for box in found.boxes if box.plan is None]
+    places: list[Box | PlanTask] = [box for box in found.boxes if box.plan is None]
     places += [plan for plan in found.plans if plan.boxes]
     drafts = [_draft(found, place) for place in sorted(places, key=lambda place: place.line)]
     keys = _Keys(drafts)
@@ -97,9 +97,9 @@ def entries_of(text: str) -> Entries:
 # ------------------------------------------------------------------ the text of one
 
 
-def _draft(found: Outline, place: Box | Plan) -> _Draft:
+def _draft(found: Outline, place: Box | PlanTask) -> _Draft:
     text, start = place.text, place.start
-    if isinstance(place, Plan):
+    if isinstance(place, PlanTask):
         lines = {n: dedented(found.lines[n], 0) for n in place.lines}
         # Without its boxes, so that ticking one changes no word of it.
         for box in (found.boxes[n] for n in place.boxes):
@@ -138,7 +138,7 @@ class _Keys:
         self.names = Names(self.ids)
         self.by_line: dict[int | None, tuple[str, str]] = {}  # key and title
 
-    def entry(self, found: Outline, draft: _Draft) -> Entry:
+    def entry(self, found: Outline, draft: _Draft) -> TaskEntry:
         lead = draft.lead if draft.id in self.ids else 0
         title, place = draft.text[lead:], draft.place
         title = _uncovered(without_comments(title) or title)
@@ -148,9 +148,9 @@ class _Keys:
         parent = self.by_line.get(place.parent) if isinstance(place, Box) else None
         above = parent[0] if parent else None
         status, start = _status(found, place), draft.start + lead
-        return Entry(key, title, status, start, draft.body, place, context, above)
+        return TaskEntry(key, title, status, start, draft.body, place, context, above)
 
-    def _context(self, place: Box | Plan) -> tuple[tuple[str, ...], list[str]]:
+    def _context(self, place: Box | PlanTask) -> tuple[tuple[str, ...], list[str]]:
         """What it is a part of, for people; and the same for its key, where an id stands for the
         title that may change."""
         headings = [heading for heading in place.path if not _is_state(heading)]
@@ -162,7 +162,7 @@ class _Keys:
         return tuple(one[:_LONGEST_PART] for one in shown), [one[:_LONGEST_PART] for one in names]
 
 
-def _status(found: Outline, place: Box | Plan) -> str:
+def _status(found: Outline, place: Box | PlanTask) -> str:
     if isinstance(place, Box):
         return MARKS[place.mark]
     marks = {MARKS[found.boxes[n].mark] for n in place.boxes}
@@ -171,7 +171,7 @@ def _status(found: Outline, place: Box | Plan) -> str:
     return "pending" if marks == {"pending"} else "in_progress"
 
 
-def _labelled(entry: Entry, draft: _Draft, known: set[str]) -> Entry:
+def _labelled(entry: TaskEntry, draft: _Draft, known: set[str]) -> TaskEntry:
     """An entry with what its labels and notes say; labels are text where not all of it means
     something."""
     body, said = draft.whole, {}
@@ -194,7 +194,7 @@ def _labelled(entry: Entry, draft: _Draft, known: set[str]) -> Entry:
 # ------------------------------------------------------------------ what is said about it
 
 
-def task_fields(entry: Entry, checks: Mapping[str, str] | None) -> dict[str, Any]:
+def task_fields(entry: TaskEntry, checks: Mapping[str, str] | None) -> dict[str, Any]:
     """An entry in our fields; `checks` is the proof of a plan's tasks."""
     path = entry.place.path
     optional = any(map(is_optional, path))
@@ -205,7 +205,7 @@ def task_fields(entry: Entry, checks: Mapping[str, str] | None) -> dict[str, Any
         "status": entry.status,
         "priority": implied(path),
         "parent": entry.parent,
-        "completion": checks if isinstance(entry.place, Plan) else None,
+        "completion": checks if isinstance(entry.place, PlanTask) else None,
         **entry.said,
         "tags": [OPTIONAL_TAG, *tags] if optional else tags,
     }
@@ -241,6 +241,6 @@ def _bare(heading: str) -> str:
     return re.sub(r"^[\W_]+|[\W_]+$", "", heading.casefold())
 
 
-def part_of(entry: Entry) -> str:
+def part_of(entry: TaskEntry) -> str:
     """The headings that it belongs to, in one line, for somebody who sees nothing but this task."""
     return f"Part of: {' / '.join(entry.context[-_DEEPEST:])}" if entry.context else ""

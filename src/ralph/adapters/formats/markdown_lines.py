@@ -16,7 +16,7 @@ _TAB = 4
 
 
 @value
-class Line:
+class TextLine:
     """One line, without its end."""
 
     start: int  # where it begins in the whole text
@@ -41,22 +41,22 @@ class Bullet:
     box: int | None = None  # where the character between the brackets is, from there too
 
 
-def lines_of(text: str) -> list[Line]:
+def lines_of(text: str) -> list[TextLine]:
     """All lines; a byte order mark in front belongs to none."""
     start = 1 if text.startswith("\ufeff") else 0
     ends = [(end.start(), end.end()) for end in _END.finditer(text, start)]
-    found: list[Line] = []
+    found: list[TextLine] = []
     for end, following in (*ends, (len(text), len(text))):
         if start < following:
             line = text[start:end]
             blanks = line[: len(line) - len(line.lstrip(" \t"))]
             indent = len(blanks.expandtabs(_TAB))
-            found.append(Line(start, line, following, indent, len(blanks)))
+            found.append(TextLine(start, line, following, indent, len(blanks)))
         start = following
     return found
 
 
-def dedented(line: Line, columns: int) -> str:
+def dedented(line: TextLine, columns: int) -> str:
     """The line without that many columns of its indentation; blanks behind it stay."""
     if line.skip == len(line.text):
         return ""
@@ -65,7 +65,7 @@ def dedented(line: Line, columns: int) -> str:
     return " " * max(0, line.indent - columns) + line.text[line.skip :]
 
 
-def bullet_of(line: Line) -> Bullet | None:
+def bullet_of(line: TextLine) -> Bullet | None:
     """The marker of a list that a line begins with, and its box if it has one with a text."""
     marker = _MARKER.match(line.text, line.skip)
     if marker is None or is_break(line.rest):

@@ -11,7 +11,7 @@ from dataclasses import field
 
 from ralph.adapters.formats.markdown_lines import (
     Bullet,
-    Line,
+    TextLine,
     bullet_of,
     closes,
     fence_of,
@@ -47,7 +47,7 @@ class Box:
 
 
 @value
-class Plan:
+class PlanTask:
     """A section `### Task 1: title`, which is one task."""
 
     line: int
@@ -63,9 +63,9 @@ class Plan:
 class Outline:
     """All of it, in the order of the text."""
 
-    lines: list[Line]
+    lines: list[TextLine]
     boxes: list[Box]
-    plans: list[Plan]
+    plans: list[PlanTask]
     commands: list[str]  # what a plan says must pass
     code: set[int]  # lines in fences, comments and indented code
 
@@ -133,7 +133,7 @@ class _Scanner:
                 self._block(number, line)
         return self.found
 
-    def _inside(self, number: int, line: Line) -> bool:
+    def _inside(self, number: int, line: TextLine) -> bool:
         """True if the line is in a fence, a comment or indented code."""
         if self.until and line.indent < self.base:
             if self.until == "-->" and self.unclosed is None:
@@ -155,7 +155,7 @@ class _Scanner:
         """The column at which the text of the innermost item begins that holds this column."""
         return next((f.content for f in reversed(self.stack) if f.content <= indent), 0)
 
-    def _block(self, number: int, line: Line) -> None:
+    def _block(self, number: int, line: TextLine) -> None:
         rest = line.rest
         if self.single and (not rest.strip("=") or (len(rest) > 1 and not rest.strip("-"))):
             self._heading(number, 1 if rest[0] == "=" else 2, self.single)  # an underline
@@ -174,7 +174,7 @@ class _Scanner:
         else:
             self._text(number, line, rest)
 
-    def _text(self, number: int, line: Line, rest: str) -> None:
+    def _text(self, number: int, line: TextLine, rest: str) -> None:
         """A heading, a line across the page, or text."""
         inside = line.indent - self._content(line.indent)
         heading = heading_of(rest) if inside < _CODE else None
@@ -205,11 +205,11 @@ class _Scanner:
         elif level > 1 and _TASK.match(text) and text in self.lines[number].text:
             self.plan = len(self.found.plans)
             start = self.lines[number].start + self.lines[number].text.index(text)
-            self.found.plans.append(Plan(number, level, start, text, self._path()))
+            self.found.plans.append(PlanTask(number, level, start, text, self._path()))
         elif not is_title:
             self.headings.append((level, text))
 
-    def _bullet(self, number: int, line: Line, bullet: Bullet) -> None:
+    def _bullet(self, number: int, line: TextLine, bullet: Bullet) -> None:
         while self.stack and line.indent < self.stack[-1].indent + 2:
             self.stack.pop()
         owner = self.stack[-1].box if self.stack else None
@@ -234,7 +234,7 @@ class _Scanner:
         else:
             self._comment(number, line)
 
-    def _box(self, number: int, line: Line, bullet: Bullet) -> Box:
+    def _box(self, number: int, line: TextLine, bullet: Bullet) -> Box:
         assert bullet.box is not None
         at = line.start + bullet.box
         above = self.stack[-1].box if self.stack else None
@@ -275,6 +275,6 @@ class _Scanner:
         self.until, self.opened = until, number
         self.base = self.stack[-1].indent + 1 if self.stack else 0
 
-    def _comment(self, number: int, line: Line) -> None:
+    def _comment(self, number: int, line: TextLine) -> None:
         if line.next <= self.last_close and leaves_comment_open(line.text):
             self._open(number, "-->")

@@ -9,7 +9,7 @@ from ralph.adapters.formats.markdown import NAME
 from ralph.adapters.formats.markdown_edits import edited
 from ralph.adapters.formats.markdown_entries import (
     OPTIONAL_TAG,
-    Entry,
+    TaskEntry,
     entries_of,
     implied,
 )
@@ -50,7 +50,7 @@ def _in_their_text(
     entries = {entry.key: entry for entry in found.all}
     ours = [record for record in tasks if source_of(record, NAME)]
     first = next((r for r in ours if r["source"].get("root") == root), ours[0] if ours else {})
-    home: dict[str, Entry] = {}  # the entries of tasks that came from this text, by id
+    home: dict[str, TaskEntry] = {}  # the entries of tasks that came from this text, by id
     for record in ours:
         key = str(record["source"].get("key"))
         if record["source"].get("path") == first["source"].get("path") and key in entries:

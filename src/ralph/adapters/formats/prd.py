@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ralph.adapters.formats.base import Reading, Writing
+from ralph.adapters.formats.base import TaskList, Writing
 from ralph.adapters.formats.json_lists import dumped, items, member_of, with_members
 from ralph.adapters.formats.losses import Losses, without_cancelled
 from ralph.adapters.formats.records import (
@@ -54,7 +54,7 @@ class StoryList:
     def fits(self, name: str, text: str) -> bool:
         return f'"{self.shape.stories}"' in text and _kind(text) == self.name
 
-    def read(self, text: str, name: str) -> Reading:
+    def read(self, text: str, name: str) -> TaskList:
         listing = _listing(text)
         stories = listing.get(self.shape.stories)
         if not isinstance(stories, list):
@@ -69,7 +69,7 @@ class StoryList:
             for story in stories
             if (missing := strangers_of(story, keys))
         )
-        return Reading(items, root, lost)
+        return TaskList(items, root, lost)
 
     def write(self, tasks: Sequence[Record], root: Mapping[str, Any]) -> Writing:
         losses = Losses()

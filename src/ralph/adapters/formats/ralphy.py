@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ralph.adapters.formats.base import Item, Reading, Writing
+from ralph.adapters.formats.base import ListedTask, TaskList, Writing
 from ralph.adapters.formats.json_lists import items, member_of, parsed, thinned, with_members
 from ralph.adapters.formats.records import MEMBER, Names, from_beside
 
@@ -40,7 +40,7 @@ class Ralphy:
             return False
         return _YAML.search(text) is not None and _YAML_TITLE.search(text) is not None
 
-    def read(self, text: str, name: str) -> Reading:
+    def read(self, text: str, name: str) -> TaskList:
         found = _loaded(text)
         tasks = checked(found)
         keys = keys_in(tasks)
@@ -55,8 +55,8 @@ class Ralphy:
             root["yaml"] = text
         else:
             words = f"{name}: its comments are not kept for an export: the list is too long"
-            return Reading(made, {**root, "yaml": ""}, (words,))
-        return Reading(made, root if made else {})
+            return TaskList(made, {**root, "yaml": ""}, (words,))
+        return TaskList(made, root if made else {})
 
     def write(self, tasks: Sequence[Mapping[str, Any]], root: Mapping[str, Any]) -> Writing:
         from ralph.adapters.formats.ralphy_write import written
@@ -151,7 +151,7 @@ def _waits(keys: Sequence[str], tasks: Sequence[Listed]) -> dict[int, list[str]]
     return {high: groups[low] for low, high in pairs}
 
 
-def _item(key: str, task: Listed, waits: Mapping[int, list[str]]) -> Item:
+def _item(key: str, task: Listed, waits: Mapping[int, list[str]]) -> ListedTask:
     description = task.get("description")
     fields: dict[str, Any] = {"title": task["title"]}
     if isinstance(description, str) and description:
@@ -160,7 +160,7 @@ def _item(key: str, task: Listed, waits: Mapping[int, list[str]]) -> Item:
     if below := waits.get(group_of(task)):
         fields["blockedBy"] = below
     fields |= from_beside(task.get(MEMBER), (), key, fields["status"])
-    return Item(key, fields, thinned(task, fields, PLAIN))
+    return ListedTask(key, fields, thinned(task, fields, PLAIN))
 
 
 FORMAT = Ralphy()

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.formats.base import Item
+from ralph.adapters.formats.base import ListedTask
 from ralph.adapters.formats.records import (
     MEMBER,
     NOTHING,
@@ -101,7 +101,7 @@ def keys_of(stories: Sequence[object], where: str) -> list[str]:
     return list(keys)
 
 
-def read_story(shape: Shape, story: Story, keys: Collection[str]) -> Item:
+def read_story(shape: Shape, story: Story, keys: Collection[str]) -> ListedTask:
     """A story with an id, as a task. ValueError for what makes it none."""
     key, title = str(story["id"]), story.get("title")
     if not isinstance(title, str) or not title.strip():
@@ -118,7 +118,9 @@ def read_story(shape: Shape, story: Story, keys: Collection[str]) -> Item:
     if list(story) != [*usual, *(name for name in kept if name not in usual)]:
         kept[KEYS] = list(story)
     fields |= fields.pop(MEMBER)
-    return Item(key, {name: held for name, held in fields.items() if held not in NOTHING}, kept)
+    return ListedTask(
+        key, {name: held for name, held in fields.items() if held not in NOTHING}, kept
+    )
 
 
 def fields_of(shape: Shape, story: Story, keys: Collection[str]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _LONGEST_VERSION = 40
 
 
 @value
-class Answer:
+class ProgramAnswer:
     """The output of a program. `trouble` says why that is no answer; "" if it is one."""
 
     said: str
@@ -45,16 +45,18 @@ class Machine:
         """The path of a program; looked for as `ralph run` does."""
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
-    def ask(self, *argv: str, env: Mapping[str, str] | None = None) -> Answer:
+    def ask(self, *argv: str, env: Mapping[str, str] | None = None) -> ProgramAnswer:
         """Run a program to its end, for five seconds at most; its standard input is closed."""
         if self.given_up():
-            return Answer("", _NOT_WAITED_FOR)
+            return ProgramAnswer("", _NOT_WAITED_FOR)
         out, err = _Beginning(), _Beginning()
         environ = {**(self.environ if env is None else env), "RALPH_PROBE": "1"}
         try:
             child = start(Command(argv, self.workspace, environ), out.take, err.take)
         except (OSError, ValueError) as error:
-            return Answer("", f"cannot be started: {getattr(error, 'strerror', None) or error}")
+            return ProgramAnswer(
+                "", f"cannot be started: {getattr(error, 'strerror', None) or error}"
+            )
 
         def impatience() -> Cut | None:
             if self.given_up():
@@ -64,11 +66,11 @@ class Machine:
 
         ended = child.wait(impatience)
         if ended.cut:
-            return Answer("", ended.cut.why)
+            return ProgramAnswer("", ended.cut.why)
         if ended.code:
             words = first_words(err.text()) or first_words(out.text())
-            return Answer("", f"exit code {ended.code}" + (f": {words}" if words else ""))
-        return Answer(out.text())
+            return ProgramAnswer("", f"exit code {ended.code}" + (f": {words}" if words else ""))
+        return ProgramAnswer(out.text())
 
 
 class _Beginning:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ralph.adapters.agents import KINDS, module_of
 from ralph.adapters.environment import OWN_LOGIN, Environment
-from ralph.adapters.machine import Answer, Machine
+from ralph.adapters.machine import Machine, ProgramAnswer
 from ralph.adapters.probe import Probe
 from ralph.adapters.uncommitted import is_repository
 from ralph.core.health import Check, KnownAgent, ok, problem, warning
@@ -69,13 +69,13 @@ class Examiner:
             chosen=candidate.chosen,
         )
 
-    def _version(self, candidate: Candidate) -> Answer:
+    def _version(self, candidate: Candidate) -> ProgramAnswer:
         """Asked each time, so that a binary that broke is seen; never of an unknown program."""
         if candidate.kind == "text" or not self._may_ask:
-            return Answer("")
+            return ProgramAnswer("")
         words = (candidate.path, *candidate.command[1:], "--version")
         answer = self._machine.ask(*words, env=candidate.environment.values)
-        return answer if answer.trouble or answer.version else Answer("", "says no version")
+        return answer if answer.trouble or answer.version else ProgramAnswer("", "says no version")
 
 
 class _Help(Probe):

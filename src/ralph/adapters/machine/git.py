@@ -4,7 +4,7 @@ import os
 import shlex
 from contextlib import suppress
 
-from ralph.adapters.machine import Answer, Machine, version_numbers
+from ralph.adapters.machine import Machine, ProgramAnswer, version_numbers
 from ralph.core.health import Check, ok, warning
 
 _OLDEST = (2, 31)  # knows `rev-parse --path-format`
@@ -80,7 +80,7 @@ def git_hooks(machine: Machine) -> Check | None:
     return ok("git hooks", f"{', '.join(names)} in {directory}; they run at commits too")
 
 
-def _git(machine: Machine, *arguments: str) -> Answer | None:
+def _git(machine: Machine, *arguments: str) -> ProgramAnswer | None:
     path = machine.which("git")
     if path is None:
         return None

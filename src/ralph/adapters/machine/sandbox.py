@@ -26,10 +26,10 @@ def backends(machine: Machine) -> tuple[Check, ...]:
     """The choice of `auto` here, then each backend with its abilities, or why it has none."""
     from ralph.adapters.files import state_root
     from ralph.adapters.sandbox import catalog, overlay
-    from ralph.adapters.sandbox.interface import Policy
+    from ralph.adapters.sandbox.interface import SandboxPolicy
 
     try:
-        policy = Policy(machine.environ, state_root(machine.environ))
+        policy = SandboxPolicy(machine.environ, state_root(machine.environ))
         probed = catalog.probe_all(machine.workspace, policy)
     except RalphError as error:
         return (warning("sandbox: auto", error.message, error.remedy),)

@@ -16,7 +16,7 @@ from ralph.adapters.sandbox import history, review
 from ralph.adapters.sandbox.commit import Commit, path_of
 from ralph.adapters.sandbox.compare import difference
 from ralph.adapters.sandbox.copying import put
-from ralph.adapters.sandbox.interface import Change, Entry, Kept, Kind, Spared
+from ralph.adapters.sandbox.interface import Change, ChangeKind, CommitResult, FileType, Spared
 from ralph.adapters.sandbox.reach import READ, WRITE, Reach, Root, handle_of
 from ralph.adapters.sandbox.tree import entry_of
 from ralph.core.value import value
@@ -49,7 +49,7 @@ def doubtful(project: str, opened: int, changes: Iterable[Change]) -> list[str]:
 
     An upper layer does not tell whether a file was there before; who deleted it wants it gone.
     """
-    added = [change.path for change in changes if change.kind is Kind.ADDED]
+    added = [change.path for change in changes if change.kind is ChangeKind.ADDED]
     changed = set()
     for above in {os.path.dirname(path) for path in added}:
         with suppress(OSError):
@@ -68,7 +68,7 @@ def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
         made = []
         for change in _in_order(changes):
             path = path_of(change)
-            if change.kind is Kind.DELETED or change.entry is Entry.OTHER:
+            if change.kind is ChangeKind.DELETED or change.entry is FileType.OTHER:
                 continue
             info = tree.info(path)
             if info is None:
@@ -87,11 +87,11 @@ def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
             to.close_directory(path, mode, (info.st_uid, info.st_gid))
 
 
-def save(commit: Commit, kept: Kept, into: str) -> str:
+def save(commit: Commit, kept: CommitResult, into: str) -> str:
     """Put what was not applied where a person can look at it; "" if there is nothing to see."""
     paths = {spared.path for spared in kept.spared if spared.why not in NOT_WORK}
-    wanted = [c for c in commit.changes if c.path in paths and c.entry is not Entry.OTHER]
-    wanted = [c for c in wanted if c.kind is not Kind.DELETED and c.path != "."]
+    wanted = [c for c in commit.changes if c.path in paths and c.entry is not FileType.OTHER]
+    wanted = [c for c in wanted if c.kind is not ChangeKind.DELETED and c.path != "."]
     if not wanted:
         return ""
     os.makedirs(into, mode=0o700, exist_ok=True)
@@ -99,7 +99,7 @@ def save(commit: Commit, kept: Kept, into: str) -> str:
     return into
 
 
-def apply(commit: Commit) -> Kept:
+def apply(commit: Commit) -> CommitResult:
     """Apply what may be applied; the rest is named with the reason."""
     applied: list[Change] = []
     spared: dict[str, dict[str, Spared]] = {"held": {}, "changed": {}, "failed": {}}
@@ -120,7 +120,7 @@ def apply(commit: Commit) -> Kept:
             spared["failed"].setdefault(change.path, Spared(change.path, why))
     held, changed, failed = (tuple(found.values()) for found in spared.values())
     paths = {change.path for change in applied}.difference(*spared.values())
-    return Kept(tuple(sorted(paths)), held, changed, failed)
+    return CommitResult(tuple(sorted(paths)), held, changed, failed)
 
 
 def _all_judged(job: _Job) -> list[_Judged]:
@@ -141,16 +141,19 @@ def _all_judged(job: _Job) -> list[_Judged]:
 def _in_order(changes: Iterable[Change]) -> list[Change]:
     """Deletions first, the inner before the outer; then the outer before the inner."""
     changes = sorted(changes, key=lambda change: change.path)
-    gone = [change for change in changes if change.kind is Kind.DELETED]
-    return [*reversed(gone), *(change for change in changes if change.kind is not Kind.DELETED)]
+    gone = [change for change in changes if change.kind is ChangeKind.DELETED]
+    return [
+        *reversed(gone),
+        *(change for change in changes if change.kind is not ChangeKind.DELETED),
+    ]
 
 
 def _judged(job: _Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
     """The reason why a change must not be applied (two empty words if it may be), and what stands
     there."""
-    if change.kind is not Kind.DELETED and change.entry is Entry.OTHER:
+    if change.kind is not ChangeKind.DELETED and change.entry is FileType.OTHER:
         return ("failed", NO_FILE), ()
-    if change.kind is not Kind.DELETED and history.is_lock(change.path):
+    if change.kind is not ChangeKind.DELETED and history.is_lock(change.path):
         return ("failed", NO_LOCK), ()
     if held or change.path == ".":
         return ("held" if held else "", held), ()
@@ -163,10 +166,15 @@ def _judged(job: _Job, change: Change, held: str) -> tuple[_Verdict, _Stamp]:
 
 def _verdict(job: _Job, change: Change, here: os.stat_result | None) -> _Verdict:
     if here is None:
-        missing = change.kind in (Kind.MODIFIED, Kind.MODE) or change.path in job.commit.copies
-        return ("changed", _DELETED) if missing and change.kind is not Kind.DELETED else ("", "")
+        missing = (
+            change.kind in (ChangeKind.MODIFIED, ChangeKind.MODE)
+            or change.path in job.commit.copies
+        )
+        return (
+            ("changed", _DELETED) if missing and change.kind is not ChangeKind.DELETED else ("", "")
+        )
     meanwhile = here.st_ctime_ns >= job.commit.opened and not stat.S_ISDIR(here.st_mode)
-    another = change.kind is Kind.DELETED and change.entry is not entry_of(here.st_mode)
+    another = change.kind is ChangeKind.DELETED and change.entry is not entry_of(here.st_mode)
     if not meanwhile and not another:
         return "", ""
     if _is_done(job, change, here):
@@ -175,14 +183,14 @@ def _verdict(job: _Job, change: Change, here: os.stat_result | None) -> _Verdict
 
 
 def _is_refreshed(job: _Job, change: Change) -> bool:
-    index = change.path == history.INDEX and change.kind is not Kind.DELETED
+    index = change.path == history.INDEX and change.kind is not ChangeKind.DELETED
     return index and history.is_refreshed(job.commit)
 
 
 def _stamp(change: Change, here: os.stat_result | None) -> _Stamp:
     """Numbers that change with a file's content; none for a directory, which has no content of its
     own."""
-    if here is None or change.entry is Entry.DIRECTORY or stat.S_ISDIR(here.st_mode):
+    if here is None or change.entry is FileType.DIRECTORY or stat.S_ISDIR(here.st_mode):
         return ()
     return here.st_ino, here.st_size, here.st_mtime_ns
 
@@ -208,7 +216,7 @@ def _applied(job: _Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Ver
             return "changed", _CHANGED  # while we were at the others
         _apply(job, change, here, temporary)
     except FileNotFoundError:
-        return ("", "") if change.kind is Kind.DELETED else ("changed", _GONE)
+        return ("", "") if change.kind is ChangeKind.DELETED else ("changed", _GONE)
     except OSError as error:
         if error.errno in _IN_THE_WAY:
             return "changed", "someone put something there meanwhile"
@@ -221,15 +229,15 @@ def _apply(job: _Job, change: Change, here: os.stat_result | None, temporary: by
         return  # its mode is set with the other directories'
     path = path_of(change)
     directory, name = job.project.above(path)
-    if change.kind is Kind.DELETED:
-        remove = os.rmdir if change.entry is Entry.DIRECTORY else os.unlink
+    if change.kind is ChangeKind.DELETED:
+        remove = os.rmdir if change.entry is FileType.DIRECTORY else os.unlink
         remove(name, dir_fd=directory)
         return
     new = job.source.info(path)
     if new is None:
         raise OSError(errno.EIO, "it is not in the layer any more")
     shared = here is not None and here.st_nlink > 1  # other names must keep their mode
-    if change.kind is not Kind.MODE or change.entry is not Entry.FILE or shared:
+    if change.kind is not ChangeKind.MODE or change.entry is not FileType.FILE or shared:
         put(job.source, path, new, (directory, name), temporary)
     elif here is not None:
         with handle_of(directory, name) as (handle, info):
@@ -245,7 +253,7 @@ def _close_directories(job: _Job, applied: list[Change]) -> list[tuple[Change, s
     be set, with the reason."""
     wrong = []
     for change in sorted(applied, key=lambda change: change.path, reverse=True):
-        if change.entry is Entry.DIRECTORY and change.kind is not Kind.DELETED:
+        if change.entry is FileType.DIRECTORY and change.kind is not ChangeKind.DELETED:
             path = path_of(change)
             try:
                 new = job.source.info(path)

@@ -13,9 +13,17 @@ from typing import IO, Protocol, Self
 from ralph.adapters import keeper_process
 from ralph.adapters.process import Child, Command
 from ralph.adapters.sandbox.diff import unified
-from ralph.adapters.sandbox.interface import Capabilities, Change, Files, Kept, Kind, Policy, Result
+from ralph.adapters.sandbox.interface import (
+    Capabilities,
+    Change,
+    ChangeKind,
+    CommandResult,
+    CommitResult,
+    SandboxFiles,
+    SandboxPolicy,
+)
 from ralph.adapters.sandbox.launcher import Attaching
-from ralph.adapters.sandbox.tree import Tree
+from ralph.adapters.sandbox.tree import FileTree
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -37,18 +45,18 @@ class Sandbox:
     def __init__(
         self,
         project: str,
-        policy: Policy,
+        policy: SandboxPolicy,
         capabilities: Capabilities,
         *,
         directory: str = "",
         keeper: Attaching | None = None,
-        files: Files | None = None,
+        files: SandboxFiles | None = None,
     ) -> None:
         self.origin = project  # the project itself
         self.project = directory or project  # where commands find it
         self.policy = policy
         self.capabilities = capabilities
-        self.fs: Files = files or Tree(self.project)
+        self.fs: SandboxFiles = files or FileTree(self.project)
         self._keeper = keeper or Attaching()
         self._results = self.project  # the directory with what changes lead to
         self._open = True
@@ -105,22 +113,22 @@ class Sandbox:
         there."""
         return argv
 
-    def run(self, *argv: str, stdin: bytes | None = None) -> Result:
+    def run(self, *argv: str, stdin: bytes | None = None) -> CommandResult:
         """Run a program to its end; 127 if there is none."""
         output, error = bytearray(), bytearray()
         try:
             child = self.spawn(argv, output.extend, error.extend, stdin=stdin)
         except OSError as problem:
             code = 127 if isinstance(problem, FileNotFoundError) else 126
-            return Result(code, b"", f"{argv[0]}: {problem.strerror}\n".encode())
+            return CommandResult(code, b"", f"{argv[0]}: {problem.strerror}\n".encode())
         code = child.wait(lambda: None).code
-        return Result(code, bytes(output), bytes(error))
+        return CommandResult(code, bytes(output), bytes(error))
 
-    def bash(self, command: str) -> Result:
+    def bash(self, command: str) -> CommandResult:
         shell = shutil.which("bash", path=self.environment().get("PATH")) or "sh"
         return self.run(shell, "-c", command)
 
-    def eval(self, code: str, language: str = "python") -> Result:
+    def eval(self, code: str, language: str = "python") -> CommandResult:
         """Run Python, or TypeScript where a runner is installed."""
         if language == "python":
             return self.run(self.python, "-", stdin=code.encode())
@@ -128,14 +136,14 @@ class Sandbox:
             raise ConfigError(f"no runner for {language!r}", "Use python or typescript.")
         return self._typescript(code.encode())
 
-    def _typescript(self, code: bytes) -> Result:
+    def _typescript(self, code: bytes) -> CommandResult:
         path = self.environment().get("PATH")
         runner = next((words for words in _TYPESCRIPT if shutil.which(words[0], path=path)), None)
         if runner is None:
             raise ConfigError("nothing here runs TypeScript", "Install bun, deno or node 22.7.")
         return self.run(*runner, stdin=code)
 
-    def git(self, *arguments: str) -> Result:
+    def git(self, *arguments: str) -> CommandResult:
         """Run the real git on the project as the sandbox sees it."""
         return self.run("git", *arguments)
 
@@ -149,16 +157,16 @@ class Sandbox:
         """A unified diff of a change."""
         # Where there is no rollback, nobody has what was before.
         before = os.path.join(self.origin, change.path) if self.capabilities.rollback else ""
-        gone = change.kind is Kind.DELETED
+        gone = change.kind is ChangeKind.DELETED
         return unified(change, before, "" if gone else os.path.join(self._results, change.path))
 
     def refused(self) -> tuple[str, ...]:
         """Hosts that were called and are not on the list, as the list would name them."""
         return ()
 
-    def commit(self, *, everything: bool = False) -> Kept:
+    def commit(self, *, everything: bool = False) -> CommitResult:
         """Apply the changes to the project, but for those held, unless everything is wanted."""
-        return Kept(tuple(change.path for change in self.changes()))
+        return CommitResult(tuple(change.path for change in self.changes()))
 
     def seal(self) -> bool:
         """Close, but keep the layer on disk for `landing.land`; False where there is none."""
@@ -203,10 +211,10 @@ class Sandbox:
 class Backend(Protocol):
     """A way to make sandboxes."""
 
-    def probe(self, project: str, policy: Policy) -> Capabilities:
+    def probe(self, project: str, policy: SandboxPolicy) -> Capabilities:
         """Try it for real, here; raises nothing."""
 
-    def open(self, project: str, policy: Policy) -> Sandbox:
+    def open(self, project: str, policy: SandboxPolicy) -> Sandbox:
         """Open a sandbox over a project. ConfigError says what is missing."""
 
 

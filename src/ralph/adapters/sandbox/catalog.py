@@ -4,7 +4,7 @@ import importlib
 
 from ralph.adapters.sandbox import BACKENDS
 from ralph.adapters.sandbox.base import Backend
-from ralph.adapters.sandbox.interface import Capabilities, Policy
+from ralph.adapters.sandbox.interface import Capabilities, SandboxPolicy
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -28,7 +28,7 @@ def backend(name: str) -> Backend:
     return module
 
 
-def usable(name: str, project: str, policy: Policy) -> Probed:
+def usable(name: str, project: str, policy: SandboxPolicy) -> Probed:
     """A backend, tried. ConfigError if it cannot be used here; `auto` is the first that can."""
     if name == "auto":
         return choose(project, policy)
@@ -38,7 +38,7 @@ def usable(name: str, project: str, policy: Policy) -> Probed:
     return Probed(name, can)
 
 
-def probe_all(project: str, policy: Policy) -> tuple[Probed, ...]:
+def probe_all(project: str, policy: SandboxPolicy) -> tuple[Probed, ...]:
     return tuple(Probed(name, backend(name).probe(project, policy)) for name in BACKENDS)
 
 
@@ -48,7 +48,7 @@ def chosen(probed: tuple[Probed, ...]) -> str | None:
     return next((name for name in AUTO if name in usable), None)
 
 
-def choose(project: str, policy: Policy) -> Probed:
+def choose(project: str, policy: SandboxPolicy) -> Probed:
     """The first usable backend, tried in order. ConfigError if there is none."""
     reasons = []
     for name in AUTO:

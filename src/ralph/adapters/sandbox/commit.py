@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from ralph.adapters.files import write_atomically
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType
 from ralph.adapters.sandbox.reach import READ, WRITE, Reach, Root
 from ralph.core.value import value
 
@@ -57,7 +57,7 @@ def read(path: str) -> Commit | None:
     try:
         with open(path, encoding="utf-8") as file:
             words = json.load(file)
-        changes = tuple(Change(p, Kind(k), Entry(e)) for p, k, e in words.pop("changes"))
+        changes = tuple(Change(p, ChangeKind(k), FileType(e)) for p, k, e in words.pop("changes"))
         copies, obeyed = (frozenset(words.pop(name, ())) for name in ("copies", "obeyed"))
         return Commit(changes=changes, copies=copies, obeyed=obeyed, **words)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -72,8 +72,8 @@ def modes_of(source: str | Root, changes: Iterable[Change]) -> dict[str, int]:
         return found
     with Reach(source, needs=READ) as tree:
         for change in sorted(changes, key=lambda change: change.path):
-            needs = {Entry.DIRECTORY: _OPEN, Entry.FILE: _READ_FILE}.get(change.entry, 0)
-            if needs and change.kind is not Kind.DELETED:
+            needs = {FileType.DIRECTORY: _OPEN, FileType.FILE: _READ_FILE}.get(change.entry, 0)
+            if needs and change.kind is not ChangeKind.DELETED:
                 path = path_of(change)
                 info = tree.info(path)
                 mode = needs if info is None else tree.mode(path, info)

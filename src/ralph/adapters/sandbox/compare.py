@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType
 from ralph.adapters.sandbox.reach import READ, Reach, Root
 from ralph.adapters.sandbox.tree import entry_of
 
@@ -23,7 +23,7 @@ def layer_changes(upper: str | Root, lower: str) -> Iterator[Change]:
     with Reach(upper, needs=READ) as layer, Reach(lower) as project:
         new, old = layer.info(b""), project.info(b"")
         if new and old and layer.mode(b"", new) != stat.S_IMODE(old.st_mode):
-            yield Change(".", Kind.MODE, Entry.DIRECTORY)
+            yield Change(".", ChangeKind.MODE, FileType.DIRECTORY)
         waiting = [(b"", True, False)]  # whether the project has it too; whether that is hidden
         while waiting:
             place, known, hidden = waiting.pop()
@@ -55,24 +55,26 @@ def entry_changes(
     """Changes of one entry from what the project has there; not of anything below a directory."""
     entry, was = entry_of(new[2].st_mode), None if before is None else entry_of(before.st_mode)
     name = os.fsdecode(path)
-    if was is not None and Entry.DIRECTORY in (was, entry) and was is not entry:
+    if was is not None and FileType.DIRECTORY in (was, entry) and was is not entry:
         yield from deleted(project, path)
         before = None
     if before is None:
-        yield Change(name, Kind.SYMLINK if entry is Entry.LINK else Kind.ADDED, entry)
+        yield Change(
+            name, ChangeKind.SYMLINK if entry is FileType.LINK else ChangeKind.ADDED, entry
+        )
     elif kind := difference((project, path, before), new):
         yield Change(name, kind, entry)
 
 
-def difference(old: Seen, new: Seen) -> Kind | None:
+def difference(old: Seen, new: Seen) -> ChangeKind | None:
     """The difference of an entry from another, or None. Times are no difference."""
     entry, was = entry_of(new[2].st_mode), entry_of(old[2].st_mode)
-    if entry is Entry.LINK:
-        same = was is Entry.LINK and old[0].link(old[1]) == new[0].link(new[1])
-        return None if same else Kind.SYMLINK
-    if entry is not was or (entry is Entry.FILE and not _same_file(old, new)):
-        return Kind.MODIFIED
-    return None if _rights(old) == _rights(new) else Kind.MODE
+    if entry is FileType.LINK:
+        same = was is FileType.LINK and old[0].link(old[1]) == new[0].link(new[1])
+        return None if same else ChangeKind.SYMLINK
+    if entry is not was or (entry is FileType.FILE and not _same_file(old, new)):
+        return ChangeKind.MODIFIED
+    return None if _rights(old) == _rights(new) else ChangeKind.MODE
 
 
 def _same_file(old: Seen, new: Seen) -> bool:
@@ -105,13 +107,13 @@ def deleted(project: Reach, path: bytes) -> Iterator[Change]:
             info = project.info(here)
         except PermissionError:
             # We may not look there; applying it finds out what it is.
-            yield Change(os.fsdecode(here), Kind.DELETED)
+            yield Change(os.fsdecode(here), ChangeKind.DELETED)
             continue
         if info is None:
             continue  # nobody has it any more
         entry = entry_of(info.st_mode)
-        yield Change(os.fsdecode(here), Kind.DELETED, entry)
-        if entry is Entry.DIRECTORY:
+        yield Change(os.fsdecode(here), ChangeKind.DELETED, entry)
+        if entry is FileType.DIRECTORY:
             waiting += sorted(
                 (os.path.join(here, name) for name in project.names(here)), reverse=True
             )

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 
-from ralph.adapters.sandbox.interface import Change, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind
 
 _LARGEST = 512 * 1024  # bytes; comparing takes long for more
 _NOWHERE = "/dev/null"
@@ -19,7 +19,7 @@ def unified(change: Change, before: str, after: str) -> str:
     head = ""
     if old[0] is not None and new[0] is not None and old[0].st_mode != new[0].st_mode:
         head = f"old mode {old[0].st_mode:o}\nnew mode {new[0].st_mode:o}\n"
-    if change.kind is Kind.MODE or (old[1] is not None and old[1] == new[1]):
+    if change.kind is ChangeKind.MODE or (old[1] is not None and old[1] == new[1]):
         return head
     if old[1] is None or new[1] is None:
         return head + f"{quoted(change.path)}: {_size(old)} became {_size(new)}\n"

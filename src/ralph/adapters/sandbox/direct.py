@@ -1,19 +1,19 @@
 """The backend `direct`: the project itself. It contains nothing and undoes nothing, and says so."""
 
 from ralph.adapters.sandbox.base import Sandbox, missing_keeper, real_project
-from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, ordered, unusable
+from ralph.adapters.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered, unusable
 from ralph.adapters.sandbox.manifest import Manifest
 
 NAME = "direct"
 _WHY = "works in place, with your rights"
 
 
-def probe(project: str, policy: Policy) -> Capabilities:
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     why = missing_keeper()
     return unusable(why) if why else Capabilities(False, False, False, _WHY)
 
 
-def open(project: str, policy: Policy) -> "Direct":  # noqa: A001  the interface has it so
+def open(project: str, policy: SandboxPolicy) -> "Direct":  # noqa: A001  the interface has it so
     return Direct(real_project(project), policy)
 
 
@@ -22,7 +22,7 @@ class Direct(Sandbox):
 
     no_rollback = "what was done in place cannot be undone"
 
-    def __init__(self, project: str, policy: Policy) -> None:
+    def __init__(self, project: str, policy: SandboxPolicy) -> None:
         super().__init__(project, policy, Capabilities(False, False, False, _WHY))
         self._manifest = Manifest(project, git=True)
 

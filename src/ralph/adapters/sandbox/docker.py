@@ -9,8 +9,14 @@ from collections.abc import Iterable, Mapping
 
 from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import missing_keeper, real_project
-from ralph.adapters.sandbox.guest import LONG, Guest, Tool
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy, unusable
+from ralph.adapters.sandbox.guest import LONG, Guest, SandboxTool
+from ralph.adapters.sandbox.interface import (
+    Capabilities,
+    Change,
+    CommitResult,
+    SandboxPolicy,
+    unusable,
+)
 from ralph.adapters.sandbox.manifest import Manifest
 from ralph.adapters.sandbox.remote import (
     AGENT,
@@ -45,32 +51,32 @@ _NOT_SEEN = re.compile(
 )
 
 
-def probe(project: str, policy: Policy) -> Capabilities:
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Ask the tool for its machines: to make one would fetch an image, and take minutes."""
     why = _problem(policy) or not_answering(WORDS, policy.environ)
     return unusable(why) if why else Capabilities(True, False, True, _WHY)
 
 
-def _problem(policy: Policy) -> str:
-    tool = Tool(WORDS, policy.environ)
+def _problem(policy: SandboxPolicy) -> str:
+    tool = SandboxTool(WORDS, policy.environ)
     if why := missing_keeper() or ("" if tool.is_installed() else "not installed"):
         return why
     # Not by --help, which a docker without sandboxes answers too.
     return _NONE if tool.ask("version").code else ""
 
 
-def open(project: str, policy: Policy) -> "Docker":  # noqa: A001  the interface has it so
+def open(project: str, policy: SandboxPolicy) -> "Docker":  # noqa: A001  the interface has it so
     """A machine with the project at the same path; both are kept the same."""
     project = real_project(project)
     if why := _problem(policy):
         raise ConfigError(f"docker cannot be used: {why}", "See: ralph sandbox probe")
-    guest = Guest(Tool(WORDS, policy.environ), name_of(project, "_"), project)
+    guest = Guest(SandboxTool(WORDS, policy.environ), name_of(project, "_"), project)
     with opening(policy, guest) as (ours, kept):
         _ready(guest, policy, ours)
         return Docker(policy, guest, kept, ours)
 
 
-def _ready(guest: Guest, policy: Policy, ours: Ours) -> None:
+def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> None:
     """Make sure of a machine: the one that was left, if it will do, or a new one."""
     state = login(policy.environ)
     found = listed(guest.tool.must("list its sandboxes", "ls", "--json"))
@@ -122,7 +128,9 @@ class Docker(Remote):
     look = "look-all"
     no_rollback = "what was done is synced and cannot be undone"
 
-    def __init__(self, policy: Policy, guest: Guest, kept: place.Place, ours: Ours) -> None:
+    def __init__(
+        self, policy: SandboxPolicy, guest: Guest, kept: place.LayerDir, ours: Ours
+    ) -> None:
         super().__init__(policy, _OPEN, guest, kept, ours)
         self._settle = _seconds(policy.environ)
 
@@ -134,7 +142,7 @@ class Docker(Remote):
         """Wait until what was written inside is outside too."""
         time.sleep(self._settle)
 
-    def commit(self, *, everything: bool = False) -> Kept:
+    def commit(self, *, everything: bool = False) -> CommitResult:
         kept = super().commit()
         self.settle()
         return kept

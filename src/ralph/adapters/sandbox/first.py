@@ -13,7 +13,7 @@ from ralph.adapters import keeper_process
 _DEVICES = (b"null", b"zero", b"full", b"random", b"urandom")
 
 
-class First(keeper_process.Keeper):
+class First(keeper_process.KeeperServer):
     """Starts commands on streams from outside, but on devices of the sandbox's own."""
 
     def _spawn(self, descriptors: list[int]) -> None:

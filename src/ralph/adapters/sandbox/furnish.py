@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypedDict
 
-    class Plan(TypedDict):
+    class MountPlan(TypedDict):
         """What a sandbox shall be. Paths are real and absolute."""
 
         project: bytes
@@ -59,7 +59,7 @@ class Made:
         self.home = ""  # why the home directory has no layer, if one was wanted
 
 
-def furnish(plan: "Plan", step: "Step") -> Made:
+def furnish(plan: "MountPlan", step: "Step") -> Made:
     """Do everything, in an order that never shows more than at the end."""
     step("keep mounts private", lambda: kernel.mount(b"", b"/", flags=_PRIVATELY))
     made = _overlay(plan, step)
@@ -94,7 +94,7 @@ _PRIVATELY = kernel.MS_REC | kernel.MS_PRIVATE
 
 
 def _arrange(
-    plan: "Plan",
+    plan: "MountPlan",
     secret: "list[bytes]",
     seen: "dict[bytes, int]",
     aliases: "list[bytes]",
@@ -114,12 +114,12 @@ def _arrange(
         os.close(handle)
 
 
-def _within(plan: "Plan") -> "list[bytes]":
+def _within(plan: "MountPlan") -> "list[bytes]":
     """Hidden directories in the project."""
     return [place for place in plan["hidden"] if _is_below(place, plan["project"])]
 
 
-def _overlay(plan: "Plan", step: "Step") -> Made:
+def _overlay(plan: "MountPlan", step: "Step") -> Made:
     """The project with a layer above it, on disk if the disk can hold one, else in memory."""
     if not plan["memory"]:
         try:
@@ -136,7 +136,7 @@ def _overlay(plan: "Plan", step: "Step") -> Made:
     return made[0]
 
 
-def _cover_home(plan: "Plan") -> str:
+def _cover_home(plan: "MountPlan") -> str:
     """Put a layer in memory over the home directory; "", or why there can be none."""
     try:
         _memory(plan["place"])  # over the project's layer, which has been mounted by now
@@ -197,7 +197,7 @@ def _by(descriptor: int) -> bytes:
     return b"/proc/self/fd/%d" % descriptor
 
 
-def _to_be_seen(plan: "Plan") -> "list[bytes]":
+def _to_be_seen(plan: "MountPlan") -> "list[bytes]":
     """The paths that are there, of those to be seen; the resolver's file may lie among the
     services."""
     paths = [*plan["visible"], *([realpath(_RESOLVER)] if plan["network"] == "on" else [])]

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from typing import IO
 
-from ralph.adapters.sandbox.interface import Result
+from ralph.adapters.sandbox.interface import CommandResult
 from ralph.adapters.sandbox.tree import parts_of
 from ralph.core.value import value
 from ralph.errors import ConfigError
@@ -23,7 +23,7 @@ LONG = 1800.0  # for what may have to fetch an image first
 
 
 @value
-class Tool:
+class SandboxTool:
     """A command-line tool that manages sandboxes."""
 
     words: tuple[str, ...]
@@ -36,7 +36,7 @@ class Tool:
         stdin: bytes = b"",
         patience: float = PATIENCE,
         into: IO[bytes] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         """Run it to its end; 127 if it is not there, 124 if it does not answer."""
         try:
             done = subprocess.run(
@@ -49,10 +49,10 @@ class Tool:
                 timeout=patience,
             )
         except subprocess.TimeoutExpired:
-            return Result(_LATE, b"", b"it does not answer")
+            return CommandResult(_LATE, b"", b"it does not answer")
         except OSError as error:
-            return Result(_NOT_FOUND, b"", (error.strerror or str(error)).encode())
-        return Result(done.returncode, done.stdout or b"", done.stderr)
+            return CommandResult(_NOT_FOUND, b"", (error.strerror or str(error)).encode())
+        return CommandResult(done.returncode, done.stdout or b"", done.stderr)
 
     def must(
         self, doing: str, *words: str, stdin: bytes = b"", patience: float = PATIENCE
@@ -68,7 +68,7 @@ class Tool:
         return shutil.which(self.words[0], path=self.environ.get("PATH")) is not None
 
 
-def told(done: Result) -> str:
+def told(done: CommandResult) -> str:
     """The last line of what a tool said."""
     lines = (done.error.strip() or done.output.strip()).decode("utf-8", "replace").splitlines()
     return lines[-1].strip() if lines else f"exit code {done.code}"
@@ -77,7 +77,7 @@ def told(done: Result) -> str:
 class Guest:
     """One sandbox of a tool, and the project in it."""
 
-    def __init__(self, tool: Tool, name: str, project: str) -> None:
+    def __init__(self, tool: SandboxTool, name: str, project: str) -> None:
         self.tool = tool
         self.name = name
         self.project = project
@@ -99,7 +99,7 @@ class Guest:
         root: bool = False,
         stdin: bytes | None = None,
         into: IO[bytes] | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         """Have our program in there answer."""
         flags = (*(("-i",) if stdin is not None else ()), *(("-u", "root") if root else ()))
         program = ("sh", "-c", self._program, "guest", verb, *arguments)

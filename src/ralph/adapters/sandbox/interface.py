@@ -46,7 +46,7 @@ OFF, ON = Network(), Network(everybody=True)
 
 
 @value
-class Policy:
+class SandboxPolicy:
     """The properties wanted of a sandbox. It hides the state directory, which keeps its layer."""
 
     environ: Mapping[str, str]
@@ -66,7 +66,7 @@ class Policy:
     awake: bool = False  # more of the kind follow: a machine need not be stopped till `rest`
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """The way a path changed."""
 
     ADDED = "added"
@@ -76,7 +76,7 @@ class Kind(StrEnum):
     SYMLINK = "symlink"  # a link that is new, or leads elsewhere now
 
 
-class Entry(StrEnum):
+class FileType(StrEnum):
     """The type of a file."""
 
     FILE = "file"
@@ -90,8 +90,8 @@ class Change:
     """One path that differs from the project; bytes that are no UTF-8 are surrogates."""
 
     path: str
-    kind: Kind
-    entry: Entry = Entry.FILE
+    kind: ChangeKind
+    entry: FileType = FileType.FILE
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -108,7 +108,7 @@ class Spared:
 
 
 @value
-class Kept:
+class CommitResult:
     """The result of a commit. `held` waits for review, others have changed `changed` meanwhile."""
 
     applied: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Kept:
 
 
 @value
-class Result:
+class CommandResult:
     """The exit code and the output of a command."""
 
     code: int
@@ -132,7 +132,7 @@ class Result:
     error: bytes
 
 
-class Files(Protocol):
+class SandboxFiles(Protocol):
     """The project's files as the sandbox sees them. Paths are relative, without links and `..`."""
 
     def read(self, path: str) -> bytes:

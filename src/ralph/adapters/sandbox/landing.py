@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ralph.adapters.files import write_atomically
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.commit import Commit, read
-from ralph.adapters.sandbox.interface import Kept, Spared
+from ralph.adapters.sandbox.interface import CommitResult, Spared
 from ralph.adapters.sandbox.place import JOURNAL, SEALED
 from ralph.core.codec import decode_fact, encode
 from ralph.core.facts import Landed
@@ -25,14 +25,14 @@ _UNREADABLE = "all that the turn changed: the list of its changes cannot be read
 _LOST = "all that the turn changed: ralph was killed, and it could not be kept"
 
 
-def finish(commit: Commit, path: str) -> Kept:
+def finish(commit: Commit, path: str) -> CommitResult:
     """Apply a commit whose journal is in a sandbox's place, and forget the journal."""
     kept = _applied(commit, path)
     os.unlink(os.path.join(path, JOURNAL))
     return kept
 
 
-def _applied(commit: Commit, path: str) -> Kept:
+def _applied(commit: Commit, path: str) -> CommitResult:
     """Apply a commit; what was not applied is saved, as the layer itself where there is no room for
     a copy."""
     kept = apply.apply(commit)
@@ -74,13 +74,13 @@ def set_aside(path: str, *names: str) -> str:
     return into
 
 
-def recover(project: str, state: str) -> tuple[Kept, ...]:
+def recover(project: str, state: str) -> tuple[CommitResult, ...]:
     """Tidy up after sandboxes whose owners were killed; the commits that were finished.
 
     A sealed layer stays until its run goes on, and is told then what became of it. What cannot be
     finished now (the disk is full) waits for the next.
     """
-    finished: list[Kept] = []
+    finished: list[CommitResult] = []
     for path in place.abandoned(state, os.path.realpath(project)):
         if os.path.exists(os.path.join(path, JOURNAL)):
             try:
@@ -91,7 +91,7 @@ def recover(project: str, state: str) -> tuple[Kept, ...]:
     return tuple(finished)
 
 
-def _finished(path: str) -> Iterator[Kept]:
+def _finished(path: str) -> Iterator[CommitResult]:
     """Apply it, unless that was done, and only its journal was left.
 
     What cannot be read is held; where it was sealed its run does that, and tells it.
@@ -100,7 +100,7 @@ def _finished(path: str) -> Iterator[Kept]:
     if commit is None:
         if not os.path.exists(os.path.join(path, SEALED)):
             saved = set_aside(path, *_LAYERS)
-            yield Kept(failed=(Spared(".", _UNREADABLE),), saved=saved)
+            yield CommitResult(failed=(Spared(".", _UNREADABLE),), saved=saved)
     elif _answered(path) is None:
         kept = _applied(commit, path)
         if os.path.exists(os.path.join(path, SEALED)):
@@ -160,7 +160,7 @@ def _landed(path: str, now: float, *, keep: bool, thrown: str) -> Landed:
     return told(_applied(commit, path), now, count=count)
 
 
-def told(kept: Kept, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
+def told(kept: CommitResult, now: float, *, count: int, refused: tuple[str, ...] = ()) -> Landed:
     """A commit as a fact. Names stay on one line, whatever bytes they hold: they go into prompts
     and onto terminals."""
 

@@ -28,7 +28,7 @@ from ralph.adapters.sandbox.plan import MOST_PORTS
 from ralph.adapters.sandbox.streams import Logged, Passed
 
 if TYPE_CHECKING:
-    from ralph.adapters.sandbox.furnish import Plan
+    from ralph.adapters.sandbox.furnish import MountPlan
 
 _LARGEST = 65536
 _SCM_CREDENTIALS = 2
@@ -61,7 +61,7 @@ class Launcher:
             self._begun = keeper_process.launch(_PROGRAM)
             self._owner = os.getpid()
 
-    def open(self, plan: "Plan") -> "Opened":
+    def open(self, plan: "MountPlan") -> "Opened":
         """A furnished sandbox with nothing running in it."""
         try:
             return self._open(plan)
@@ -69,7 +69,7 @@ class Launcher:
             self.close()  # something killed it since the last time
         return self._open(plan)
 
-    def _open(self, plan: "Plan") -> "Opened":
+    def _open(self, plan: "MountPlan") -> "Opened":
         self.begin()
         assert self._begun is not None
         ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
@@ -133,7 +133,7 @@ def _ready(link: socket) -> Opened:
     return Opened(keeper, facts, list(attached[SCM_RIGHTS]))
 
 
-class Given(Streams):
+class CallerStreams(Streams):
     """Streams that the caller has and keeps."""
 
     def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
@@ -147,7 +147,7 @@ class Attaching(Keeper):
 
     def attach(self, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
         """Start a child on these streams; OSError if it cannot be started."""
-        return self._attached(command, Given(stdin, stdout, stderr))
+        return self._attached(command, CallerStreams(stdin, stdout, stderr))
 
     def _attached(self, command: Command, streams: Streams) -> Child:
         try:

@@ -6,13 +6,13 @@ from ralph.adapters.sandbox import history
 from ralph.adapters.sandbox.base import Sandbox
 from ralph.adapters.sandbox.commit import Commit, closed_in, modes_of
 from ralph.adapters.sandbox.compare import is_opaque
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy
+from ralph.adapters.sandbox.interface import Capabilities, Change, CommitResult, SandboxPolicy
 from ralph.adapters.sandbox.landing import finish, set_aside
 from ralph.adapters.sandbox.launcher import Attaching
 from ralph.adapters.sandbox.obeyed import obeyed_paths
-from ralph.adapters.sandbox.place import JOURNAL, SEALED, Place
+from ralph.adapters.sandbox.place import JOURNAL, SEALED, LayerDir
 from ralph.adapters.sandbox.reach import READ, Reach, Root
-from ralph.adapters.sandbox.tree import Tree
+from ralph.adapters.sandbox.tree import FileTree
 
 
 class Layered(Sandbox):
@@ -21,14 +21,14 @@ class Layered(Sandbox):
     def __init__(
         self,
         project: str,
-        policy: Policy,
+        policy: SandboxPolicy,
         capabilities: Capabilities,
         *,
-        kept: Place,
+        kept: LayerDir,
         opened: int,
         directory: str = "",
         keeper: Attaching | None = None,
-        files: Tree | None = None,
+        files: FileTree | None = None,
     ) -> None:
         super().__init__(
             project, policy, capabilities, directory=directory, keeper=keeper, files=files
@@ -38,7 +38,7 @@ class Layered(Sandbox):
         self._index = os.path.join(kept.path, "index")
         self._first_index = history.FirstIndex(project, opened)
 
-    def commit(self, *, everything: bool = False) -> Kept:
+    def commit(self, *, everything: bool = False) -> CommitResult:
         commit = self._prepared(everything=everything)
         commit.write(os.path.join(self._place.path, JOURNAL))
         return finish(commit, self._place.path)

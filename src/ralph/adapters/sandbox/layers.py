@@ -10,7 +10,7 @@ from ralph.adapters.git import git_output
 from ralph.adapters.process import Child, Command, Exit
 from ralph.adapters.sandbox import landing, place
 from ralph.adapters.sandbox.base import Backend, Sandbox
-from ralph.adapters.sandbox.interface import Kept, Policy
+from ralph.adapters.sandbox.interface import CommitResult, SandboxPolicy
 from ralph.adapters.sandbox.logins import Login
 from ralph.adapters.turn_files import Filing, TurnFiles
 from ralph.core.facts import Landed
@@ -27,14 +27,14 @@ _PATIENCE = 3.0  # seconds
 _Read = Callable[[bytes], None]
 
 
-class Layers:
+class RunLayers:
     """Opens a sandbox when something starts, and keeps what a turn changed until it lands."""
 
     def __init__(
         self,
         backend: Backend,
         project: str,
-        policy: Policy,
+        policy: SandboxPolicy,
         *,
         run_dir: str,
         logins: tuple[Login, ...],
@@ -203,7 +203,7 @@ class Layers:
 class SandboxedAgent:
     """An agent whose every turn is in a sandbox."""
 
-    def __init__(self, agent: Agent, layers: Layers) -> None:
+    def __init__(self, agent: Agent, layers: RunLayers) -> None:
         self._agent = agent
         self._layers = layers
 
@@ -240,7 +240,7 @@ class _Visit(Child):
         """Read until the child is gone, then keep what it left."""
         with self._box:
             ended = super().wait(watch)
-            kept = self._box.commit() if ended.cut is None else Kept()
+            kept = self._box.commit() if ended.cut is None else CommitResult()
         if kept.spared:
             paths = listed([spared.path for spared in kept.spared])
             see = f"; see {kept.saved}" if kept.saved else ""

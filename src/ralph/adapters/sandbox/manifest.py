@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ralph.adapters.sandbox.compare import deleted, entry_changes
-from ralph.adapters.sandbox.interface import Change, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind
 from ralph.adapters.sandbox.reach import READ, Reach
 from ralph.adapters.sandbox.tree import entry_of
 
@@ -53,17 +53,17 @@ class Manifest:
                 name, was = os.fsdecode(path), self._known.get(path)
                 if info is None:
                     assert was is not None
-                    yield Change(name, Kind.DELETED, entry_of(was[0]))
+                    yield Change(name, ChangeKind.DELETED, entry_of(was[0]))
                     continue
                 content = (info.st_ino, info.st_size, info.st_mtime_ns)
                 if stat.S_ISLNK(info.st_mode):
-                    kind = Kind.SYMLINK
+                    kind = ChangeKind.SYMLINK
                 elif was is None:
-                    kind = Kind.ADDED
+                    kind = ChangeKind.ADDED
                 elif stat.S_ISDIR(info.st_mode) or was[1:4] == content:
-                    kind = Kind.MODE if was[0] != info.st_mode else Kind.MODIFIED
+                    kind = ChangeKind.MODE if was[0] != info.st_mode else ChangeKind.MODIFIED
                 else:
-                    kind = Kind.MODIFIED
+                    kind = ChangeKind.MODIFIED
                 yield Change(name, kind, entry_of(info.st_mode))
 
     def against(self, project: str) -> Iterator[Change]:

@@ -33,7 +33,7 @@ TYPE_CHECKING = False  # as typing has it; importing that would cost more than a
 if TYPE_CHECKING:
     from typing import Any
 
-    from ralph.adapters.sandbox.furnish import Plan
+    from ralph.adapters.sandbox.furnish import MountPlan
 
 LINK = 3
 _LARGEST = 65536
@@ -99,7 +99,7 @@ def _serve(link: socket) -> bool:
     return True
 
 
-def _fork_sandbox(plan: "Plan", answer: socket) -> None:
+def _fork_sandbox(plan: "MountPlan", answer: socket) -> None:
     """Start the process that leaves; root's is told who is who by us, since only we may."""
     asks, asked = os.pipe()
     told, tells = os.pipe()
@@ -129,7 +129,7 @@ def _in_child(act: "Any", answer: socket) -> None:  # noqa: ANN401  no typing at
     os._exit(1)
 
 
-def _leave(plan: "Plan", answer: socket, asked: int, told: int) -> None:
+def _leave(plan: "MountPlan", answer: socket, asked: int, told: int) -> None:
     from ralph.adapters.sandbox import kernel
 
     kernel.die_with_parent(signal.SIGKILL)
@@ -180,7 +180,7 @@ def _write(path: str, text: str) -> None:
         os.close(descriptor)
 
 
-def _be_first(plan: "Plan", answer: socket) -> None:
+def _be_first(plan: "MountPlan", answer: socket) -> None:
     """Furnish the place and keep it."""
     from ralph.adapters.sandbox import first, furnish, kernel
 

@@ -10,7 +10,7 @@ from ralph.adapters.namespaces import namespace_remedy
 from ralph.adapters.sandbox import apply, place
 from ralph.adapters.sandbox.base import real_project, stamp_after
 from ralph.adapters.sandbox.compare import layer_changes
-from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, ordered
+from ralph.adapters.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered
 from ralph.adapters.sandbox.launcher import Launcher, Opened, RefusedError
 from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.plan import (
@@ -23,14 +23,14 @@ from ralph.adapters.sandbox.plan import (
 )
 from ralph.adapters.sandbox.proxy import Proxy
 from ralph.adapters.sandbox.reach import Root
-from ralph.adapters.sandbox.tree import Tree
+from ralph.adapters.sandbox.tree import FileTree
 from ralph.errors import ConfigError
 
 NAME = "overlay"
 LAUNCHER = Launcher()  # one process makes all sandboxes of a program
 
 
-def open(project: str, policy: Policy) -> "Overlay":  # noqa: A001  the interface has it so
+def open(project: str, policy: SandboxPolicy) -> "Overlay":  # noqa: A001  the interface has it so
     began = time.time_ns()
     LAUNCHER.begin()  # it gets ready while we go on
     project = real_project(project)
@@ -59,7 +59,12 @@ class Overlay(Layered):
     """A project under a layer that takes all changes."""
 
     def __init__(
-        self, project: str, policy: Policy, kept: place.Place, opened: Opened, opened_at: int
+        self,
+        project: str,
+        policy: SandboxPolicy,
+        kept: place.LayerDir,
+        opened: Opened,
+        opened_at: int,
     ) -> None:
         lacking = [f"the home directory is read only: {opened.home}"] if opened.home else []
         lacking += [
@@ -75,7 +80,7 @@ class Overlay(Layered):
             kept=kept,
             opened=opened_at,
             keeper=opened.keeper,
-            files=Tree(opened.merged),
+            files=FileTree(opened.merged),
         )
         self._opened = opened
         self._on_disk = opened.kept == "on disk"
@@ -144,7 +149,7 @@ def _refuse_mounts(project: str) -> None:
         )
 
 
-def probe(project: str, policy: Policy) -> Capabilities:
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Try it for real: a file in it is in the layer, the host is clean, the network is shut."""
     from ralph.adapters.sandbox.trial import OVERLAY, tried
 

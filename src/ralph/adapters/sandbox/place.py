@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ralph.adapters.files import project_dir, unwritable_state
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 from ralph.adapters.sandbox.reach import WRITE, handle_of
 
 SEALED = "sealed.json"  # what a layer would change, when its turn was over
@@ -23,7 +23,7 @@ _LOCK = "lock"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
-class Place:
+class LayerDir:
     """The directory of one sandbox, ours until we leave it or end."""
 
     def __init__(self, path: str, lock: int) -> None:
@@ -49,7 +49,7 @@ class Place:
             os.close(lock)
 
 
-def claim(state: str, project: str, name: str = "") -> Place:
+def claim(state: str, project: str, name: str = "") -> LayerDir:
     """Make a directory, of this name if one is given. StateError if that fails."""
     above = sandboxes(state, project)
     try:
@@ -61,11 +61,11 @@ def claim(state: str, project: str, name: str = "") -> Place:
             fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
         raise unwritable_state(above, error) from error
-    return Place(path, lock)
+    return LayerDir(path, lock)
 
 
 @contextmanager
-def claimed(policy: Policy, project: str) -> Iterator[Place]:
+def claimed(policy: SandboxPolicy, project: str) -> Iterator[LayerDir]:
     """The same, removed again if the sandbox cannot be opened to the end."""
     kept = claim(policy.state, project, policy.name)
     try:
@@ -78,14 +78,14 @@ def claimed(policy: Policy, project: str) -> Iterator[Place]:
         raise
 
 
-def reclaimed(path: str) -> Place | None:
+def reclaimed(path: str) -> LayerDir | None:
     """A directory that somebody left, once its owner is gone; None if there is none."""
     try:
         lock = os.open(os.path.join(path, _LOCK), os.O_RDWR)
     except FileNotFoundError:
         return None
     fcntl.flock(lock, fcntl.LOCK_EX)
-    found = Place(path, lock)
+    found = LayerDir(path, lock)
     if os.path.exists(os.path.join(path, _LOCK)):
         return found
     found.leave()  # it was removed while we waited
@@ -121,7 +121,7 @@ def abandoned(state: str, project: str) -> Iterator[str]:
                 lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
             except OSError:
                 continue  # it is another user's, or the disk is full
-            left = Place(path, lock)
+            left = LayerDir(path, lock)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

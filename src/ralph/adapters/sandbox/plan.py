@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ralph.adapters.git import git_output
-from ralph.adapters.sandbox.interface import Network, Policy
+from ralph.adapters.sandbox.interface import Network, SandboxPolicy
 from ralph.adapters.sandbox.tools import PRIVATE, names, needed
 from ralph.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ralph.adapters.sandbox.furnish import Plan
+    from ralph.adapters.sandbox.furnish import MountPlan
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OURSELVES = ("localhost", "127.0.0.1", "::1")
@@ -22,7 +22,7 @@ MOST_PORTS = 64  # a message holds so many descriptors, and some more
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
-def plan_of(project: str, policy: Policy, place: str) -> "Plan":
+def plan_of(project: str, policy: SandboxPolicy, place: str) -> "MountPlan":
     """The plan for a real project, with a directory for the layer. ConfigError for bad ports."""
     network = policy.network
     limited = "on" if network.everybody else "proxy" if network.hosts else "off"
@@ -52,7 +52,7 @@ def plan_of(project: str, policy: Policy, place: str) -> "Plan":
     }
 
 
-def secret_paths(project: str, policy: Policy) -> list[str]:
+def secret_paths(project: str, policy: SandboxPolicy) -> list[str]:
     """The credentials that are there, by their real names. What is in the project is the project's:
     git would take it for deleted."""
     real = dict.fromkeys(os.path.realpath(path) for path in policy.secret)
@@ -148,7 +148,7 @@ def local_ports(network: Network) -> dict[int, str]:
     return ports
 
 
-def environment_of(policy: Policy, backend: str, port: int) -> dict[str, str]:
+def environment_of(policy: SandboxPolicy, backend: str, port: int) -> dict[str, str]:
     """The environment of commands: temporary files are private, and the proxy's port, if there is
     one."""
     environ = {**policy.environ, "TMPDIR": "/tmp", "RALPH_SANDBOX": backend}  # noqa: S108

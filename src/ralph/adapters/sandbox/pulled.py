@@ -11,38 +11,38 @@ from itertools import islice
 from typing import IO
 
 from ralph.adapters.sandbox.compare import deleted, entry_changes
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType
 from ralph.adapters.sandbox.reach import Reach
-from ralph.adapters.sandbox.tree import Tree, parts_of
+from ralph.adapters.sandbox.tree import FileTree, parts_of
 from ralph.core.value import value
 
-_KINDS = {b"f": Entry.FILE, b"d": Entry.DIRECTORY, b"l": Entry.LINK}
+_KINDS = {b"f": FileType.FILE, b"d": FileType.DIRECTORY, b"l": FileType.LINK}
 _FIELDS = 8
 
 
 @value
-class Listed:
+class GuestEntry:
     """An entry as `find` tells it: two are equal if nobody has touched it between them."""
 
-    entry: Entry
+    entry: FileType
     mode: int
     owner: tuple[bytes, bytes]
     content: tuple[bytes, ...]  # size, number and times; nothing of a directory
 
 
-Listing = Mapping[bytes, Listed]
+Listing = Mapping[bytes, GuestEntry]
 
 
-def parse(output: bytes) -> dict[bytes, Listed]:
+def parse(output: bytes) -> dict[bytes, GuestEntry]:
     """Parse a listing; lines that are none of it are left out."""
     found = {}
     for line in output.split(b"\0"):
         fields = line.split(b" ", _FIELDS)
         if len(fields) == _FIELDS + 1 and fields[1].isdigit():
             kind, mode, user, group, *content, path = fields
-            entry = _KINDS.get(kind, Entry.OTHER)
-            kept = () if entry is Entry.DIRECTORY else tuple(content)
-            found[path] = Listed(entry, int(mode, 8), (user, group), kept)
+            entry = _KINDS.get(kind, FileType.OTHER)
+            kept = () if entry is FileType.DIRECTORY else tuple(content)
+            found[path] = GuestEntry(entry, int(mode, 8), (user, group), kept)
     return found
 
 
@@ -53,7 +53,7 @@ def differing(before: Listing, now: Listing) -> list[bytes]:
 
 def wanted(paths: list[bytes], now: Listing) -> list[bytes]:
     """Paths for `tar`; what is no file, directory or link is not fetched."""
-    return [path for path in paths if path in now and now[path].entry is not Entry.OTHER]
+    return [path for path in paths if path in now and now[path].entry is not FileType.OTHER]
 
 
 def unpack(archive: IO[bytes], into: str) -> None:
@@ -62,7 +62,7 @@ def unpack(archive: IO[bytes], into: str) -> None:
     Whoever works in the sandbox decides what is in the archive. Modes come later. OSError for an
     archive that is none, or torn.
     """
-    tree = Tree(into)
+    tree = FileTree(into)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         with tarfile.open(fileobj=archive, mode="r|") as members:
@@ -99,7 +99,7 @@ def like_the_project(
         os.chown(there, owner.st_uid, owner.st_gid, follow_symlinks=False)
     same = old is not None and (old.entry, old.mode) == (new.entry, new.mode)
     mode = stat.S_IMODE(here.st_mode) if here is not None and same else new.mode
-    if new.entry is not Entry.LINK:
+    if new.entry is not FileType.LINK:
         os.chmod(there, mode)
 
 
@@ -112,8 +112,8 @@ def against(
             new, here = now.get(path), upper.info(path)
             if new is None:
                 yield from islice(deleted(lower, path), 1)  # what was in it is told by itself
-            elif new.entry is Entry.OTHER:
-                yield Change(os.fsdecode(path), _kind(before.get(path), new), Entry.OTHER)
+            elif new.entry is FileType.OTHER:
+                yield Change(os.fsdecode(path), _kind(before.get(path), new), FileType.OTHER)
             elif here is not None:
                 yield from entry_changes(lower, path, lower.seen(path), (upper, path, here))
 
@@ -125,13 +125,13 @@ def by_listing(paths: list[bytes], before: Listing, now: Listing) -> Iterator[Ch
         if new is not None:
             yield Change(os.fsdecode(path), _kind(old, new), new.entry)
         elif old is not None:
-            yield Change(os.fsdecode(path), Kind.DELETED, old.entry)
+            yield Change(os.fsdecode(path), ChangeKind.DELETED, old.entry)
 
 
-def _kind(old: Listed | None, new: Listed) -> Kind:
-    if new.entry is Entry.LINK:
-        return Kind.SYMLINK
+def _kind(old: GuestEntry | None, new: GuestEntry) -> ChangeKind:
+    if new.entry is FileType.LINK:
+        return ChangeKind.SYMLINK
     if old is None:
-        return Kind.ADDED
+        return ChangeKind.ADDED
     same = old.entry is new.entry and old.content[:3] == new.content[:3]  # but for its last time
-    return Kind.MODE if same and old.mode != new.mode else Kind.MODIFIED
+    return ChangeKind.MODE if same and old.mode != new.mode else ChangeKind.MODIFIED

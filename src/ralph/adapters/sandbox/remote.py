@@ -13,8 +13,15 @@ from contextlib import contextmanager
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.sandbox import place, pulled
 from ralph.adapters.sandbox.base import Sandbox
-from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, Tool, told
-from ralph.adapters.sandbox.interface import Capabilities, Change, Network, Policy, Result, ordered
+from ralph.adapters.sandbox.guest import LONG, Guest, GuestFiles, SandboxTool, told
+from ralph.adapters.sandbox.interface import (
+    Capabilities,
+    Change,
+    CommandResult,
+    Network,
+    SandboxPolicy,
+    ordered,
+)
 from ralph.core.value import replace
 from ralph.errors import ConfigError
 
@@ -79,14 +86,14 @@ def set_up(guest: Guest, state: str) -> None:
 
 def not_answering(words: tuple[str, ...], environ: Mapping[str, str]) -> str:
     """The reason why a tool cannot list its sandboxes, or ""."""
-    done = Tool(words, environ).ask("ls", "--json")
+    done = SandboxTool(words, environ).ask("ls", "--json")
     return f"{' '.join(words)} does not answer: {told(done)}" if done.code else ""
 
 
 class Ours:
     """Notes about a sandbox that Ralph made, kept outside of it, and the lock of its user."""
 
-    def __init__(self, policy: Policy, project: str, name: str) -> None:
+    def __init__(self, policy: SandboxPolicy, project: str, name: str) -> None:
         above = place.sandboxes(policy.state, project)
         self._name = name
         self._note = os.path.join(above, f"{name}.network")
@@ -172,7 +179,7 @@ class Ours:
 
 
 @contextmanager
-def opening(policy: Policy, guest: Guest) -> Iterator[tuple[Ours, place.Place]]:
+def opening(policy: SandboxPolicy, guest: Guest) -> Iterator[tuple[Ours, place.LayerDir]]:
     """The notes and the directory of a machine; given up if it cannot be opened to the end."""
     ours = Ours(policy, guest.project, guest.name)
     try:
@@ -219,7 +226,12 @@ class Remote(Sandbox):
     look = "look"  # how its files are listed
 
     def __init__(
-        self, policy: Policy, able: Capabilities, guest: Guest, kept: place.Place, ours: Ours
+        self,
+        policy: SandboxPolicy,
+        able: Capabilities,
+        guest: Guest,
+        kept: place.LayerDir,
+        ours: Ours,
     ) -> None:
         home = "the home directory is the machine's own" if policy.home else ""
         able = replace(able, lacks="; ".join(filter(None, (home, able.lacks))))
@@ -274,10 +286,10 @@ class Remote(Sandbox):
         variables = [w for pair in (*pairs, f"RALPH_SANDBOX={self.kind}") for w in ("-e", pair)]
         return self._guest.command(argv, *flags, *variables)
 
-    def bash(self, command: str) -> Result:
+    def bash(self, command: str) -> CommandResult:
         return self.run("bash", "-c", command)
 
-    def _typescript(self, code: bytes) -> Result:
+    def _typescript(self, code: bytes) -> CommandResult:
         for words in _TYPESCRIPT:
             done = self.run(*words, stdin=code)
             if done.code != _NOT_THERE:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ralph.adapters.sandbox import history
 from ralph.adapters.sandbox.commit import Commit, path_of
 from ralph.adapters.sandbox.held import held_because, leads_out, stands_for
-from ralph.adapters.sandbox.interface import Change, Entry, Kind
+from ralph.adapters.sandbox.interface import Change, ChangeKind, FileType
 from ralph.adapters.sandbox.reach import Reach
 
 _HISTORY = ".git"
@@ -34,7 +34,7 @@ def held(commit: Commit, project: Reach, source: Reach) -> dict[str, str]:
         return {}
     review = _Review(commit, project, source)
     # Of what is deleted and stands there anew, the deletion says more.
-    changes = sorted(commit.changes, key=lambda change: change.kind is Kind.DELETED)
+    changes = sorted(commit.changes, key=lambda change: change.kind is ChangeKind.DELETED)
     found = {c.path: why for c in changes if (why := review.because(c))}
     found |= review.room_for(found)
     above = {path[:end] for path in found for end in range(len(path)) if path[end] == "/"}
@@ -49,8 +49,8 @@ class _Review:
         self._commit = commit
         self._project = project
         self._source = source
-        self.gone = {c.path for c in commit.changes if c.kind is Kind.DELETED}
-        self._new = {c.path for c in commit.changes if c.kind is not Kind.DELETED}
+        self.gone = {c.path for c in commit.changes if c.kind is ChangeKind.DELETED}
+        self._new = {c.path for c in commit.changes if c.kind is not ChangeKind.DELETED}
         self._lost = commit.anew or _HISTORY in self.gone
         self._repacked = any(_PACK.fullmatch(path) for path in self._new)
         # Packed references may do what `refs/replace` does; git's state is held with them.
@@ -88,12 +88,12 @@ class _Review:
     def _of_git(self, change: Change) -> str:
         """Git itself: a file or link that takes its directory's place, and the whole history."""
         name = change.path.rpartition("/")[2].lower()
-        gone, directory = change.kind is Kind.DELETED, change.entry is Entry.DIRECTORY
-        if name == _HISTORY and not gone and change.kind is not Kind.MODE and not directory:
+        gone, directory = change.kind is ChangeKind.DELETED, change.entry is FileType.DIRECTORY
+        if name == _HISTORY and not gone and change.kind is not ChangeKind.MODE and not directory:
             return _OBEYS
         if _OBJECTS.fullmatch(change.path):
             # Git never changes an object, and takes one away only once another pack has it.
-            changed = change.kind is Kind.MODIFIED and not directory
+            changed = change.kind is ChangeKind.MODIFIED and not directory
             if (gone and not self._repacked) or changed:
                 return _LOST
         if self._lost and f"{change.path}/".startswith(f"{_HISTORY}/"):
@@ -106,13 +106,13 @@ class _Review:
         path = change.path
         for obeyed in self._commit.obeyed:
             inside = path == obeyed or path.startswith(f"{obeyed}/")
-            above = change.kind is Kind.SYMLINK and obeyed.startswith(f"{path}/")
+            above = change.kind is ChangeKind.SYMLINK and obeyed.startswith(f"{path}/")
             if inside or above:
                 return _OBEYS
         return ""
 
     def _link(self, change: Change) -> str:
-        if change.kind is not Kind.SYMLINK:
+        if change.kind is not ChangeKind.SYMLINK:
             return ""
         if why := stands_for(change.path):
             return why
@@ -141,7 +141,7 @@ class _Review:
 
     def _special(self, change: Change) -> str:
         """Files that run with their owner's rights; some may have done so before."""
-        if change.entry is not Entry.FILE or change.kind is Kind.DELETED:
+        if change.entry is not FileType.FILE or change.kind is ChangeKind.DELETED:
             return ""
         path = path_of(change)
         try:

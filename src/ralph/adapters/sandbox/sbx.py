@@ -13,8 +13,14 @@ from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, pulled, worktree
 from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
 from ralph.adapters.sandbox.commit import Commit, closed_in
-from ralph.adapters.sandbox.guest import LONG, Guest, Tool, encoded
-from ralph.adapters.sandbox.interface import Capabilities, Change, Kept, Policy, unusable
+from ralph.adapters.sandbox.guest import LONG, Guest, SandboxTool, encoded
+from ralph.adapters.sandbox.interface import (
+    Capabilities,
+    Change,
+    CommitResult,
+    SandboxPolicy,
+    unusable,
+)
 from ralph.adapters.sandbox.landing import finish
 from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL
@@ -44,14 +50,14 @@ _OPEN = Capabilities(True, True, True, "a virtual machine with a clone by git")
 _EVERYBODY = "**"
 
 
-def probe(project: str, policy: Policy) -> Capabilities:
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Ask the tool for its sandboxes: to make one would fetch an image, and take minutes."""
     why = _problem(os.path.realpath(project), policy) or not_answering(WORDS, policy.environ)
     return unusable(why) if why else Capabilities(True, True, True, _WHY)
 
 
-def _problem(project: str, policy: Policy) -> str:
-    installed = Tool(WORDS, policy.environ).is_installed()
+def _problem(project: str, policy: SandboxPolicy) -> str:
+    installed = SandboxTool(WORDS, policy.environ).is_installed()
     if why := missing_keeper() or ("" if installed else _INSTALL):
         return why
     if why := worktree.problem(project, policy):
@@ -60,20 +66,20 @@ def _problem(project: str, policy: Policy) -> str:
     return "a git worktree cannot be cloned into a sandbox" if linked else ""
 
 
-def open(project: str, policy: Policy) -> "Sbx":  # noqa: A001  the interface has it so
+def open(project: str, policy: SandboxPolicy) -> "Sbx":  # noqa: A001  the interface has it so
     """A machine with everything that the project has now, but for ignored files."""
     began = time.time_ns()
     project = real_project(project)
     if why := _problem(project, policy):
         raise ConfigError(f"sbx cannot be used: {why}", "See: ralph sandbox probe")
-    tool = Tool(WORDS, policy.environ, ("rm", "--force"))
+    tool = SandboxTool(WORDS, policy.environ, ("rm", "--force"))
     guest = Guest(tool, name_of(project, "-"), project)
     with opening(policy, guest) as (ours, kept):
         lacks = worktree.lacking(_ready(guest, policy, ours))
         return Sbx(policy, guest, kept, ours, opened=stamp_after(began), lacks=lacks)
 
 
-def _ready(guest: Guest, policy: Policy, ours: Ours) -> list[bytes]:
+def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> list[bytes]:
     """Make sure of a machine, the one that was left or a new one, and bring what was not committed;
     the paths that could not be read."""
     state, name, network = login(policy.environ), guest.name, policy.network
@@ -107,7 +113,7 @@ def listed(output: bytes) -> set[str]:
     return {row["name"] for row in rows if isinstance(row, dict) and "name" in row}
 
 
-def _is_as_new(guest: Guest, policy: Policy, *, awake: bool) -> bool:
+def _is_as_new(guest: Guest, policy: SandboxPolicy, *, awake: bool) -> bool:
     """True if it has the project's last commit; then it goes back to that, and forgets what was
     left in it."""
     if not awake:
@@ -116,7 +122,7 @@ def _is_as_new(guest: Guest, policy: Policy, *, awake: bool) -> bool:
     return bool(head) and guest.ask("reset", encoded(head.strip())).code == 0
 
 
-def _bring(guest: Guest, policy: Policy) -> list[bytes]:
+def _bring(guest: Guest, policy: SandboxPolicy) -> list[bytes]:
     """Bring what the project has beyond its last commit, which a clone has not; the paths that
     could not be read."""
     archive, gone, unread = io.BytesIO(), [], []
@@ -159,9 +165,9 @@ class Sbx(Remote):
 
     def __init__(
         self,
-        policy: Policy,
+        policy: SandboxPolicy,
         guest: Guest,
-        kept: place.Place,
+        kept: place.LayerDir,
         ours: Ours,
         *,
         opened: int,
@@ -179,7 +185,7 @@ class Sbx(Remote):
             self._is_held = True  # the machine stays
             raise
 
-    def commit(self, *, everything: bool = False) -> Kept:
+    def commit(self, *, everything: bool = False) -> CommitResult:
         """End what runs, then apply the changes. If that fails, the machine stays."""
         self._is_held = True
         try:
@@ -198,7 +204,7 @@ class Sbx(Remote):
     def _is_begun(self) -> bool:
         return os.path.exists(os.path.join(self._place.path, JOURNAL))
 
-    def _committed(self, *, everything: bool) -> Kept:
+    def _committed(self, *, everything: bool) -> CommitResult:
         self._keeper.close()
         if not self.policy.awake or not self._is_idle():
             self._guest.stop()

@@ -14,7 +14,7 @@ from ralph.adapters.files import write_atomically
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place, worktree
 from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
-from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, unusable
+from ralph.adapters.sandbox.interface import Capabilities, Change, SandboxPolicy, unusable
 from ralph.adapters.sandbox.plan import secret_paths
 from ralph.adapters.sandbox.tools import PRIVATE, is_hidden, needed
 from ralph.core.value import replace
@@ -58,7 +58,7 @@ _IDENTITY = ("user.name=Ralph", "user.email=ralph@localhost", "commit.gpgsign=fa
 _COMMIT = ("commit", "--quiet", "--allow-empty", "--message", "Begin")
 
 
-def probe(project: str, policy: Policy) -> Capabilities:
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Try it for real: a file in it is in the clone, the host is clean, the network is shut."""
     from ralph.adapters.sandbox.trial import tried
 
@@ -72,15 +72,15 @@ def probe(project: str, policy: Policy) -> Capabilities:
     return unusable(why) if why else tried(open, policy, _PROGRAM, begin)
 
 
-def _missing(policy: Policy) -> str:
+def _missing(policy: SandboxPolicy) -> str:
     return missing_keeper() or ("" if _program(policy) else f"not installed: {INSTALL}")
 
 
-def _program(policy: Policy) -> str | None:
+def _program(policy: SandboxPolicy) -> str | None:
     return shutil.which("srt", path=policy.environ.get("PATH"))
 
 
-def open(project: str, policy: Policy) -> "Srt":  # noqa: A001  the interface has it so
+def open(project: str, policy: SandboxPolicy) -> "Srt":  # noqa: A001  the interface has it so
     """A clone with everything that the project has now, but for ignored files."""
     began = time.time_ns()
     project = real_project(project)
@@ -94,12 +94,14 @@ def open(project: str, policy: Policy) -> "Srt":  # noqa: A001  the interface ha
         return Srt(project, policy, kept, stamp_after(began))
 
 
-class Srt(worktree.Worktree):
+class Srt(worktree.WorktreeSandbox):
     """A clone; each command in it is run by srt."""
 
     able = Capabilities(True, True, True, _WHY)
 
-    def __init__(self, project: str, policy: Policy, kept: place.Place, opened: int) -> None:
+    def __init__(
+        self, project: str, policy: SandboxPolicy, kept: place.LayerDir, opened: int
+    ) -> None:
         super().__init__(project, policy, kept, opened)
         if policy.home:
             lacks = ("the home directory is read only", self.capabilities.lacks)
@@ -126,7 +128,7 @@ class Srt(worktree.Worktree):
         }
 
     @staticmethod
-    def make(project: str, policy: Policy, tree: str) -> None:
+    def make(project: str, policy: SandboxPolicy, tree: str) -> None:
         """Make a clone with the project's objects. In a worktree, commits would write into the
         project's own .git, which a sandbox must not."""
         words = ("clone", "--shared", "--quiet", project, tree)
@@ -213,7 +215,7 @@ class Sockets:
     Its owner holds a lock on it; what a killed one left is removed by the next.
     """
 
-    def __init__(self, kept: place.Place) -> None:
+    def __init__(self, kept: place.LayerDir) -> None:
         if len(os.fsencode(os.path.join(kept.path, "s"))) <= _LONGEST:
             self.path = kept.directory("s")
         else:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-from ralph.adapters.sandbox.interface import Policy
+from ralph.adapters.sandbox.interface import SandboxPolicy
 
 PRIVATE = ("/tmp", "/var/tmp", "/run")  # noqa: S108  what is there is not shown
 _LISTS = ("PYTHONPATH", "NODE_PATH")
@@ -20,7 +20,7 @@ _RUNTIME = "/run/user"  # directories of users, with sockets that lead out of ev
 _MOST_LINKS = 40  # as the kernel has it
 
 
-def needed(project: str, policy: Policy) -> list[str]:
+def needed(project: str, policy: SandboxPolicy) -> list[str]:
     """Hidden paths that the programs on PATH, the project's own and ours need; by all names."""
     environ = policy.environ
     searched = names(_directories(environ.get("PATH", "")))

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from ralph.adapters.safe_open import regular
-from ralph.adapters.sandbox.interface import Entry
+from ralph.adapters.sandbox.interface import FileType
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
-def entry_of(mode: int) -> Entry:
+def entry_of(mode: int) -> FileType:
     """The type of a file of this mode."""
-    kinds = {stat.S_IFREG: Entry.FILE, stat.S_IFDIR: Entry.DIRECTORY, stat.S_IFLNK: Entry.LINK}
-    return kinds.get(stat.S_IFMT(mode), Entry.OTHER)
+    kinds = {
+        stat.S_IFREG: FileType.FILE,
+        stat.S_IFDIR: FileType.DIRECTORY,
+        stat.S_IFLNK: FileType.LINK,
+    }
+    return kinds.get(stat.S_IFMT(mode), FileType.OTHER)
 
 
 def parts_of(path: str) -> list[bytes]:
@@ -27,7 +31,7 @@ def parts_of(path: str) -> list[bytes]:
     return [step for step in steps if step not in (b"", b".")]
 
 
-class Tree:
+class FileTree:
     """A directory, by descriptor or by path, and what is below it."""
 
     def __init__(self, root: int | str) -> None:

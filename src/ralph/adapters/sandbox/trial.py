@@ -12,15 +12,15 @@ from ralph.adapters.sandbox.interface import (
     OFF,
     Capabilities,
     Change,
-    Entry,
-    Kind,
-    Policy,
+    ChangeKind,
+    FileType,
+    SandboxPolicy,
     unusable,
 )
 from ralph.core.value import replace
 from ralph.errors import RalphError
 
-Open = Callable[[str, Policy], Sandbox]
+Open = Callable[[str, SandboxPolicy], Sandbox]
 
 # Prints what it could do and must not, a word a line; its arguments are a port, a hidden file, and
 # a path outside. The socket module would be slow to import.
@@ -46,7 +46,7 @@ print("done")
 
 
 def tried(
-    open_: Open, policy: Policy, program: str, prepare: Callable[[str], None]
+    open_: Open, policy: SandboxPolicy, program: str, prepare: Callable[[str], None]
 ) -> Capabilities:
     """The abilities of a backend by a trial; `prepare` gets the empty project first."""
     try:
@@ -60,7 +60,7 @@ def tried(
 
 
 def _trial(
-    open_: Open, directory: str, policy: Policy, program: str, prepare: Callable[[str], None]
+    open_: Open, directory: str, policy: SandboxPolicy, program: str, prepare: Callable[[str], None]
 ) -> Capabilities:
     project, state = (os.path.join(directory, name) for name in ("project", "state"))
     for path in (project, state):
@@ -77,7 +77,7 @@ def _trial(
         port = str(listener.getsockname()[1])
         argv = (os.path.realpath(sys.executable), "-I", "-S", "-c", program, port, secret, *outside)
         sandbox.spawn(argv, output.extend, output.extend).wait(lambda: None)
-        seen = sandbox.changes() == (Change("inside", Kind.ADDED, Entry.FILE),)
+        seen = sandbox.changes() == (Change("inside", ChangeKind.ADDED, FileType.FILE),)
         why = sandbox.capabilities.why
     said = output.decode("utf-8", "replace").strip().splitlines()
     clean = os.listdir(project) == before and not any(map(os.path.exists, outside))

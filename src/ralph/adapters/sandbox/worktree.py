@@ -10,7 +10,7 @@ from contextlib import suppress
 from ralph.adapters.git import git_output
 from ralph.adapters.sandbox import place
 from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
-from ralph.adapters.sandbox.interface import Capabilities, Change, Policy, ordered, unusable
+from ralph.adapters.sandbox.interface import Capabilities, Change, SandboxPolicy, ordered, unusable
 from ralph.adapters.sandbox.layered import Layered
 from ralph.adapters.sandbox.manifest import Manifest
 from ralph.core.value import replace
@@ -24,12 +24,12 @@ _MOST_NAMED = 3
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10, b"?": 1}
 
 
-def probe(project: str, policy: Policy) -> Capabilities:
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     why = problem(os.path.realpath(project), policy)
-    return unusable(why) if why else Worktree.able
+    return unusable(why) if why else WorktreeSandbox.able
 
 
-def problem(project: str, policy: Policy) -> str:
+def problem(project: str, policy: SandboxPolicy) -> str:
     """The reason why git cannot make a second tree of the project, or ""."""
     if why := missing_keeper():
         return why
@@ -43,7 +43,7 @@ def problem(project: str, policy: Policy) -> str:
     return ""
 
 
-def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interface has it so
+def open(project: str, policy: SandboxPolicy) -> "WorktreeSandbox":  # noqa: A001  the interface has it so
     """A worktree with everything that the project has now, but for ignored files."""
     began = time.time_ns()
     project = real_project(project)
@@ -54,18 +54,20 @@ def open(project: str, policy: Policy) -> "Worktree":  # noqa: A001  the interfa
             # Those of owners that were killed, whose directories are gone.
             if os.path.exists(os.path.join(project, ".git", "worktrees")):
                 _prune(project, policy)
-            return Worktree(project, policy, kept, stamp_after(began))
+            return WorktreeSandbox(project, policy, kept, stamp_after(began))
     except BaseException:
         _prune(project, policy)
         raise
 
 
-class Worktree(Layered):
+class WorktreeSandbox(Layered):
     """A second working tree; commands work in it. Others make theirs in another way."""
 
     able = Capabilities(False, True, False, _WHY)
 
-    def __init__(self, project: str, policy: Policy, kept: place.Place, opened: int) -> None:
+    def __init__(
+        self, project: str, policy: SandboxPolicy, kept: place.LayerDir, opened: int
+    ) -> None:
         tree = os.path.join(kept.path, "tree")
         self.make(project, policy, tree)
         # What cannot be read, or is gone by now, is left out and told.
@@ -76,7 +78,7 @@ class Worktree(Layered):
         self._manifest = Manifest(tree, git=False, ours=True)
 
     @staticmethod
-    def make(project: str, policy: Policy, tree: str) -> None:
+    def make(project: str, policy: SandboxPolicy, tree: str) -> None:
         """Make a tree of the last commit."""
         words = ("worktree", "add", "--detach", "--quiet", tree, "HEAD")
         if git_output(project, policy.environ, *words) is None:
@@ -102,7 +104,7 @@ def lacking(unread: Iterable[bytes]) -> str:
     return f"files are missing that cannot be read: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def uncommitted(project: str, policy: Policy) -> Iterator[bytes]:
+def uncommitted(project: str, policy: SandboxPolicy) -> Iterator[bytes]:
     """Paths that differ from the last commit; some may be gone. Ralph's own are left out."""
     state = os.fsencode(os.path.realpath(policy.state))
     for entry in (git_output(project, policy.environ, *_STATUS) or b"").split(b"\0"):
@@ -146,5 +148,5 @@ def _copy(project: bytes, tree: bytes, path: bytes) -> bool:
     return True
 
 
-def _prune(project: str, policy: Policy) -> None:
+def _prune(project: str, policy: SandboxPolicy) -> None:
     git_output(project, policy.environ, "worktree", "prune")
