@@ -363,7 +363,6 @@ def _signal_group(leader: int, number: int) -> None:
 
 
 def main() -> None:
-    """Keep, until Ralph is gone."""
     os.set_inheritable(LINK, False)  # a child that held it would keep our end from being seen
     become_subreaper()
     for number in _NOT_FOR_US:

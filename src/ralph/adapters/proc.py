@@ -10,7 +10,6 @@ _LARGEST = 64 * 1024
 
 
 def is_there() -> bool:
-    """True if this system has a /proc at all."""
     return os.path.exists("/proc/self/stat")
 
 
@@ -38,7 +37,6 @@ def number_inside(pid: int) -> int:
 
 
 def line_of(pid: int, above: Callable[[int], int] = parent) -> list[int]:
-    """A process and everybody above it."""
     line: list[int] = []
     while pid > 0 and pid not in line:
         line.append(pid)
@@ -75,7 +73,6 @@ def environment(pid: int) -> list[bytes]:
 
 
 def command_line(pid: int) -> list[str]:
-    """The words with which a process was called."""
     return _read(f"/proc/{pid}/cmdline").decode("utf-8", "replace").split("\0")
 
 

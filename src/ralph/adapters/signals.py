@@ -40,7 +40,6 @@ class SignalCounter:
             signal.signal(number, handler)  # type: ignore[arg-type]  # it came from there
 
     def signals(self) -> Signals:
-        """The requests up to now."""
         return Signals(self._cancels, self._cancelled_at)
 
     def _handle(self, number: int, _: FrameType | None) -> None:

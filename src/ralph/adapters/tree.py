@@ -64,7 +64,6 @@ def tree_of(root: int, before: Look, after: Look, seconds: float) -> ProcessTree
 
 
 def descendants(root: int, seen: Look) -> list[int]:
-    """Children, their children and so on, without the root."""
     children: dict[int, list[int]] = {}
     for pid, process in seen.items():
         children.setdefault(process.parent, []).append(pid)

@@ -195,7 +195,7 @@ class _Visit:
         policy = _policy(self._environ)
         wanted = None if network is None else _wanted(network)
         plan.refuse_within(policy.state, project)
-        name = catalog.choose(project, policy).name if backend == "auto" else backend
+        name = catalog.usable("auto", project, policy).name if backend == "auto" else backend
         self._check(name)
         programs = self._wish.command[:1]
         secrets = secrets_of([("text", self._environ)], self._wish.show)

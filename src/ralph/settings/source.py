@@ -167,7 +167,6 @@ def _normalized(document: Json) -> Json:
 
 
 def kind_of(value: object) -> str:
-    """The kind of a JSON value, in words."""
     kinds = {
         type(None): "null",
         bool: "true or false",

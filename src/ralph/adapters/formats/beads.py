@@ -113,7 +113,8 @@ def _is_array(text: str) -> bool:
 
 
 def _places(text: str) -> list[Place]:
-    """All issues and where they are; ValueError for what is none, or an id again."""
+    """All issues and where they are, by lines as in issues.jsonl, or in an array as `bd list`
+    prints it; ValueError for what is none, or an id again."""
     found: list[Place] = []
     seen: dict[str, str] = {}
     for where, place in _in_array(text) if _is_array(text) else _in_lines(text):
@@ -134,7 +135,6 @@ def _places(text: str) -> list[Place]:
 
 
 def _in_lines(text: str) -> Iterator[tuple[str, Place]]:
-    """As in issues.jsonl."""
     start = 0
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.removeprefix("\ufeff").strip(" \t\r") if number == 1 else line.strip(" \t\r")
@@ -149,7 +149,6 @@ def _in_lines(text: str) -> Iterator[tuple[str, Place]]:
 
 
 def _in_array(text: str) -> Iterator[tuple[str, Place]]:
-    """As `bd list --json` and `bd ready --json` print them."""
     parsed(text)
     for number, place in enumerate(items(text, first_place(text)), 1):
         yield f"issue {number}", place

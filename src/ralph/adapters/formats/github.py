@@ -121,7 +121,6 @@ def _state(issue: Issue) -> str:
 
 
 def is_closed(issue: Issue) -> bool:
-    """True if it is closed, for whatever reason."""
     return _state(issue) == "CLOSED"
 
 
@@ -181,7 +180,6 @@ def held_in(issue: Issue) -> set[str]:
 
 
 def status(issue: Issue) -> str:
-    """Its status with us."""
     dropped = str(issue.get("stateReason") or "").upper() in _DROPPED
     return "cancelled" if is_closed(issue) and dropped else _STATES[_state(issue)]
 
@@ -193,7 +191,6 @@ def described(issue: Issue) -> str:
 
 
 def labels(issue: Issue) -> list[str]:
-    """The names of its labels."""
     found = issue.get("labels")
     if isinstance(found, dict):  # as the API's connections have them
         found = found.get("nodes")

@@ -94,7 +94,6 @@ def to(path: str, convert: Convert) -> Rule:
 
 
 def lost(why: str) -> Rule:
-    """A key that has no place with us."""
     return lambda draft, key, _: draft.lose(key, why)
 
 
@@ -136,7 +135,6 @@ def text(value: object) -> str:
 
 
 def texts(value: object) -> list[str]:
-    """A list of such."""
     if not isinstance(value, list):
         raise ValueError("a list of texts is expected")
     return [text(item) for item in value]
@@ -154,7 +152,6 @@ def number(value: object) -> float | int:
 
 
 def count(value: object) -> int:
-    """A whole number, 0 or more."""
     found = number(value)
     if not isinstance(found, int) or found < 0:
         raise ValueError("a whole number, 0 or more, is expected")
@@ -162,14 +159,12 @@ def count(value: object) -> int:
 
 
 def positive_count(value: object) -> int:
-    """A whole number, 1 or more."""
     if not count(value):
         raise ValueError("a whole number, 1 or more, is expected")
     return count(value)
 
 
 def positive(value: object) -> float | int:
-    """More than 0."""
     found = number(value)
     if found <= 0:
         raise ValueError("a number above 0 is expected")

@@ -35,7 +35,6 @@ _BREAKER = lost("see failAfter and stallAfter")
 
 
 def _allowed_tools(draft: Draft, key: str, value: object) -> None:
-    """As claude is given them."""
     draft.take(key, "agent.flags", value, lambda tools: ["--allowedTools", text(tools)])
 
 

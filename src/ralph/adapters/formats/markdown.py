@@ -28,8 +28,6 @@ _LARGEST_ROOT = 1 << 19  # characters; the way back must fit into a line of task
 
 
 class Markdown:
-    """Checklists in markdown."""
-
     name = NAME
 
     def fits(self, name: str, text: str) -> bool:

@@ -151,8 +151,8 @@ class _Keys:
         return TaskEntry(key, title, status, start, draft.body, place, context, above)
 
     def _context(self, place: Box | PlanTask) -> tuple[tuple[str, ...], list[str]]:
-        """What it is a part of, for people; and the same for its key, where an id stands for the
-        title that may change."""
+        """The things that it is a part of, for people; and the same for its key, where an id stands
+        for the title that may change."""
         headings = [heading for heading in place.path if not _is_state(heading)]
         shown, names = list(headings), list(headings)
         for line, text in place.below if isinstance(place, Box) else ():

@@ -49,7 +49,6 @@ class MarkdownItem:
 
     @property
     def box(self) -> str:
-        """The character in its box."""
         return BOXES[status_of(self.record)]
 
     @property

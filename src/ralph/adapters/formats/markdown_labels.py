@@ -25,7 +25,6 @@ _NOTES = "Notes:\n"
 
 
 def listed(label: str) -> list[str]:
-    """The values of a label that has several."""
     return [part for one in label.split(",") if (part := one.strip())]
 
 
@@ -113,7 +112,6 @@ def label(name: str, content: object) -> str | None:
 
 
 def field_of(name: str) -> str:
-    """Our field, by its label."""
     return _MEANINGS[name][0]
 
 
@@ -146,7 +144,6 @@ def with_notes(text: str, notes: str) -> str:
 
 
 def without_notes(text: str) -> tuple[str, str]:
-    """The text, and its notes."""
     before, found, notes = text.rpartition(_NOTES)
     if not found or not notes.strip() or (before and not before.endswith("\n\n")):
         return text, ""

@@ -33,7 +33,7 @@ class TextLine:
 
 @value
 class Bullet:
-    """How an item of a list begins."""
+    """The beginning of an item of a list."""
 
     width: int  # columns from the marker to what follows it
     text: str  # what follows the marker, or the box
@@ -98,7 +98,6 @@ def closes(rest: str, fence: str) -> bool:
 
 
 def heading_of(rest: str) -> tuple[int, str] | None:
-    """Level and text of a heading with # in front."""
     found = _HEADING.match(rest)
     if found is None:
         return None
@@ -132,7 +131,7 @@ def leaves_comment_open(rest: str) -> bool:
 
 
 def _after_code(starts: "deque[int]", at: int, length: int) -> int:
-    """Where the code ends that begins here; 0 if nothing closes it."""
+    """The end of the code that begins here; 0 if nothing closes it."""
     while starts and starts[0] <= at:
         starts.popleft()
     return starts[0] + length if starts else 0

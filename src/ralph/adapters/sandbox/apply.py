@@ -210,8 +210,10 @@ def _is_done(job: _Job, change: Change, here: os.stat_result) -> bool:
 
 
 def _applied(job: _Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Verdict:
+    if change.path == ".":
+        return "", ""  # its mode is set with the other directories'
     try:
-        here = job.project.info(path_of(change)) if change.path != "." else None
+        here = job.project.info(path_of(change))
         if _stamp(change, here) != stamp and not _is_refreshed(job, change):
             return "changed", _CHANGED  # while we were at the others
         _apply(job, change, here, temporary)
@@ -225,8 +227,6 @@ def _applied(job: _Job, change: Change, stamp: _Stamp, temporary: bytes) -> _Ver
 
 
 def _apply(job: _Job, change: Change, here: os.stat_result | None, temporary: bytes) -> None:
-    if change.path == ".":
-        return  # its mode is set with the other directories'
     path = path_of(change)
     directory, name = job.project.above(path)
     if change.kind is ChangeKind.DELETED:

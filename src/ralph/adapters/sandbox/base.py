@@ -64,7 +64,6 @@ class Sandbox:
     # -------------------------------------------------------------- commands
 
     def environment(self) -> Mapping[str, str]:
-        """The environment of commands in it."""
         return self.policy.environ
 
     def spawn(
@@ -154,7 +153,6 @@ class Sandbox:
         raise NotImplementedError
 
     def diff(self, change: Change) -> str:
-        """A unified diff of a change."""
         # Where there is no rollback, nobody has what was before.
         before = os.path.join(self.origin, change.path) if self.capabilities.rollback else ""
         gone = change.kind is ChangeKind.DELETED

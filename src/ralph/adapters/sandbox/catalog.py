@@ -29,13 +29,17 @@ def backend(name: str) -> Backend:
 
 
 def usable(name: str, project: str, policy: SandboxPolicy) -> Probed:
-    """A backend, tried. ConfigError if it cannot be used here; `auto` is the first that can."""
+    """A backend, tried; `auto` is the first that can be used. ConfigError if none can."""
+    reasons = []
+    for one in AUTO if name == "auto" else (name,):
+        can = backend(one).probe(project, policy)
+        if can.usable:
+            return Probed(one, can)
+        reasons.append(f"{one}: {can.why}")
     if name == "auto":
-        return choose(project, policy)
-    can = backend(name).probe(project, policy)
-    if not can.usable:
-        raise ConfigError(f"sandbox {name}: {can.why}", "See what is usable: ralph sandbox probe")
-    return Probed(name, can)
+        told = "; ".join(reasons)
+        raise ConfigError(f"no sandbox is usable here ({told})", "See: ralph sandbox probe")
+    raise ConfigError(f"sandbox {reasons[0]}", "See what is usable: ralph sandbox probe")
 
 
 def probe_all(project: str, policy: SandboxPolicy) -> tuple[Probed, ...]:
@@ -46,15 +50,3 @@ def chosen(probed: tuple[Probed, ...]) -> str | None:
     """The choice of `auto`; None where nothing that can be undone is usable."""
     usable = {one.name for one in probed if one.can.usable}
     return next((name for name in AUTO if name in usable), None)
-
-
-def choose(project: str, policy: SandboxPolicy) -> Probed:
-    """The first usable backend, tried in order. ConfigError if there is none."""
-    reasons = []
-    for name in AUTO:
-        can = backend(name).probe(project, policy)
-        if can.usable:
-            return Probed(name, can)
-        reasons.append(f"{name}: {can.why}")
-    told = "; ".join(reasons)
-    raise ConfigError(f"no sandbox is usable here ({told})", "See: ralph sandbox probe")

@@ -139,7 +139,6 @@ class Docker(Remote):
         look_again(self._guest)
 
     def settle(self) -> None:
-        """Wait until what was written inside is outside too."""
         time.sleep(self._settle)
 
     def commit(self, *, everything: bool = False) -> CommitResult:

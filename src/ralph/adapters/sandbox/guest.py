@@ -69,7 +69,6 @@ class SandboxTool:
 
 
 def told(done: CommandResult) -> str:
-    """The last line of what a tool said."""
     lines = (done.error.strip() or done.output.strip()).decode("utf-8", "replace").splitlines()
     return lines[-1].strip() if lines else f"exit code {done.code}"
 
@@ -133,7 +132,6 @@ class Guest:
 
 
 def encoded(path: bytes) -> str:
-    """A path as the program in the sandbox wants it."""
     return base64.b64encode(path).decode("ascii")
 
 

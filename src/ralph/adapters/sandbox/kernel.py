@@ -84,7 +84,6 @@ def _call(name: str, *arguments: int | bytes | None) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces of these kinds for new ones."""
     _call("unshare", flags)
 
 
@@ -129,7 +128,10 @@ def be_untouchable() -> None:
 def forbid_keys() -> None:
     """Have no system call for keys, from now on and below us: the kernel's keyrings belong to a
     user or a session, and no namespace holds them off. A kernel without filters stays as it is."""
-    program = b"".join(_instruction(*words) for words in _filter())
+    program = b"".join(
+        code.to_bytes(2, _ORDER) + bytes((then, otherwise)) + operand.to_bytes(4, _ORDER)
+        for code, operand, then, otherwise in _filter()
+    )
 
     class Program(_Array):
         _type_ = _Byte
@@ -157,7 +159,3 @@ def _filter() -> "list[tuple[int, int, int, int]]":
             (_RETURN, _ALLOW, 0, 0),
         ]
     return [*program, (_RETURN, _ALLOW, 0, 0)]
-
-
-def _instruction(code: int, operand: int, then: int, otherwise: int) -> bytes:
-    return code.to_bytes(2, _ORDER) + bytes((then, otherwise)) + operand.to_bytes(4, _ORDER)

@@ -31,7 +31,6 @@ class LayerDir:
         self._lock = lock
 
     def directory(self, name: str) -> str:
-        """A directory in it, made if it is missing."""
         path = os.path.join(self.path, name)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
@@ -99,7 +98,6 @@ def forget_journal(path: str) -> None:
 
 
 def sandboxes(state: str, project: str) -> str:
-    """The directory of a project's sandboxes."""
     return os.path.join(project_dir(state, project), "sandboxes")
 
 

@@ -62,7 +62,6 @@ def secret_paths(project: str, policy: SandboxPolicy) -> list[str]:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """True if it is that directory, or lies in it."""
     return path == directory or path.startswith(f"{directory}/")
 
 
@@ -74,7 +73,11 @@ def repository_outside(project: str, environ: Mapping[str, str], home: str = "")
     """
     if _is_whole(os.path.join(project, ".git")) or not _may_be_in_one(project):
         return []
-    found, top = (_asked(project, environ, what) for what in ("git-common-dir", "show-toplevel"))
+    paths = []
+    for what in ("--git-common-dir", "--show-toplevel"):  # "" if git finds none that it would use
+        said = git_output(project, environ, "rev-parse", "--path-format=absolute", what)
+        paths.append(os.path.realpath(os.fsdecode(said.removesuffix(b"\n"))) if said else "")
+    found, top = paths
     if not found or not is_within(project, top) or is_within(found, project):
         return []
     if top in PRIVATE and not git_output(project, environ, "ls-files", "-z", "--", "."):
@@ -96,12 +99,6 @@ def _may_be_in_one(directory: str) -> bool:
         return True
     above = os.path.dirname(directory)
     return above != directory and _may_be_in_one(above)
-
-
-def _asked(project: str, environ: Mapping[str, str], what: str) -> str:
-    """A path of the repository that git finds from here; "" if it finds none that it would use."""
-    said = git_output(project, environ, "rev-parse", "--path-format=absolute", f"--{what}")
-    return os.path.realpath(os.fsdecode(said.removesuffix(b"\n"))) if said else ""
 
 
 def mounted_in(project: str) -> list[str]:

@@ -110,7 +110,6 @@ def allows(hosts: "list[str]", host: str, port: int) -> bool:
 
 
 def main() -> None:
-    """Serve until Ralph's end of the link is closed."""
     import socket
     import threading
 
@@ -198,7 +197,13 @@ def _serve(client: "socket.socket", hosts: "list[str]", told: _Told) -> None:
     with client:
         client.settimeout(_PATIENCE)
         try:
-            head, rest = _head(client)
+            data = b""
+            while b"\r\n\r\n" not in data:
+                chunk = client.recv(_CHUNK)
+                if not chunk or len(data) > _LARGEST_HEAD:
+                    raise ValueError
+                data += chunk
+            head, _, rest = data.partition(b"\r\n\r\n")
             method, host, port, forward = _asked(head)
         except (OSError, ValueError):
             _refuse(client, "400 Bad Request", "this is a proxy for HTTP and CONNECT")
@@ -216,17 +221,6 @@ def _serve(client: "socket.socket", hosts: "list[str]", told: _Told) -> None:
             if method == "CONNECT":
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             _relay(client, server, forward + rest)
-
-
-def _head(client: "socket.socket") -> tuple[bytes, bytes]:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        chunk = client.recv(_CHUNK)
-        if not chunk or len(data) > _LARGEST_HEAD:
-            raise ValueError
-        data += chunk
-    head, _, rest = data.partition(b"\r\n\r\n")
-    return head, rest
 
 
 def _asked(head: bytes) -> tuple[str, str, int, bytes]:

@@ -85,7 +85,6 @@ class Reach:
         return self._modes.get(path, own)
 
     def entries(self, path: bytes) -> Listing:
-        """The entries of a directory, each as it is itself."""
         with os.scandir(self.directory(path)) as found:
             return [(os.fsencode(one.name), one.stat(follow_symlinks=False)) for one in found]
 
@@ -94,7 +93,6 @@ class Reach:
         return os.readlink(name, dir_fd=directory)
 
     def file(self, path: bytes) -> int:
-        """A descriptor to read a file by."""
         directory, name = self.above(path)
         try:
             return os.open(name, _FILE, dir_fd=directory)

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.sandbox import place, pulled
@@ -171,11 +171,8 @@ class Ours:
             self.forget()  # then it is nobody's, and is not touched either
 
     def forget(self) -> None:
-        """Note that it is gone."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(self._note)
-        except FileNotFoundError:
-            pass
 
 
 @contextmanager
@@ -259,14 +256,13 @@ class Remote(Sandbox):
             ours.release()
 
     def _is_idle(self) -> bool:
-        """True if nothing runs that our commands have begun."""
-        running = self._guest.running()
+        """True if more is to come, and nothing runs that our commands have begun."""
+        running = self._guest.running() if self.policy.awake else None
         return running is not None and self._idle is not None and running <= self._idle
 
     def _lull(self, said: str = "") -> None:
         """Leave the machine awake where more is to come and nothing runs in it, or stop it."""
-        awake = self.policy.awake and self._is_idle() and self._ours.leave_awake(said)
-        if not awake:
+        if not self._is_idle() or not self._ours.leave_awake(said):
             self._guest.stop()
 
     # ------------------------------------------------------------ commands

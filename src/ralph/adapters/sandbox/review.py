@@ -68,7 +68,6 @@ class _Review:
         }
 
     def because(self, change: Change) -> str:
-        """Why it is held; "" if it is not."""
         return (
             self._of_git(change)
             or held_because(change.path)

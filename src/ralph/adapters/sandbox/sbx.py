@@ -143,18 +143,18 @@ def _bring(guest: Guest, policy: SandboxPolicy) -> list[bytes]:
 
 
 def _add(tar: tarfile.TarFile, whole: bytes, path: bytes) -> bool:
-    """Add a file to an archive; False if it cannot be read, or is gone by now."""
+    """Add a file to an archive, as nobody's; False if it cannot be read, or is gone by now."""
+
+    def nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
     try:
-        tar.add(os.fsdecode(whole), os.fsdecode(path), recursive=False, filter=_nobodys)
+        tar.add(os.fsdecode(whole), os.fsdecode(path), recursive=False, filter=nobodys)
     except (PermissionError, FileNotFoundError):
         return False
     return True
-
-
-def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    return member
 
 
 class Sbx(Remote):
@@ -206,7 +206,7 @@ class Sbx(Remote):
 
     def _committed(self, *, everything: bool) -> CommitResult:
         self._keeper.close()
-        if not self.policy.awake or not self._is_idle():
+        if not self._is_idle():
             self._guest.stop()
         changes = self.changes()
         commit = Commit(

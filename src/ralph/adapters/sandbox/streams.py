@@ -29,7 +29,6 @@ def is_harmless(descriptor: int) -> bool:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of it, also where nobody waits for that."""
     rest = memoryview(data)
     while rest:
         try:
@@ -148,8 +147,6 @@ class Passed(Streams):
 
 
 class Logged(Streams):
-    """Streams into a log that we write."""
-
     def __init__(self, command: Command, log: IO[bytes]) -> None:
         super().__init__(command, None, None, None)
         ours = next(iter(self._readers))

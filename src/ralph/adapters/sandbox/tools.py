@@ -4,7 +4,7 @@ the interpreter behind it, a toolchain below /run, Ralph itself."""
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from ralph.adapters.sandbox.interface import SandboxPolicy
@@ -27,15 +27,18 @@ def needed(project: str, policy: SandboxPolicy) -> list[str]:
     environments = [sys.prefix, environ.get("VIRTUAL_ENV", "")]
     environments += [os.path.join(project, name) for name in _OWN]
     environments += [os.path.dirname(directory) for directory in searched]
-    places = [
-        *(_with_prefix(directory) for directory in searched),
-        *(place for directory in searched for place in _linked(directory)),
-        *(environ.get(name, "") for name in _HOMES),
-        *(entry for name in _LISTS for entry in _directories(environ.get(name, ""))),
-        *(place for root in environments for place in _environment(root)),
-        *(place for program in policy.programs for place in _places_of(program, environ)),
-        *(_PACKAGES, sys.prefix, sys.base_prefix),
-    ]
+    places = [*map(_with_prefix, searched), _PACKAGES, sys.prefix, sys.base_prefix]
+    places += [environ.get(name, "") for name in _HOMES]
+    for name in _LISTS:
+        places += _directories(environ.get(name, ""))
+    for directory in searched:
+        places += _linked(directory)
+    for root in environments:  # each with the interpreter that it stands on
+        if root and os.path.isfile(os.path.join(root, "pyvenv.cfg")):
+            places += [root, *map(_place_of, _hops(os.path.join(root, "bin", "python")))]
+    for program in policy.programs:
+        if found := shutil.which(program, path=environ.get("PATH")):
+            places += map(_place_of, _hops(os.path.abspath(found)))
     return [name for name in names(places) if is_hidden(name)]
 
 
@@ -56,12 +59,6 @@ def _private() -> tuple[str, ...]:
     return tuple(f"{place}/" for place in names(PRIVATE))
 
 
-def _places_of(program: str, environ: Mapping[str, str]) -> list[str]:
-    """The paths to show for this program to run; none if it cannot be found."""
-    found = shutil.which(program, path=environ.get("PATH"))
-    return [] if found is None else [_place_of(hop) for hop in _hops(os.path.abspath(found))]
-
-
 def _directories(text: str) -> list[str]:
     return [entry for entry in text.split(os.pathsep) if os.path.isabs(entry)]
 
@@ -78,13 +75,6 @@ def _linked(directory: str) -> Iterator[str]:
     for real in map(os.path.realpath, links):
         if is_hidden(real):
             yield _place_of(real)
-
-
-def _environment(root: str) -> Iterator[str]:
-    """A virtual environment, if this is one, and the interpreter that it stands on."""
-    if root and os.path.isfile(os.path.join(root, "pyvenv.cfg")):
-        yield root
-        yield from map(_place_of, _hops(os.path.join(root, "bin", "python")))
 
 
 def _hops(path: str) -> Iterator[str]:

@@ -14,7 +14,6 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def entry_of(mode: int) -> FileType:
-    """The type of a file of this mode."""
     kinds = {
         stat.S_IFREG: FileType.FILE,
         stat.S_IFDIR: FileType.DIRECTORY,

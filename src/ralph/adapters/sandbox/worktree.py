@@ -79,7 +79,6 @@ class WorktreeSandbox(Layered):
 
     @staticmethod
     def make(project: str, policy: SandboxPolicy, tree: str) -> None:
-        """Make a tree of the last commit."""
         words = ("worktree", "add", "--detach", "--quiet", tree, "HEAD")
         if git_output(project, policy.environ, *words) is None:
             raise ConfigError("git cannot add a worktree", f"See why: git worktree add {tree} HEAD")
