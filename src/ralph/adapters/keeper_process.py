@@ -77,22 +77,34 @@ class Launched:
 def launch(program: str = __file__) -> Launched:
     """Start a keeper, or another program of its kind. It gets ready while we go on."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-    nowhere = os.open(os.devnull, os.O_RDWR)
     try:
-        pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", program],
-            os.environ,
-            file_actions=[
-                *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
-                (os.POSIX_SPAWN_DUP2, theirs.fileno(), LINK),
-            ],
-            setsid=True,  # a terminal's Ctrl+C is not for it
-        )
+        pid = spawn_python(program, (), [theirs.fileno()])
     finally:
-        os.close(nowhere)
         theirs.close()
     return Launched(pid, ours.detach())
+
+
+def spawn_python(program: str, words: "Iterable[str]", given: list[int]) -> int:
+    """Start a Python that has these descriptors from LINK on. A terminal's Ctrl+C is not for it."""
+    import fcntl
+
+    opened = [os.open(os.devnull, os.O_RDWR)]
+    try:
+        away = LINK + len(given)  # first out of the way of each other's numbers
+        opened.extend(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, away) for one in given)
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", program, *words],
+            os.environ,
+            file_actions=[
+                *((os.POSIX_SPAWN_DUP2, opened[0], standard) for standard in (0, 1, 2)),
+                *((os.POSIX_SPAWN_DUP2, one, LINK + n) for n, one in enumerate(opened[1:])),
+            ],
+            setsid=True,
+        )
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 def become_subreaper() -> bool:

@@ -152,7 +152,7 @@ class Child:
             poller.unregister(descriptor)
 
     def _drain(self) -> None:
-        """What the child wrote last. Someone else may still hold the pipe, and fill it."""
+        """Read what the child wrote last. Someone else may still hold the pipe, and fill it."""
         for descriptor, reader in self.readers.items():
             try:
                 for _ in range(_MOST_IN_A_PIPE // _CHUNK):

@@ -79,6 +79,6 @@ def _rows(value: object, path: Path) -> list[tuple[Path, object]]:
 
 
 def _origin(path: Path, origins: Mapping[str, str]) -> str:
-    """Who set the value, or the whole that it is part of."""
+    """The file or flag that set the value, or the whole that it is part of."""
     wholes = (dotted(path[:length]) for length in range(len(path), 0, -1))
     return next((origins[whole] for whole in wholes if whole in origins), DEFAULT)

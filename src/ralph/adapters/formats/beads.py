@@ -8,6 +8,7 @@ from typing import Any
 from ralph.adapters.formats.base import ListedTask, TaskList, Writing
 from ralph.adapters.formats.json_lists import (
     ABSENT,
+    all_are,
     first_place,
     items,
     parsed,
@@ -45,14 +46,8 @@ class Beads:
     def fits(self, name: str, text: str) -> bool:
         bare = text.removeprefix("\ufeff").lstrip()
         first = bare if bare.startswith("[") else bare.partition("\n")[0]
-        if first[:1] not in ("{", "[") or name.casefold().endswith((".md", ".yaml", ".yml")):
-            return False
-        try:
-            found = parsed(first)
-        except ValueError:
-            return False
-        issues = found if isinstance(found, list) else [found]
-        return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
+        other = name.casefold().endswith((".md", ".yaml", ".yml"))
+        return not other and all_are(first, _is_issue)
 
     def read(self, text: str, name: str) -> TaskList:
         places = _places(text)

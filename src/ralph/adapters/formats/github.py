@@ -8,7 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph.adapters.formats.base import ListedTask, TaskList, Writing, is_id, leading_id, urgency
-from ralph.adapters.formats.json_lists import first_place, items, parsed, thinned, with_members
+from ralph.adapters.formats.json_lists import (
+    all_are,
+    first_place,
+    items,
+    parsed,
+    thinned,
+    with_members,
+)
 from ralph.adapters.formats.records import MEMBER, NOTHING, Names, from_beside, moment
 from ralph.core.json_text import Item as Place
 from ralph.core.timestamps import iso
@@ -47,14 +54,7 @@ class GitHub:
         self._now = now
 
     def fits(self, name: str, text: str) -> bool:
-        if text.removeprefix("\ufeff").lstrip()[:1] not in ("[", "{"):
-            return False
-        try:
-            found = parsed(text)
-        except ValueError:
-            return False
-        issues = found if isinstance(found, list) else [found]
-        return bool(issues) and all(isinstance(one, dict) and _is_issue(one) for one in issues)
+        return all_are(text, _is_issue)
 
     def read(self, text: str, name: str) -> TaskList:
         found = parsed(text)

@@ -2,7 +2,7 @@
 kept for the way back without what our own fields hold already."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from ralph.adapters.formats.base import Splice, spliced
@@ -28,6 +28,18 @@ def parsed(text: str) -> Any:  # noqa: ANN401  any JSON
         raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def all_are(text: str, is_one: Callable[[Record], bool]) -> bool:
+    """True if the text is one such object in JSON, or a list of them."""
+    if text.removeprefix("\ufeff").lstrip()[:1] not in ("[", "{"):
+        return False
+    try:
+        found = parsed(text)
+    except ValueError:
+        return False
+    objects = found if isinstance(found, list) else [found]
+    return bool(objects) and all(isinstance(one, dict) and is_one(one) for one in objects)
 
 
 def dumped(content: object, *, compact: bool = False) -> str:

@@ -75,7 +75,7 @@ def stage(source: str | Root, changes: Collection[Change], into: str) -> None:
                 continue
             if path:
                 head, _, name = path.rpartition(b"/")
-                directory = to.directory(head, make=True)
+                directory = to.directory(head, make=0o700)
                 put(tree, path, info, (directory, name), name)
                 if ours and stat.S_ISREG(info.st_mode):
                     mode = tree.mode(path, info) | stat.S_IRUSR

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 
-from ralph.adapters.sandbox import place, pulled
+from ralph.adapters.sandbox import place, pulled, remote
 from ralph.adapters.sandbox.base import missing_keeper, real_project
 from ralph.adapters.sandbox.guest import LONG, Guest, SandboxTool
 from ralph.adapters.sandbox.interface import (
@@ -18,18 +18,7 @@ from ralph.adapters.sandbox.interface import (
     unusable,
 )
 from ralph.adapters.sandbox.manifest import Manifest
-from ralph.adapters.sandbox.remote import (
-    AGENT,
-    Ours,
-    Remote,
-    create,
-    login,
-    name_of,
-    not_answering,
-    opening,
-    remove,
-    set_up,
-)
+from ralph.adapters.sandbox.remote import AGENT, Ours, Remote
 from ralph.errors import ConfigError
 
 NAME = "docker"
@@ -53,7 +42,7 @@ _NOT_SEEN = re.compile(
 
 def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Ask the tool for its machines: to make one would fetch an image, and take minutes."""
-    why = _problem(policy) or not_answering(WORDS, policy.environ)
+    why = _problem(policy) or remote.not_answering(WORDS, policy.environ)
     return unusable(why) if why else Capabilities(True, False, True, _WHY)
 
 
@@ -70,20 +59,20 @@ def open(project: str, policy: SandboxPolicy) -> "Docker":  # noqa: A001  the in
     project = real_project(project)
     if why := _problem(policy):
         raise ConfigError(f"docker cannot be used: {why}", "See: ralph sandbox probe")
-    guest = Guest(SandboxTool(WORDS, policy.environ), name_of(project, "_"), project)
-    with opening(policy, guest) as (ours, kept):
+    guest = Guest(SandboxTool(WORDS, policy.environ), remote.name_of(project, "_"), project)
+    with remote.opening(policy, guest) as (ours, kept):
         _ready(guest, policy, ours)
         return Docker(policy, guest, kept, ours)
 
 
 def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> None:
     """Make sure of a machine: the one that was left, if it will do, or a new one."""
-    state = login(policy.environ)
+    state = remote.login(policy.environ)
     found = listed(guest.tool.must("list its sandboxes", "ls", "--json"))
     known = ours.was_left_awake() if found.get(guest.name) == _RUNNING else None
     if guest.name in found and not ours.may_call(policy.network):
         ours.check_made(f"docker sandbox rm {guest.name}")
-        remove(guest, ours)
+        remote.remove(guest, ours)
         del found[guest.name]
     if guest.name not in found:
         network = policy.network
@@ -91,10 +80,10 @@ def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> None:
         allowed = [word for host in network.hosts for word in ("--allow-host", host)]
         default = "allow" if network.everybody else "deny"
         rules = ("network", "proxy", guest.name, "--policy", default, *allowed)
-        create(guest, ours, network, words, rules)
+        remote.create(guest, ours, network, words, rules)
     elif known != files_of(guest.project):
         look_again(guest)
-    set_up(guest, state)
+    remote.set_up(guest, state)
 
 
 def files_of(project: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class MountPlan(TypedDict):
-        """What a sandbox shall be. Paths are real and absolute."""
+        """The sandbox to be made. Paths are real and absolute."""
 
         project: bytes
         place: bytes  # a directory with `upper` and `work` for the layer

@@ -7,7 +7,6 @@ other it passes everything on to one port of this machine. It tells Ralph whom i
 message each, and ends when Ralph does.
 """
 
-import fcntl
 import os
 import signal
 import sys
@@ -41,12 +40,14 @@ class Proxy:
     def __init__(
         self, listener: int, hosts: tuple[str, ...], forwards: "Mapping[str, int]"
     ) -> None:
+        from ralph.adapters.keeper_process import spawn_python
+
         ends = [listener, *forwards.values()]  # to be closed, whatever happens
         try:
             self._link, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
             ends.insert(0, theirs.detach())
             try:
-                self._pid = _spawned(ends, (str(len(forwards)), *forwards, *hosts))
+                self._pid = spawn_python(__file__, (str(len(forwards)), *forwards, *hosts), ends)
             except BaseException:
                 self._link.close()
                 raise
@@ -74,27 +75,6 @@ class Proxy:
             pass
         self.refused()
         self._link.close()
-
-
-def _spawned(ends: "list[int]", words: "tuple[str, ...]") -> int:
-    """The process of a proxy that has these ends; what is opened for it is added to them."""
-    given = tuple(ends)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    ends.append(nowhere)
-    aside = []
-    for one in given:  # first out of the way of each other's numbers
-        aside.append(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _LINK + len(given)))
-        ends.append(aside[-1])
-    return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-I", "-S", __file__, *words],
-        os.environ,
-        file_actions=[
-            *((os.POSIX_SPAWN_DUP2, nowhere, standard) for standard in (0, 1, 2)),
-            *((os.POSIX_SPAWN_DUP2, one, _LINK + n) for n, one in enumerate(aside)),
-        ],
-        setsid=True,
-    )
 
 
 def allows(hosts: "list[str]", host: str, port: int) -> bool:

@@ -125,8 +125,9 @@ class Reach:
             raise ValueError(f"not a path within the tree: {path!r}")
         return self.directory(head), name
 
-    def directory(self, path: bytes, *, make: bool = False) -> int:
-        """A directory, open until the next call; every step must be one, not a link to one."""
+    def directory(self, path: bytes, *, make: int = 0) -> int:
+        """A directory, open until the next call; every step must be one, not a link to one. With a
+        mode to `make` them by, missing ones are made."""
         while self._trail and not _is_at_or_below(path, self._trail[-1][0]):
             os.close(self._trail.pop()[1])
         if not self._trail:
@@ -142,14 +143,14 @@ class Reach:
                     handle = self._enter(step, make=make)
         return handle
 
-    def _enter(self, step: bytes, *, make: bool) -> int:
+    def _enter(self, step: bytes, *, make: int) -> int:
         above, handle = self._trail[-1]
         path = b"%b/%b" % (above, step) if above else step
         if step == b"..":
             raise ValueError(f"not a path within the tree: {path!r}")
         if make:
             with suppress(FileExistsError):
-                os.mkdir(step, 0o700, dir_fd=handle)
+                os.mkdir(step, make, dir_fd=handle)
         if self._needs:
             self._lift(path, step, handle)
         inner = os.open(step, _DIRECTORY, dir_fd=handle)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 from ralph.adapters.git import git_output
-from ralph.adapters.sandbox import place, pulled, worktree
+from ralph.adapters.sandbox import place, pulled, remote, worktree
 from ralph.adapters.sandbox.base import missing_keeper, real_project, stamp_after
 from ralph.adapters.sandbox.commit import Commit, closed_in
 from ralph.adapters.sandbox.guest import LONG, Guest, SandboxTool, encoded
@@ -24,18 +24,7 @@ from ralph.adapters.sandbox.interface import (
 from ralph.adapters.sandbox.landing import finish
 from ralph.adapters.sandbox.obeyed import obeyed_paths
 from ralph.adapters.sandbox.place import JOURNAL
-from ralph.adapters.sandbox.remote import (
-    AGENT,
-    Ours,
-    Remote,
-    create,
-    login,
-    name_of,
-    not_answering,
-    opening,
-    remove,
-    set_up,
-)
+from ralph.adapters.sandbox.remote import AGENT, Ours, Remote
 from ralph.core.value import replace
 from ralph.errors import ConfigError, RalphError, StateError
 
@@ -52,7 +41,7 @@ _EVERYBODY = "**"
 
 def probe(project: str, policy: SandboxPolicy) -> Capabilities:
     """Ask the tool for its sandboxes: to make one would fetch an image, and take minutes."""
-    why = _problem(os.path.realpath(project), policy) or not_answering(WORDS, policy.environ)
+    why = _problem(os.path.realpath(project), policy) or remote.not_answering(WORDS, policy.environ)
     return unusable(why) if why else Capabilities(True, True, True, _WHY)
 
 
@@ -73,8 +62,8 @@ def open(project: str, policy: SandboxPolicy) -> "Sbx":  # noqa: A001  the inter
     if why := _problem(project, policy):
         raise ConfigError(f"sbx cannot be used: {why}", "See: ralph sandbox probe")
     tool = SandboxTool(WORDS, policy.environ, ("rm", "--force"))
-    guest = Guest(tool, name_of(project, "-"), project)
-    with opening(policy, guest) as (ours, kept):
+    guest = Guest(tool, remote.name_of(project, "-"), project)
+    with remote.opening(policy, guest) as (ours, kept):
         lacks = worktree.lacking(_ready(guest, policy, ours))
         return Sbx(policy, guest, kept, ours, opened=stamp_after(began), lacks=lacks)
 
@@ -82,13 +71,13 @@ def open(project: str, policy: SandboxPolicy) -> "Sbx":  # noqa: A001  the inter
 def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> list[bytes]:
     """Make sure of a machine, the one that was left or a new one, and bring what was not committed;
     the paths that could not be read."""
-    state, name, network = login(policy.environ), guest.name, policy.network
+    state, name, network = remote.login(policy.environ), guest.name, policy.network
     there = name in listed(guest.tool.must("list its sandboxes", "ls", "--json"))
     if there:
         ours.check_made(f"sbx rm {name}")
         awake = ours.was_left_awake() is not None
         if not ours.may_call(network) or not _is_as_new(guest, policy, awake=awake):
-            remove(guest, ours)
+            remote.remove(guest, ours)
             there = False
     if not there:
         words = ("--quiet", "--name", name, "--clone", AGENT, guest.project, state)
@@ -96,8 +85,8 @@ def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> list[bytes]:
         verb = "allow" if network.everybody or network.hosts else "deny"
         hosts = _EVERYBODY if network.everybody else ",".join(network.hosts) or _EVERYBODY
         rules = ("policy", verb, "network", "--sandbox", name, hosts)
-        create(guest, ours, network, words, rules)
-    set_up(guest, state)
+        remote.create(guest, ours, network, words, rules)
+    remote.set_up(guest, state)
     return _bring(guest, policy)
 
 
@@ -240,7 +229,7 @@ class Sbx(Remote):
             elif self._is_kept:
                 self._lull()
             else:
-                remove(self._guest, self._ours)
+                remote.remove(self._guest, self._ours)
         finally:
             self._place.remove()
             self._ours.release()

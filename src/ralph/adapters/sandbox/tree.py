@@ -4,13 +4,12 @@ put one anywhere, and it must not lead us out."""
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ralph.adapters.safe_open import regular
 from ralph.adapters.sandbox.interface import FileType
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+from ralph.adapters.sandbox.reach import Reach
 
 
 def entry_of(mode: int) -> FileType:
@@ -31,12 +30,10 @@ def parts_of(path: str) -> list[bytes]:
 
 
 class FileTree:
-    """A directory, by descriptor or by path, and what is below it."""
+    """The project's files below a directory, which is given by descriptor or by path."""
 
     def __init__(self, root: int | str) -> None:
-        self._root = root
-
-    # -------------------------------------------------------------- what a sandbox's user calls
+        self._root = f"/proc/self/fd/{root}" if isinstance(root, int) else root
 
     def read(self, path: str) -> bytes:
         with self.above(path) as (directory, name):
@@ -51,9 +48,8 @@ class FileTree:
             with suppress(FileNotFoundError):
                 info = os.lstat(name, dir_fd=directory)
                 if stat.S_ISDIR(info.st_mode):
-                    raise IsADirectoryError(
-                        errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(name)
-                    )
+                    words = os.strerror(errno.EISDIR)
+                    raise IsADirectoryError(errno.EISDIR, words, os.fsdecode(name))
                 old = stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else old
                 os.unlink(name, dir_fd=directory)  # whatever it is: a link is not followed
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -62,8 +58,8 @@ class FileTree:
                 os.fchmod(file.fileno(), old if mode is None else mode)
 
     def list(self, path: str = "") -> tuple[str, ...]:
-        with self.within(parts_of(path)) as directory:
-            return tuple(sorted(os.listdir(directory)))
+        with Reach(self._root) as tree:
+            return tuple(sorted(os.listdir(tree.directory(b"/".join(parts_of(path))))))
 
     def delete(self, path: str) -> None:
         with self.above(path) as (directory, name):
@@ -74,43 +70,11 @@ class FileTree:
             else:
                 os.unlink(name, dir_fd=directory)
 
-    # -------------------------------------------------------------- what we need ourselves
-
-    def info(self, path: str) -> os.stat_result | None:
-        """The entry itself; None if there is none, or a link is in the way."""
-        try:
-            with self.above(path) as (directory, name):
-                return os.lstat(name, dir_fd=directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                return None
-            raise
-
     @contextmanager
     def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
         """The directory that holds it, and its name there."""
         steps = parts_of(path)
         if not steps:
             raise ValueError("the project itself is not a file")
-        with self.within(steps[:-1], make=make) as directory:
-            yield directory, steps[-1]
-
-    @contextmanager
-    def within(self, steps: Sequence[bytes], *, make: bool = False) -> Iterator[int]:
-        """A directory, open; every step must be one, not a link to one."""
-        if isinstance(self._root, int):
-            here = os.open(".", _DIRECTORY, dir_fd=self._root)
-        else:
-            here = os.open(self._root, _DIRECTORY)
-        try:
-            for step in steps:
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(step, dir_fd=here)
-                before, here = here, os.open(step, _DIRECTORY, dir_fd=here)
-                os.close(before)
-            yield here
-        finally:
-            os.close(here)
+        with Reach(self._root) as tree:
+            yield tree.directory(b"/".join(steps[:-1]), make=0o777 if make else 0), steps[-1]
