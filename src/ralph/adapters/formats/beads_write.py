@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.base import Writing
-from ralph.adapters.formats.beads import (
+from ralph.adapters.formats.beads_fields import (
     CANCELLED,
     NAME,
     PLAIN,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ralph.adapters.formats.base import OPTIONAL, PRIORITIES, Writing, is_id, urgency
-from ralph.adapters.formats.github import (
+from ralph.adapters.formats.github_fields import (
     NAME,
     PLAIN,
     described,

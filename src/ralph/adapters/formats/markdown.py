@@ -12,15 +12,13 @@ from typing import Any
 
 from ralph.adapters.formats.base import ListedTask, TaskList, Writing, spliced
 from ralph.adapters.formats.markdown_entries import (
-    MARKS,
-    Entries,
-    TaskEntry,
+    NAME,
     entries_of,
     task_fields,
+    ticks,
 )
-from ralph.adapters.formats.markdown_outline import Box, Outline
+from ralph.adapters.formats.markdown_outline import checks_of
 
-NAME = "markdown"
 _NAMES = (".md", ".markdown", ".mdown", ".mdx", ".txt")
 _OTHERS = (".json", ".jsonl", ".jsonc", ".yaml", ".yml", ".toml", ".csv")
 _SOME_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX/~-]\][ \t]+\S", re.MULTILINE)
@@ -65,24 +63,6 @@ class Markdown:
         entries = [entry for entry in found.all if entry.key in keys]
         places = [at for entry in entries for at in ticks(found, entry, done)]
         return spliced(text, [(at, at + 1, "x" if done else " ") for at in places])
-
-
-def ticks(found: Entries, entry: TaskEntry, done: bool) -> list[int]:
-    """Places of the characters in boxes that must be changed."""
-    place, boxes = entry.place, found.outline.boxes
-    if isinstance(place, Box):
-        return [place.at] if (MARKS[place.mark] == "done") is not done else []
-    wrong = ("pending", "in_progress") if done else ("done",)  # a step that was dropped stays so
-    return [boxes[n].at for n in place.boxes if MARKS[boxes[n].mark] in wrong]
-
-
-def checks_of(found: Outline) -> dict[str, str] | None:
-    """The proof that a plan's validation commands make: all of them pass."""
-    if not found.commands:
-        return None
-    several = len(found.commands) > 1
-    parts = [f"({one}\n)" if several and set(one) & set(";|&#") else one for one in found.commands]
-    return {"type": "test_passing", "command": " && ".join(parts)}
 
 
 FORMAT = Markdown()

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from ralph.adapters.formats.base import Splice, spliced
 from ralph.adapters.formats.losses import Losses
-from ralph.adapters.formats.markdown import checks_of, ticks
 from ralph.adapters.formats.markdown_entries import (
     MARKS,
     Entries,
@@ -12,11 +11,12 @@ from ralph.adapters.formats.markdown_entries import (
     entries_of,
     part_of,
     task_fields,
+    ticks,
 )
 from ralph.adapters.formats.markdown_item import MarkdownItem
 from ralph.adapters.formats.markdown_labels import UNBOXED
 from ralph.adapters.formats.markdown_lines import bullet_of
-from ralph.adapters.formats.markdown_outline import Box
+from ralph.adapters.formats.markdown_outline import Box, checks_of
 from ralph.adapters.formats.records import (
     Record,
     notes_of,

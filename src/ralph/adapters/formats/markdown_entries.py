@@ -23,6 +23,7 @@ from ralph.adapters.formats.markdown_outline import Box, Outline, PlanTask, outl
 from ralph.adapters.formats.records import Names
 from ralph.core.value import replace, value
 
+NAME = "markdown"
 MARKS = {" ": "pending", "x": "done", "X": "done", "/": "in_progress", "~": "in_progress"}
 MARKS |= {"-": "cancelled"}
 OPTIONAL_TAG = "optional"
@@ -244,3 +245,12 @@ def _bare(heading: str) -> str:
 def part_of(entry: TaskEntry) -> str:
     """The headings that it belongs to, in one line, for somebody who sees nothing but this task."""
     return f"Part of: {' / '.join(entry.context[-_DEEPEST:])}" if entry.context else ""
+
+
+def ticks(found: Entries, entry: TaskEntry, done: bool) -> list[int]:
+    """Places of the characters in boxes that must be changed."""
+    place, boxes = entry.place, found.outline.boxes
+    if isinstance(place, Box):
+        return [place.at] if (MARKS[place.mark] == "done") is not done else []
+    wrong = ("pending", "in_progress") if done else ("done",)  # a step that was dropped stays so
+    return [boxes[n].at for n in place.boxes if MARKS[boxes[n].mark] in wrong]

@@ -278,3 +278,12 @@ class _Scanner:
     def _comment(self, number: int, line: TextLine) -> None:
         if line.next <= self.last_close and leaves_comment_open(line.text):
             self._open(number, "-->")
+
+
+def checks_of(found: Outline) -> dict[str, str] | None:
+    """The proof that a plan's validation commands make: all of them pass."""
+    if not found.commands:
+        return None
+    several = len(found.commands) > 1
+    parts = [f"({one}\n)" if several and set(one) & set(";|&#") else one for one in found.commands]
+    return {"type": "test_passing", "command": " && ".join(parts)}

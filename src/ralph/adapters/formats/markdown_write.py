@@ -5,9 +5,9 @@ from typing import Any
 
 from ralph.adapters.formats.base import OPTIONAL, PRIORITIES, Writing, is_id
 from ralph.adapters.formats.losses import Losses
-from ralph.adapters.formats.markdown import NAME
 from ralph.adapters.formats.markdown_edits import edited
 from ralph.adapters.formats.markdown_entries import (
+    NAME,
     OPTIONAL_TAG,
     TaskEntry,
     entries_of,

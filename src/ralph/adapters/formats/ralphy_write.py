@@ -6,7 +6,7 @@ from typing import Any
 from ralph.adapters.formats.base import Splice, Writing, spliced
 from ralph.adapters.formats.json_lists import dumped, thickened
 from ralph.adapters.formats.losses import Losses, without_cancelled
-from ralph.adapters.formats.ralphy import NAME, PLAIN, group_of, is_done, keys_in
+from ralph.adapters.formats.ralphy_fields import NAME, PLAIN, group_of, is_done, keys_in
 from ralph.adapters.formats.records import (
     MEMBER,
     Record,
