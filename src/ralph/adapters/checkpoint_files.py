@@ -149,8 +149,7 @@ class Files:
         """Let git write the files, as it would check them out."""
         if not entries:
             return
-        with git_work.scratch(self.run_dir) as directory:
-            index = os.path.join(directory, "index")
+        with git_work.scratch_index(self.run_dir) as index:
             lines = index_lines(entries)
             self.repository.ask("update-index", "-z", "--index-info", stdin=lines, index=index)
             words = ("checkout-index", "--all", "--force", "--quiet")

@@ -242,8 +242,7 @@ class Restore:
         come = [each for each in found if each.path in new]
         if not come:
             return
-        with git_work.scratch(self._work.run_dir) as directory:
-            index = os.path.join(directory, "index")
+        with git_work.scratch_index(self._work.run_dir) as index:
             self._repository.ask("read-tree", saved, index=index)
             words = ("update-index", "-z", "--index-info")
             self._repository.ask(*words, stdin=index_lines(come), index=index)

@@ -161,6 +161,14 @@ def unwritable_state(directory: str, error: OSError) -> StateError:
     )
 
 
+def lstat(path: str | bytes) -> os.stat_result | None:
+    """`os.lstat`; None for what is not there or cannot be looked at."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
 def is_inside(path: str, directory: str) -> bool:
     """Whether a path lies in a directory, or is it."""
     inner, outer = os.path.realpath(path), os.path.realpath(directory)

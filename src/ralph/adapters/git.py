@@ -1,10 +1,11 @@
-"""What git knows about a workspace: whether it changed, and where its hooks are."""
+"""Asks git whether a workspace changed, and where its hooks are."""
 
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
 
 from ralph.adapters.digest import digest_of
+from ralph.adapters.files import lstat
 
 # An agent may have written the repository's settings: no program of its own is run for a look.
 _DEAF = ("-c", "core.fsmonitor=false")
@@ -14,13 +15,13 @@ _NOT_WORK = frozenset({".git", ".ralph", "node_modules", "__pycache__", ".venv"}
 
 
 def hooks_directory(workspace: str, env: Mapping[str, str]) -> str | None:
-    """Where git looks for hooks, absolute; None outside a repository."""
+    """The folder where git looks for hooks, absolute; None outside a repository."""
     said = git_output(workspace, env, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
     return None if said is None else os.fsdecode(said.removesuffix(b"\n"))
 
 
 def git_output(workspace: str, env: Mapping[str, str], *arguments: str) -> bytes | None:
-    """What git prints; None if it fails or is not there."""
+    """The output of a git command; None if it fails or there is no git."""
     try:
         done = subprocess.run(
             ("git", *_DEAF, *arguments),
@@ -56,36 +57,26 @@ class TreeDigest:
         if self._top is None:
             top = git_output(*where, "rev-parse", "--show-toplevel") or b""
             self._top = top.removesuffix(b"\n")
-        entries = [entry for entry in listing.split(b"\0") if entry and not _is_ours(entry)]
-        return [part for entry in entries for part in (entry, self._stamp(entry))]
-
-    def _stamp(self, entry: bytes) -> bytes:
-        return _stamp(os.path.join(self._top or b"", _path(entry)))
+        parts = []
+        for entry in filter(None, listing.split(b"\0")):
+            # A header, or the old name of a renamed file, is taken for a path as it is.
+            path = entry.split(b" ", _FIELDS_BEFORE_PATH.get(entry[:1], 0))[-1]
+            if b".ralph" not in path.split(b"/"):
+                parts += [entry, _stamp(os.path.join(self._top, path))]
+        return parts
 
     def _by_walking(self) -> Iterator[bytes]:
         seen = 0
         for folder, folders, names in os.walk(self._workspace):
             folders[:] = sorted(set(folders) - _NOT_WORK)
-            for name in sorted(names):
+            for name in sorted(names)[: _MOST_FILES - seen]:
                 path = os.fsencode(os.path.join(folder, name))
                 yield path + _stamp(path)
-                seen += 1
-                if seen >= _MOST_FILES:
-                    return
-
-
-def _path(entry: bytes) -> bytes:
-    """The path in an entry; a header, or the old name of a renamed file, is left as it is."""
-    return entry.split(b" ", _FIELDS_BEFORE_PATH.get(entry[:1], 0))[-1]
-
-
-def _is_ours(entry: bytes) -> bool:
-    return b".ralph" in _path(entry).split(b"/")
+            seen += len(names)
+            if seen >= _MOST_FILES:
+                return
 
 
 def _stamp(path: bytes) -> bytes:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return b"gone"
-    return f"{info.st_size}:{info.st_mtime_ns}".encode()
+    info = lstat(path)
+    return f"{info.st_size}:{info.st_mtime_ns}".encode() if info else b"gone"

@@ -1,37 +1,26 @@
 """Attributes of a whole work tree in one file, so that later ones in it have no say."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-# What makes another content of a file: these are unspecified unless a line below says otherwise.
+# These change the content of a file: they are unspecified unless a line below says otherwise.
 _RESET = "* !filter !text !eol !crlf !ident !working-tree-encoding"
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t\r]+(.*)')
-_PLAIN = re.compile(r"([^ \t\r]+)[ \t\r]+(.*)")
+_LINE = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^ \t\r]+))[ \t\r]+(.*)')  # a pattern may be quoted
 _SPECIAL = re.compile(r"([\\*?\[])")
 
 
 def flattened(files: Iterable[tuple[str, str]]) -> bytes:
     """The folder and the text of each file of attributes, as one; of two lines the last counts.
     Git reads it as `info/attributes`, which comes before every file in the work tree."""
-    lines = [_RESET, *(line for folder, text in files for line in _lines(folder, text))]
+    lines = [_RESET]
+    for folder, text in files:
+        for line in (line.strip(" \t\r") for line in text.split("\n")):
+            if line.startswith("[attr]"):
+                lines += [] if folder else [line]  # git knows macros at the top only
+            elif line and not line.startswith("#") and (found := _LINE.fullmatch(line)):
+                pattern = found[2] if found[1] is None else _unquoted(found[1])
+                lines.append(f"{_quoted(_below(folder, pattern))} {found[3]}")
     return "\n".join((*lines, "")).encode("utf-8", "surrogateescape")
-
-
-def _lines(folder: str, text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        stripped = line.strip(" \t\r")
-        if not stripped or stripped.startswith("#"):
-            continue
-        if stripped.startswith("[attr]"):
-            if not folder:  # git knows macros at the top only
-                yield stripped
-            continue
-        found = _QUOTED.fullmatch(stripped)
-        pattern = _unquoted(found[1]) if found else ""
-        found = found or _PLAIN.fullmatch(stripped)
-        if found is None:
-            continue
-        yield f"{_quoted(_below(folder, pattern or found[1]))} {found[2]}"
 
 
 def _below(folder: str, pattern: str) -> str:

@@ -1,4 +1,4 @@
-"""`.gitignore`: one line more, once."""
+"""Adds lines to `.gitignore` and to a clone's own list of ignored files."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ NAME = ".gitignore"
 
 
 def is_ignored(project: str, name: str, environ: Mapping[str, str]) -> bool:
-    """Whether a line names it, or git leaves it alone for whatever other reason."""
+    """True if a line names it, or git ignores it for any other reason."""
     lines = _content(project).decode("utf-8", "replace").splitlines()
     if {line.strip() for line in lines} & {name, f"/{name}"}:
         return True
@@ -27,8 +27,7 @@ def ignore(project: str, name: str) -> None:
 
 
 def ignore_here(project: str, name: str, environ: Mapping[str, str]) -> None:
-    """Let git leave it alone in this clone, without a change that anybody must commit. Where that
-    is not possible, it stays as it is."""
+    """Let git ignore it in this clone, without a change to commit; do nothing where that fails."""
     asked = ("rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
     said = git_output(project, environ, *asked)
     if said is None:

@@ -1,4 +1,4 @@
-"""What git is in the middle of, and whether a run can begin there."""
+"""Merges, rebases and the like that git is in the middle of, and whether a run can begin there."""
 
 import os
 import shutil
@@ -12,27 +12,30 @@ from ralph.errors import ConfigError
 
 @value
 class Operation:
-    """Something that git does in several steps, and how one gets out of it."""
+    """Something that git does in several steps."""
 
-    mark: str  # of the git directory
-    name: str
-    abort: str  # what a person types
-    forget: tuple[str, ...] = ()  # what leaves every file as it is
+    mark: str  # its file in the git directory
+    command: str
 
+    @property
+    def name(self) -> str:
+        return f"an {self.command}" if self.command == "am" else f"a {self.command}"
 
-def _operation(mark: str, name: str) -> Operation:
-    return Operation(mark, f"a {name}", f"git {name} --abort", (name, "--quit"))
+    @property
+    def abort(self) -> str:
+        """The command that gives it up."""
+        return "git bisect reset" if self.command == "bisect" else f"git {self.command} --abort"
 
 
 _OPERATIONS = (
-    Operation("rebase-apply/applying", "an am", "git am --abort", ("am", "--quit")),
-    _operation("rebase-merge", "rebase"),
-    _operation("rebase-apply", "rebase"),
-    _operation("MERGE_HEAD", "merge"),
-    _operation("CHERRY_PICK_HEAD", "cherry-pick"),
-    _operation("REVERT_HEAD", "revert"),
-    _operation("sequencer", "cherry-pick"),
-    Operation("BISECT_LOG", "a bisect", "git bisect reset"),
+    ("rebase-apply/applying", "am"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_LOG", "bisect"),
 )
 _LEFT_OVER = (
     *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE"),
@@ -41,8 +44,9 @@ _LEFT_OVER = (
 
 
 def under_way(git_dir: str) -> tuple[Operation, ...]:
-    """What somebody began and has not ended."""
-    return tuple(each for each in _OPERATIONS if os.path.exists(os.path.join(git_dir, each.mark)))
+    """The operations that somebody began and has not ended."""
+    there = (pair for pair in _OPERATIONS if os.path.exists(os.path.join(git_dir, pair[0])))
+    return tuple(Operation(*pair) for pair in there)
 
 
 def forget(repository: Repository) -> None:
@@ -51,22 +55,17 @@ def forget(repository: Repository) -> None:
     git_dir = repository.place.git_dir
     for operation in under_way(git_dir):
         still = os.path.exists(os.path.join(git_dir, operation.mark))
-        if still and operation.forget:
-            repository.run(*operation.forget)
+        if still and operation.command != "bisect":
+            repository.run(operation.command, "--quit")
     if os.path.exists(os.path.join(git_dir, "BISECT_LOG")):
-        _forget_bisect(repository)
+        refs = repository.ask("for-each-ref", "--format=delete %(refname)", "refs/bisect")
+        repository.run("update-ref", "--stdin", stdin=refs)
+        # The log goes last: it says that the others may be there.
+        for name in sorted(os.listdir(git_dir), key=lambda name: name == "BISECT_LOG"):
+            if name.startswith("BISECT_"):
+                _remove(os.path.join(git_dir, name))
     for name in _LEFT_OVER:
         _remove(os.path.join(git_dir, name))
-
-
-def _forget_bisect(repository: Repository) -> None:
-    refs = repository.ask("for-each-ref", "--format=delete %(refname)", "refs/bisect")
-    repository.run("update-ref", "--stdin", stdin=refs)
-    git_dir = repository.place.git_dir
-    # The log goes last: it says that the others may be there.
-    for name in sorted(os.listdir(git_dir), key=lambda name: name == "BISECT_LOG"):
-        if name.startswith("BISECT_"):
-            _remove(os.path.join(git_dir, name))
 
 
 def _remove(path: str) -> None:
@@ -78,8 +77,8 @@ def _remove(path: str) -> None:
 
 
 def is_idle(repository: Repository) -> bool:
-    """Whether no git of the one who locked the index works there: a killed git left it behind.
-    False where nobody can tell."""
+    """True if no git of the user who locked the index works there: a killed git left the lock
+    behind. False where nobody can tell."""
     try:
         owner = os.stat(f"{repository.index}.lock").st_uid
     except FileNotFoundError:
@@ -108,15 +107,16 @@ def _works_in(number: str, owner: int, repository: Repository) -> bool:
 
 def check(repository: Repository) -> None:
     """A ConfigError if no run can begin in the repository as it stands."""
-    for operation in under_way(repository.place.git_dir):
+    place = repository.place
+    for operation in under_way(place.git_dir):
         raise ConfigError(
-            f"{repository.place.top} is in the middle of {operation.name}",
+            f"{place.top} is in the middle of {operation.name}",
             f"Finish it, or give it up: {operation.abort}",
         )
-    where = os.path.dirname(repository.place.records)
+    where = os.path.dirname(place.records)
     if where and repository.run("check-ignore", "--quiet", "--", where).code == 0:
-        message = f"the repository {repository.place.top} ignores {where}: there is no way back"
-        raise ConfigError(message, f"Try: git init {repository.place.path(where)}")
+        message = f"the repository {place.top} ignores {where}: there is no way back"
+        raise ConfigError(message, f"Try: git init {place.path(where)}")
     lock = f"{repository.index}.lock"
     if os.path.exists(lock):
         raise ConfigError("another git is at work here", f"If there is none: rm {lock}")
@@ -124,13 +124,8 @@ def check(repository: Repository) -> None:
     if unmerged:
         path = os.fsdecode(unmerged.split(b"\0")[0].partition(b"\t")[2])
         raise ConfigError(f"{path} has conflicts", "Resolve them, then: git add -A")
-    _check_identity(repository)
-
-
-def _check_identity(repository: Repository) -> None:
-    """Commits are the user's: git must know who that is."""
-    done = call(("var", "GIT_COMMITTER_IDENT"), repository.place.top, repository.environ)
-    if done.code != 0:
+    # Commits are the user's: git must know who that is.
+    if call(("var", "GIT_COMMITTER_IDENT"), place.top, repository.environ).code != 0:
         raise ConfigError(
             "git does not know who commits",
             'Try: git config user.name "Your Name" && git config user.email you@example.com',

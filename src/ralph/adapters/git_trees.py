@@ -1,9 +1,9 @@
-"""What would be committed, as a run's proofs are about it (ADR 33)."""
+"""The files that a run's proofs are about, and that its commits hold (ADR 33)."""
 
 import json
 import os
 import shutil
-from functools import cached_property
+from dataclasses import asdict
 
 from ralph.adapters.checkpoint_files import (
     LINK,
@@ -20,7 +20,7 @@ from ralph.adapters.files import shown_path, unwritable_state, writable_dir, wri
 from ralph.adapters.git_look import Seen, inner_changes, is_checked_out
 from ralph.adapters.git_rules import Rules
 from ralph.adapters.git_view import View
-from ralph.adapters.git_work import Repository, copy_index, scratch
+from ralph.adapters.git_work import Repository, copy_index, scratch_index
 from ralph.core.facts import Proved
 from ralph.core.gates import Finding
 from ralph.core.proof import GATE, HEAD, OF_GIT, REFS, SETTINGS, Stand
@@ -42,7 +42,7 @@ _NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
 
 @value
 class Memo:
-    """What a run remembers of its work tree, also after a crash."""
+    """The state of the work tree that a run remembers, also after a crash."""
 
     head: str  # when it began
     tree: str
@@ -79,11 +79,11 @@ class GitTrees:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the run knows already, perhaps in another process."""
+        """True if the run began already, perhaps in another process."""
         return os.path.exists(os.path.join(self.run_dir, MEMO))
 
     def begin(self) -> None:
-        """Know what there is before the first turn; a run that goes on knows it already."""
+        """Remember what there is before the first turn; a run that goes on remembers it already."""
         self.view.begin()
         self._memo = self._remembered()
         if self._memo is not None:
@@ -94,7 +94,7 @@ class GitTrees:
         self._remember(Memo(stand.head, stand.tree, inner))
 
     def pin(self) -> None:
-        """A run that goes on finds the repository where it is now."""
+        """Write down where the repository is, for a run that goes on."""
         path = os.path.join(self.run_dir, PINNED)
         try:
             if not os.path.exists(path):
@@ -103,23 +103,22 @@ class GitTrees:
             raise unwritable_state(self.run_dir, error) from error
 
     def yours(self) -> tuple[str, ...]:
-        """What a person had not committed when the run began."""
-        names = self.names(self.memo.head or self.empty, self.memo.tree)
+        """The paths that a person had not committed when the run began."""
+        names = self.names(self.memo.head or self.view.empty, self.memo.tree)
         return tuple(path for path in names if not self.repository.place.is_ours(path))
 
     # ------------------------------------------------------------ the port
 
     def hold(self) -> None:
-        """Nobody can have changed anything since the last look: the next one need not be made."""
+        """Nothing can change until the next look: that one need not be made."""
         self._held = self._stand
 
     def look(self, after: str = "") -> Stand:
         """The work now."""
         held, self._held = self._held, None
-        self._stand = held or self._looked(after)
-        return self._stand
-
-    def _looked(self, after: str) -> Stand:
+        if held is not None:
+            self._stand = held
+            return held
         refs = self._refs()
         head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
         seen = self.view.look(head)
@@ -129,19 +128,19 @@ class GitTrees:
             self._tell_apart(before[1], tree, head, by_gate=bool(after))
         on = content(os.path.join(self.repository.place.git_dir, "HEAD")) or b""
         settings = b"\0".join(content(path) or b"" for path in self._settings_files())
-        stand = Stand(tree, head, digest_of([on, refs], 16), digest_of([settings], 16))
-        self._kept |= {stand.refs: on + b"\0" + refs, stand.settings: settings}
-        return stand
+        self._stand = Stand(tree, head, digest_of([on, refs], 16), digest_of([settings], 16))
+        self._kept |= {self._stand.refs: on + b"\0" + refs, self._stand.settings: settings}
+        return self._stand
 
     def changed(self, since: Stand, now: Stand) -> frozenset[str]:
         """The paths that differ, and what moved beside them."""
         if not since.tree:
-            return frozenset(self.names(now.head or self.empty, now.tree))
+            return frozenset(self.names(now.head or self.view.empty, now.tree))
         paths = self.names(since.tree, now.tree) if since.tree != now.tree else []
         return frozenset(paths).difference(self.memo.left_out) | since.moved(now)
 
     def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
-        """Let these be as they were, and keep what stood there in `.ralph/reverted`."""
+        """Put these back as they were, and keep what stood there in `.ralph/reverted`."""
         kept_in = os.path.join(writable_dir(self.workspace, self.run_dir), "reverted", kept_as)
         now = self.look()
         entries = [e for e in differing(self.view, now.tree, to.tree) if e.path in paths]
@@ -157,18 +156,18 @@ class GitTrees:
             files.put_back(entries)
         except OSError as error:
             message = f"cannot put {listed([e.path for e in entries], 3)} back: {error.strerror}"
-            raise StateError(message, "Mend that, then: ralph resume") from error
+            raise StateError(message, "Fix that, then: ralph resume") from error
         if paths & OF_GIT:
             self._put_git_back(to, now, paths, kept_as)
-        staged = differing(self.view, now.tree, to.head or self.empty)
+        staged = differing(self.view, now.tree, to.head or self.view.empty)
         lines = index_lines(entry for entry in staged if entry.path in paths)
         self.repository.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
         self.look()
         return shown_path(kept_in, self.workspace) if moved else ""
 
     def objections(self, stand: Stand) -> tuple[Finding, ...]:
-        """Work inside a submodule that nobody has committed is in no tree of ours, and what a task
-        has changed outside of the project is in no commit."""
+        """Uncommitted work inside a submodule, which is in no tree of ours, and changes outside of
+        the project, which are in no commit."""
         outside = () if self._mixes else self._outside(stand)
         if outside:
             text = (
@@ -176,17 +175,17 @@ class GitTrees:
                 f" commit of this project holds only what is below {self._inside}: undo the change."
             )
             return (Finding(GATE, text, gist=f"outside: {listed(outside)}"),)
-        dirty = {path for path, dirt in inner_changes(self.view).items() if dirt}
-        new = sorted(dirty.difference(self.memo.inner))
+        changes = inner_changes(self.view).items()
+        new = sorted(path for path, dirt in changes if dirt and path not in self.memo.inner)
         if not new:
             return ()
         there = all(is_checked_out(self.view, path) for path in new)
-        what = "Commit them there, or undo them." if there else _NOT_CHECKED_OUT
-        text = f"There are uncommitted changes inside the submodule {listed(new)}. {what}"
+        remedy = "Commit them there, or undo them." if there else _NOT_CHECKED_OUT
+        text = f"There are uncommitted changes inside the submodule {listed(new)}. {remedy}"
         return (Finding(GATE, text, gist=f"submodules: {listed(new)}"),)
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
-        """What a commit of the work would hold, and what it would not."""
+        """The tree of a commit of the work, and the paths that it leaves out."""
         yours, mixed = self._persons(stand)
         tree = self.commit_tree(stand)
         is_there = stand.head and self.repository.resolve(f"{stand.head}^{{tree}}") == tree
@@ -204,8 +203,9 @@ class GitTrees:
         )
 
     def uncommitted(self, stand: Stand) -> list[str]:
-        """What differs from HEAD and is not Ralph's, a gate's, or a person's of before the run."""
-        names = self.names(stand.head or self.empty, self.commit_tree(stand))
+        """The paths that differ from HEAD and are not Ralph's, a gate's, or a person's of before
+        the run."""
+        names = self.names(stand.head or self.view.empty, self.commit_tree(stand))
         return [path for path in names if not is_ours(path)]
 
     # ------------------------------------------------------------ what is in a commit
@@ -217,8 +217,7 @@ class GitTrees:
             return stand.tree
         key = (stand.tree, stand.head, *sorted(excluded))
         if key not in self._made:
-            with scratch(self.run_dir) as directory:
-                index = os.path.join(directory, "index")
+            with scratch_index(self.run_dir) as index:
                 self.stage(index, stand)
                 self._made = {key: self.view.identifier("write-tree", index=index)}
         return self._made[key]
@@ -231,18 +230,19 @@ class GitTrees:
             self.view.ask("read-tree", stand.tree, index=index)
         excluded = self._excluded(stand)
         if excluded:
-            base = stand.head or self.empty
+            base = stand.head or self.view.empty
             entries = [e for e in differing(self.view, stand.tree, base) if e.path in excluded]
             words = ("update-index", "--replace", "-z", "--index-info")
             self.view.ask(*words, stdin=index_lines(entries), index=index)
 
     def _excluded(self, stand: Stand) -> frozenset[str]:
-        """What differs from HEAD and is not to be committed: it stays there as it is in HEAD."""
+        """Paths that differ from HEAD and are not to be committed: they stay as they are in
+        HEAD."""
         place, prefix = self.repository.place, self._inside
         not_ours = {*self.memo.left_out, *self._persons(stand)[0]}
         return frozenset(
             path
-            for path in self.names(stand.head or self.empty, stand.tree)
+            for path in self.names(stand.head or self.view.empty, stand.tree)
             if path in not_ours or place.is_ours(path) or not path.startswith(prefix)
         )
 
@@ -253,16 +253,17 @@ class GitTrees:
         return "" if inside == "." else f"{inside}/"
 
     def _outside(self, stand: Stand) -> tuple[str, ...]:
-        """What this run has changed outside of the project, and nobody has committed."""
+        """The run's uncommitted changes outside of the project."""
         if not self._inside:
             return ()
         yours, ours = {*self.yours()}, self.repository.place.is_ours
-        names = self.names(stand.head or self.empty, stand.tree)
+        names = self.names(stand.head or self.view.empty, stand.tree)
         others = (p for p in names if not p.startswith(self._inside) and not ours(p))
         return tuple(path for path in others if path not in yours)
 
     def _persons(self, stand: Stand) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What was not committed when the run began: as it was then, and changed since."""
+        """A person's uncommitted paths of before the run: those as they were then, and those
+        changed since."""
         persons = self.yours()
         if not persons:
             return (), ()
@@ -275,55 +276,45 @@ class GitTrees:
 
     @property
     def memo(self) -> Memo:
-        """What the run remembers."""
         assert self._memo is not None, "a run begins before it looks"
         return self._memo
 
     @property
     def seen(self) -> Seen:
-        """What the last look saw."""
+        """The result of the last look."""
         if self._last is None:
             self.look()
         assert self._last is not None
         return self._last[0]
 
-    @cached_property
-    def empty(self) -> str:
-        """The tree of nothing."""
-        return self.view.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
-
     def names(self, one: str, other: str) -> list[str]:
         """The paths in which two trees differ; asked often about the same."""
         if (one, other) not in self._names:
             words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
-            found = os.fsdecode(self.view.ask(*words)).split("\0")[:-1]
             kept = list(self._names.items())[-_MOST_NAMES:]
-            self._names = {**dict(kept), (one, other): found}
+            self._names = {**dict(kept), (one, other): self.view.names(*words)}
         return self._names[one, other]
 
     def _tell_apart(self, before: str, now: str, head: str, *, by_gate: bool) -> None:
-        """Whose a file is that git does not know yet: one that only gates have written since the
-        run began is no part of the work, until a turn touches it."""
+        """Leave out the new files that only gates have written since the run began, until a turn
+        touches them."""
         left_out, changed = {*self.memo.left_out}, differing(self.view, before, now)
         if by_gate:
-            committed = self._known_to(head, before, changed)
             turns = {*self.names(self.memo.tree, before)} - left_out
             paths = {e.path for e in changed if e.old_mode != NOTHING}
-            left_out |= paths - committed - turns
+            left_out |= paths - self._known_to(head, before, changed) - turns
         else:
             left_out -= {e.path for e in changed}
         if left_out != {*self.memo.left_out}:
             self._remember(replace(self.memo, left_out=tuple(sorted(left_out))))
 
     def _known_to(self, head: str, tree: str, changed: list[Entry]) -> set[str]:
-        """Which of the changed paths a commit has: those of the tree that are not new in it, and
-        those that it has lost."""
-        if not head:
-            return set()
-        since = {e.path: e for e in differing(self.view, head, tree)}
-        lost = {e.path for e in since.values() if e.old_mode == NOTHING}
-        new = {e.path for e in since.values() if e.mode == NOTHING}
-        return {e.path for e in changed if e.mode != NOTHING and e.path not in new} | lost
+        """The changed paths that a commit has: those of the tree that are not new in it, and those
+        that the tree has lost."""
+        since = differing(self.view, head, tree) if head else []
+        lost = {e.path for e in since if e.old_mode == NOTHING}
+        new = {e.path for e in since if e.mode == NOTHING}
+        return {e.path for e in changed if head and e.mode != NOTHING and e.path not in new} | lost
 
     def _refs(self) -> bytes:
         """HEAD and all refs but ours, as git lists them."""
@@ -334,8 +325,9 @@ class GitTrees:
             raise StateError(f"git {words[0]}: {done.said}", "Try: git status")
         if self._shared:
             return done.output.strip() + b" HEAD\n" if done.code == 0 else b""
-        lines = done.output.splitlines(keepends=True)
-        return b"".join(line for line in lines if _OUR_REFS not in line)
+        return b"".join(
+            ref for ref in done.output.splitlines(keepends=True) if _OUR_REFS not in ref
+        )
 
     def _settings_files(self) -> tuple[str, ...]:
         git_dir, common = self.repository.place.git_dir, self.view.common
@@ -351,16 +343,17 @@ class GitTrees:
                         file.write(text)
         if not paths & {HEAD, REFS} or to.refs not in self._kept:
             return
-        on, _, was = self._kept[to.refs].partition(b"\0")
-        is_now = _places(self._kept[now.refs].partition(b"\0")[2])
-        git, name = self.repository, f"refs/ralph/{os.path.basename(self.run_dir)}/moved-{kept_as}"
-        tips = [at for ref, at in is_now.items() if _places(was).get(ref) != at]
+        git, head = self.repository, os.path.join(self.repository.place.git_dir, "HEAD")
+        on, was = _places(self._kept[to.refs])
+        _, is_now = _places(self._kept[now.refs])
+        tips = [at for ref, at in is_now.items() if was.get(ref) != at]
+        name = f"refs/ralph/{os.path.basename(self.run_dir)}/moved-{kept_as}"
         for number, at in enumerate(dict.fromkeys(tips)):
             git.ask("update-ref", f"{name}.{number}", at)
-        if (content(os.path.join(git.place.git_dir, "HEAD")) or b"") != on:
-            write_atomically(os.path.join(git.place.git_dir, "HEAD"), os.fsdecode(on))
-        for ref in {*is_now, *_places(was)}:
-            old = _places(was).get(ref, "")
+        if (content(head) or b"") != on:
+            write_atomically(head, os.fsdecode(on))
+        for ref in {*is_now, *was}:
+            old = was.get(ref, "")
             if old != is_now.get(ref, "") and (ref != "HEAD" or not on.startswith(b"ref:")):
                 git.ask("update-ref", "--no-deref", *((ref, old) if old else ("-d", ref)))
 
@@ -375,10 +368,9 @@ class GitTrees:
 
     def _remember(self, memo: Memo) -> None:
         self._memo = memo
-        fields = {name: getattr(memo, name) for name in ("head", "tree", "inner", "left_out")}
-        path = os.path.join(self.run_dir, MEMO)
+        text = json.dumps({**asdict(memo), "rules": self._rules.memo()})
         try:
-            write_atomically(path, json.dumps({**fields, "rules": self._rules.memo()}), 0o600)
+            write_atomically(os.path.join(self.run_dir, MEMO), text, 0o600)
         except OSError as error:
             raise unwritable_state(self.run_dir, error) from error
 
@@ -394,6 +386,8 @@ def _move_away(path: str, kept_in: str, name: str) -> bool:
     return True
 
 
-def _places(listing: bytes) -> dict[str, str]:
+def _places(kept: bytes) -> tuple[bytes, dict[str, str]]:
+    """The text of HEAD, and what each ref points to."""
+    on, _, listing = kept.partition(b"\0")
     lines = (line.split(" ", 1) for line in os.fsdecode(listing).splitlines())
-    return {ref: at for at, ref in lines}
+    return on, {ref: at for at, ref in lines}

@@ -8,10 +8,10 @@ to `.git` afterwards, the view sees the files as they are.
 import os
 from collections.abc import Iterator
 
-from ralph.adapters.files import unwritable_state
+from ralph.adapters.files import lstat, unwritable_state
 from ralph.adapters.git_attributes import flattened
 from ralph.adapters.git_look import Seen, look
-from ralph.adapters.git_work import Done, Repository, call, copy_index
+from ralph.adapters.git_work import Done, Repository, call, copy_index, nul_joined, nul_split
 from ralph.adapters.turn_files import private
 from ralph.core.value import replace
 from ralph.errors import StateError
@@ -19,7 +19,7 @@ from ralph.errors import StateError
 DIRECTORY = "view"  # in a run's directory
 _CONFIG = ("config", "--list", "-z")
 _UNBORN = "ref: refs/heads/unborn"
-# What would lead git elsewhere, run something for a look, or trust somebody's word for a file.
+# These would lead git elsewhere, run something for a look, or trust somebody's word for a file.
 _NOT_TAKEN = (
     *("alias.", "core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "include"),
     *("core.untrackedcache", "core.splitindex", "core.excludesfile", "core.attributesfile"),
@@ -68,7 +68,6 @@ class View(Repository):
 
     @property
     def index(self) -> str:
-        """The view's own."""
         return os.path.join(self.directory, "index")
 
     # ------------------------------------------------------------ making it
@@ -76,18 +75,24 @@ class View(Repository):
     def begin(self) -> None:
         """Make the view, before the first turn; a run that goes on has it."""
         if os.path.exists(os.path.join(self.directory, "config")):
-            self._read_back()
+            # Taken as it is found, but for the index.
+            names = ("config", "info/exclude", "info/attributes")
+            self._texts = {name: _content(os.path.join(self.directory, name)) for name in names}
             return
         try:
-            os.makedirs(os.path.join(self.directory, "info"), mode=0o700, exist_ok=True)
-            os.makedirs(os.path.join(self.directory, "refs"), mode=0o700, exist_ok=True)
+            for name in ("info", "refs"):
+                os.makedirs(os.path.join(self.directory, name), mode=0o700, exist_ok=True)
             self._write("HEAD", f"{_UNBORN}\n".encode())
             self._show_the_rest()
             settings = list(self._settings())
-            self._write("info/exclude", self._exclude())
+            # The user's own ignore rules, then the repository's: of two the last one counts.
+            files = (self._named("core.excludesfile"), self.place.exclude)
+            self._write("info/exclude", b"".join(_content(path) + b"\n" for path in files if path))
             self._write("info/attributes", b"")
             copy_index(self.repository.index, self.index)
-            self._copy("info/sparse-checkout")
+            sparse = _content(os.path.join(self.place.git_dir, "info/sparse-checkout"))
+            if sparse:
+                self._write("info/sparse-checkout", sparse)
             self._write("config", _config(settings))
             self._write("info/attributes", self._attributes())
         except OSError as error:
@@ -98,7 +103,7 @@ class View(Repository):
 
     @property
     def common(self) -> str:
-        """Where worktrees of one repository have their objects."""
+        """The git directory where worktrees of one repository have their objects."""
         path = os.path.join(self.place.git_dir, "commondir")
         try:
             with open(path, encoding="utf-8") as file:
@@ -107,7 +112,7 @@ class View(Repository):
             return self.place.git_dir
 
     def _show_the_rest(self) -> None:
-        """Filters keep things beside the objects: large files, keys."""
+        """Link what filters keep beside the objects, such as large files and keys."""
         if self.repository.run("config", "--get-regexp", r"^filter\.lfs\.").code == 0:
             os.makedirs(os.path.join(self.common, "lfs"), exist_ok=True)
         for name in os.listdir(self.common):
@@ -119,50 +124,38 @@ class View(Repository):
     def _settings(self) -> Iterator[tuple[str, str | None]]:
         done = call(_CONFIG, self.place.top, {**self.repository.environ, "LC_ALL": "C"})
         yield from _OURS
-        for entry in os.fsdecode(done.output).split("\0")[:-1]:
+        for entry in nul_split(done.output):
             name, has_value, text = entry.partition("\n")
             if name in _EXTENSIONS or not name.startswith((*_NOT_TAKEN, "extensions.")):
                 yield name, text if has_value else None
 
-    def _exclude(self) -> bytes:
-        """The user's own ignore rules, then the repository's: of two the last one counts."""
-        files = (self._named("core.excludesfile"), self.place.exclude)
-        return b"".join(_content(path) + b"\n" for path in files if path)
-
     def _attributes(self) -> bytes:
         """Those of the user, of the work tree from the top down, and of the repository."""
-        said = self.run("ls-files", "-z", "--cached", "--", *_RULES)
-        tracked = {*os.fsdecode(said.output).split("\0")} - {""}
+        tracked = nul_split(self.run("ls-files", "-z", "--cached", "--", *_RULES).output)
         found = sorted({".gitattributes", *tracked}, key=lambda path: path.count("/"))
-        named = [("", self._named("core.attributesfile"))]
-        named += [(os.path.dirname(path), self.place.path(path)) for path in found]
-        own = os.path.join(os.path.dirname(self.place.exclude), "attributes")
-        named.append(("", own))
-        texts = ((folder, _content(path)) for folder, path in named if path)
-        return flattened([(folder, os.fsdecode(text)) for folder, text in texts])
+        named = [
+            ("", self._named("core.attributesfile")),
+            *((os.path.dirname(path), self.place.path(path)) for path in found),
+            ("", os.path.join(os.path.dirname(self.place.exclude), "attributes")),
+        ]
+        return flattened([(folder, os.fsdecode(_content(path))) for folder, path in named if path])
 
     def _named(self, setting: str) -> str:
-        """A file that a setting names, which the repository knows with its default."""
+        """The file that a setting names, by what the repository was told or by default."""
         pairs = (text.partition("=") for text in self.place.settings)
         name = next((path for name, _, path in pairs if name == setting), "")
         return os.path.expanduser(name)
 
-    def _copy(self, name: str) -> None:
-        text = _content(os.path.join(self.place.git_dir, name))
-        if text:
-            self._write(name, text)
-
     def _take_over_index(self) -> None:
-        """What a person has told git not to look at is looked at, where it is there."""
-        said = os.fsdecode(self.ask("ls-files", "-v", "-z")).split("\0")[:-1]
+        """Look also at what a person has told git not to look at, where it is there."""
+        said = self.names("ls-files", "-v", "-z")
         hidden = [entry[2:] for entry in said if entry[:1].islower() or entry[:1] == "S"]
         there = [path for path in hidden if os.path.lexists(self.place.path(path))]
-        records = [entry[2:] for entry in said if self.place.is_ours(entry[2:])]
-        changes = (("--no-assume-unchanged", there), ("--no-skip-worktree", there))
-        for flag, paths in (*changes, ("--force-remove", records)):  # the last are the host's
-            names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-            if names:
-                self.ask("update-index", flag, "-z", "--stdin", stdin=names)
+        records = [entry[2:] for entry in said if self.place.is_ours(entry[2:])]  # the host's
+        changes = {"no-assume-unchanged": there, "no-skip-worktree": there, "force-remove": records}
+        for flag, paths in changes.items():
+            if paths:
+                self.ask("update-index", f"--{flag}", "-z", "--stdin", stdin=nul_joined(paths))
 
     # ------------------------------------------------------------ using it
 
@@ -179,49 +172,43 @@ class View(Repository):
         return call(words, directory, {**self._view, **own}, stdin)
 
     def holds(self, tree: str) -> bool:
-        """Whether the index is of that tree, and ours."""
+        """True if the index is of that tree, and ours."""
         return tree == self._tree and self._mine == signature(self.index)
 
     def look(self, head: str) -> Seen:
-        """What differs from a commit, "" for none, and from the index, which is then of now."""
-        self._make_sure(head)
-        return replace(self._followed(look(self), head), head=head)
+        """The differences from a commit, "" for none, and from the index, which is then of now.
 
-    def _followed(self, seen: Seen, head: str) -> Seen:
-        """What the commit has is part of the work, also if it is ignored; what only our index has
-        is not, once it is ignored or another repository's. New submodules are part of it."""
+        What the commit has is part of the work, also if it is ignored; what only our index has is
+        not, once it is ignored or another repository's. New submodules are part of it.
+        """
+        self._make_sure(head)
+        seen = look(self)
         back = [path for path in seen.removed if _is_there(self.place.path(path))]
-        inner = {p for p in seen.added if _is_repository(self.place.path(p))}
+        inner = {p for p in seen.added if is_repository(self.place.path(p))}
         links = self._links({*inner, *(p.rstrip("/") for p in seen.apart if p.endswith("/"))}, head)
-        lost = self._ignored(seen.added) | {p for p in seen.added if self._is_elsewhere(p)}
-        lost |= inner - links
-        if not back and not lost and not links:
-            return seen
+        lost = {p for p in seen.added if self._is_elsewhere(p)} | (inner - links)
+        if seen.added:
+            words = ("check-ignore", "--no-index", "-z", "--stdin")
+            lost.update(nul_split(self.run(*words, stdin=nul_joined(seen.added)).output))
         return replace(
             seen,
+            head=head,
             there=(*(p for p in seen.there if p not in {*lost, *links}), *back, *sorted(links)),
             gone=(*seen.gone, *sorted(lost)),
             apart=tuple(path for path in seen.apart if path.rstrip("/") not in links),
         )
 
-    def _ignored(self, paths: tuple[str, ...]) -> set[str]:
-        if not paths:
-            return set()
-        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        said = self.run("check-ignore", "--no-index", "-z", "--stdin", stdin=names).output
-        return {*os.fsdecode(said).split("\0")} - {""}
-
     def _is_elsewhere(self, path: str) -> bool:
-        """Whether a directory above it is a repository of its own."""
+        """True if a directory above it is a repository of its own."""
         above = os.path.dirname(path)
         while above:
-            if _is_repository(self.place.path(above)):
+            if is_repository(self.place.path(above)):
                 return True
             above = os.path.dirname(above)
         return False
 
     def _links(self, inner: set[str], head: str) -> set[str]:
-        """Which repositories in the work tree are submodules of this one."""
+        """Those of the inner repositories that are submodules of this one."""
         if not inner:
             return set()
         modules = self.place.path(".gitmodules")
@@ -230,25 +217,22 @@ class View(Repository):
         named = {entry.partition("\n")[2] for entry in os.fsdecode(said).split("\0")}
         if head:
             tree = ("--literal-pathspecs", "ls-tree", "-z", "--full-tree", head, "--", *inner)
-            entries = os.fsdecode(self.ask(*tree)).split("\0")
-            named |= {e.partition("\t")[2] for e in entries if e.startswith("160000 ")}
+            named |= {e.partition("\t")[2] for e in self.names(*tree) if e.startswith("160000 ")}
         return inner & named
 
     def tree(self, seen: Seen) -> str:
         """The files that were seen, as a tree in git."""
-        if self._tree and not seen.gone and not seen.there:
-            return self._tree
-        if seen.gone or seen.there:
+        if seen.gone or seen.there or not self._tree:
             done = self.stage(self.index, seen.gone, seen.there)
             if done.code != 0:
                 raise StateError(f"the work cannot be saved: {done.said}", "Try: git status")
-        self._tree = self.identifier("write-tree")
-        self._mine = signature(self.index)
+            self._tree = self.identifier("write-tree")
+            self._mine = signature(self.index)
         return self._tree
 
     def _make_sure(self, head: str) -> None:
-        """The view is as we left it. Somebody who has our rights can write to it: then its index is
-        made anew, from the commit and the files themselves."""
+        """Put back the view as we left it. Somebody who has our rights can write to it: then its
+        index is made anew, from the commit and the files themselves."""
         wanted = {**self._texts, "HEAD": f"{head or _UNBORN}\n".encode()}
         for name, text in wanted.items():
             if _content(os.path.join(self.directory, name)) != text:
@@ -268,33 +252,26 @@ class View(Repository):
             file.write(text)
         os.replace(f"{path}.new", path)
 
-    def _read_back(self) -> None:
-        """A run that goes on takes the view as it finds it, but for the index."""
-        names = ("config", "info/exclude", "info/attributes")
-        self._texts = {name: _content(os.path.join(self.directory, name)) for name in names}
-
 
 def _is_there(path: str) -> bool:
-    """Whether git could add it: behind no link, and no directory unless that is a repository."""
+    """True if git could add it: behind no link, and no directory unless that is a repository."""
     above = os.path.dirname(path)
     if os.path.realpath(above) != above:
         return False
     if os.path.isdir(path) and not os.path.islink(path):
-        return _is_repository(path)
+        return is_repository(path)
     return os.path.lexists(path)
 
 
-def _is_repository(path: str) -> bool:
+def is_repository(path: str) -> bool:
+    """True if a repository of its own stands there, not a link to one."""
     return not os.path.islink(path) and os.path.lexists(os.path.join(path, ".git"))
 
 
 def signature(path: str) -> tuple[int, ...]:
-    """What nobody can write a file without changing."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    """Marks that change whenever somebody writes the file; () for no file."""
+    found = lstat(path)
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns) if found else ()
 
 
 def _content(path: str) -> bytes:
@@ -310,14 +287,11 @@ def _config(settings: list[tuple[str, str | None]]) -> bytes:
     for name, text in settings:
         section, _, rest = name.partition(".")
         inner, _, key = rest.rpartition(".")
-        head = f'[{section} "{_escaped(inner)}"]' if inner else f"[{section}]"
-        lines.append(f"{head}\n\t{key}" + ("" if text is None else f' = "{_value(text)}"'))
+        lines.append(f'[{section} "{_escaped(inner)}"]' if inner else f"[{section}]")
+        value = _escaped(text or "").replace("\n", "\\n").replace("\t", "\\t").replace("\b", "\\b")
+        lines.append(f"\t{key}" if text is None else f'\t{key} = "{value}"')
     return os.fsencode("\n".join(lines) + "\n")
 
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _value(text: str) -> str:
-    return _escaped(text).replace("\n", "\\n").replace("\t", "\\t").replace("\b", "\\b")

@@ -1,13 +1,14 @@
-"""Git as the host asks it about the work: by argument vectors, without prompts or hooks, and deaf
-to what an agent may have put into the repository's settings since the run began."""
+"""Git as the host calls it: by argument vectors, without prompts or hooks, and deaf to settings
+that an agent may have put into the repository since the run began."""
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 
 from ralph.core.value import value
 from ralph.errors import ConfigError, StateError
@@ -26,7 +27,7 @@ _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": 
 
 
 def committer(name: str) -> dict[str, str]:
-    """Who commits, by the environment, whatever git's settings say."""
+    """Environment that names who commits, whatever git's settings say."""
     who = (("NAME", name), ("EMAIL", "ralph@localhost"))
     return {f"GIT_{role}_{k}": text for role in ("AUTHOR", "COMMITTER") for k, text in who}
 
@@ -41,7 +42,7 @@ _WHERE = (
     *("rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"),
     *("--git-path", "info/exclude", "--git-path", "hooks", "--show-object-format"),
 )
-# What decides which files there are and what is in them, and its value where nobody set it.
+# The settings that decide which files there are and what is in them, with git's defaults.
 _SHAPING = {
     "core.autocrlf": "false",
     "core.eol": "native",
@@ -64,7 +65,7 @@ class Done:
 
 @value
 class Place:
-    """Where a repository is, as it was when the run began."""
+    """The paths and settings of a repository, as they were when the run began."""
 
     top: str
     git_dir: str
@@ -80,7 +81,7 @@ class Place:
         return os.path.join(self.top, name)
 
     def is_ours(self, name: str) -> bool:
-        """Whether it is of `.ralph` or of the run's directory: they are no part of the work."""
+        """True for `.ralph` and the run's directory: they are no part of the work."""
         ours = (self.records, self.run) if self.run else (self.records,)
         return any(name == one or name.startswith(f"{one}/") for one in ours)
 
@@ -91,7 +92,7 @@ class Place:
 
     @staticmethod
     def of(text: str) -> "Place":
-        """What `text` wrote."""
+        """Read what `text` wrote."""
         top, git_dir, exclude, hooks, records, run, zeros, settings = json.loads(text)
         return Place(top, git_dir, exclude, hooks, records, run, zeros, tuple(settings))
 
@@ -110,8 +111,7 @@ def call(
     argv = ("git", "-C", cwd, *arguments)
     try:
         if git is None or not os.path.isdir(cwd):
-            what = "No such file or directory"
-            return Done(127, b"", f"cannot run git in {cwd}: {what}")
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         run = _by_memory if hasattr(os, "memfd_create") else _by_pipes
         return run(git, argv, environ, stdin or b"")
     except OSError as error:
@@ -124,12 +124,14 @@ def _program(path: str) -> str | None:
 
 
 def _by_memory(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes) -> Done:
-    """With files in memory for what it reads and says: a run asks git some dozen times a task, and
-    `subprocess` takes as long for its pipes as git for an answer."""
+    """Run git on files in memory: a run asks git some dozen times a task, and `subprocess` takes as
+    long for its pipes as git for an answer."""
     files = [os.memfd_create(name) for name in ("in", "out", "err")]
     try:
         if stdin:
-            _write(files[0], stdin)
+            with os.fdopen(os.dup(files[0]), "wb") as stream:
+                stream.write(stdin)
+            os.lseek(files[0], 0, os.SEEK_SET)
         pid = os.posix_spawn(
             git,
             argv,
@@ -138,26 +140,15 @@ def _by_memory(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdi
             setsid=True,
         )
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        output, said = (_read(file) for file in files[1:])
+        output, said = (os.pread(file, os.fstat(file).st_size, 0) for file in files[1:])
     finally:
         for file in files:
             os.close(file)
     return Done(code, output, said.decode("utf-8", "replace").strip())
 
 
-def _write(file: int, data: bytes) -> None:
-    with os.fdopen(os.dup(file), "wb") as stream:
-        stream.write(data)
-    os.lseek(file, 0, os.SEEK_SET)
-
-
-def _read(file: int) -> bytes:
-    size = os.fstat(file).st_size
-    return os.pread(file, size, 0) if size else b""
-
-
 def _by_pipes(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes) -> Done:
-    """Where there are no such files."""
+    """The same where there are no such files."""
     done = subprocess.run(
         argv,
         executable=git,
@@ -177,7 +168,13 @@ def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
     if done.code == 127:
         raise ConfigError(f"git is needed to roll back: {done.said}", "Install git.")
     if done.code != 0:
-        raise _no_work_tree(workspace, done.said)
+        if "not a git repository" in done.said:
+            message = f"{workspace} is in no git repository: there would be no way back"
+            raise ConfigError(message, 'Try: git init && git add -A && git commit -m "Begin"')
+        if "must be run in a work tree" in done.said:
+            message = f"{workspace} is in a repository without files (bare, or its .git directory)"
+            raise ConfigError(message, "Work in a clone of it: git clone REPOSITORY")
+        raise ConfigError(f"git cannot work in {workspace}: {done.said}", "Try: git status")
     top, git_dir, exclude, hooks, kind = os.fsdecode(done.output).splitlines()
     records = os.path.relpath(os.path.join(os.path.realpath(workspace), ".ralph"), top)
     run = os.path.relpath(os.path.realpath(run_dir), top)
@@ -187,35 +184,24 @@ def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
     return Place(top, git_dir, exclude, hooks, records, run, zeros, settings)
 
 
-def _no_work_tree(workspace: str, said: str) -> ConfigError:
-    if "not a git repository" in said:
-        message = f"{workspace} is in no git repository: there would be no way back"
-        return ConfigError(message, 'Try: git init && git add -A && git commit -m "Begin"')
-    if "must be run in a work tree" in said:
-        return ConfigError(
-            f"{workspace} is in a repository without files (bare, or its .git directory)",
-            "Work in a clone of it: git clone REPOSITORY",
-        )
-    return ConfigError(f"git cannot work in {workspace}: {said}", "Try: git status")
-
-
 def _settings(workspace: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What shapes the work tree, said on the command line so that nobody can change it later."""
-    pattern = f"^({'|'.join(_SHAPING)})$".replace(".", r"\.")
-    said = call(("config", "-z", "--get-regexp", pattern), workspace, environ).output
+    """Settings that shape the work tree, for the command line, so that nobody can change them."""
     found = dict(_SHAPING)
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", ""), ".config")
     if os.path.isabs(home):
         found["core.excludesfile"] = os.path.join(home, "git", "ignore")
         found["core.attributesfile"] = os.path.join(home, "git", "attributes")
-    for entry in os.fsdecode(said).split("\0")[:-1]:
+    pattern = f"^({'|'.join(_SHAPING)})$".replace(".", r"\.")
+    said = call(("config", "-z", "--get-regexp", pattern), workspace, environ).output
+    for entry in nul_split(said):
         name, has_value, text = entry.partition("\n")
         found[name] = text if has_value else "true"
     return tuple(f"{name}={text}" for name, text in found.items())
 
 
 class Repository:
-    """A repository to ask and to change; what fails is a StateError with git's own words."""
+    """A repository to ask and to change; a command that fails is a StateError with git's own
+    words."""
 
     def __init__(self, place: Place, environ: Mapping[str, str]) -> None:
         self.place = place
@@ -227,7 +213,6 @@ class Repository:
 
     @property
     def index(self) -> str:
-        """The real index."""
         return os.path.join(self.place.git_dir, "index")
 
     def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> Done:
@@ -236,12 +221,21 @@ class Repository:
         return call((*self._options, *words), self.place.top, environ, stdin)
 
     def ask(self, *words: str, stdin: bytes | None = None, index: str = "") -> bytes:
-        """What a command prints; a StateError if it fails."""
+        """The output of a command; a StateError if it fails."""
         done = self.run(*words, stdin=stdin, index=index)
         if done.code != 0:
             said = done.said or f"it exited with code {done.code}"
             raise StateError(f"git {words[0]}: {said}", f"Try: git -C {self.place.top} status")
         return done.output
+
+    def names(self, *words: str, index: str = "") -> list[str]:
+        """The names that a command prints with `-z`; a StateError if it fails."""
+        return nul_split(self.ask(*words, index=index))
+
+    @cached_property
+    def empty(self) -> str:
+        """The tree of nothing."""
+        return self.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
 
     def identifier(self, *words: str, stdin: bytes | None = None, index: str = "") -> str:
         """The one word that a command prints."""
@@ -252,7 +246,7 @@ class Repository:
         return self.run("rev-parse", "--verify", "--quiet", name).output.decode().strip()
 
     def follows(self, old: str, new: str = "HEAD") -> bool:
-        """Whether everything of the one commit is in the other."""
+        """True if everything of the one commit is in the other."""
         return self.run("merge-base", "--is-ancestor", old, new).code == 0
 
     def symbolic(self, name: str) -> str:
@@ -268,27 +262,34 @@ class Repository:
 
     def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> Done:
         """Make an index agree with the work tree about these paths."""
-        removed = b"".join(f"0 {self.place.zeros}\t".encode() + name for name in _ended(gone))
-        added = b"".join(_ended(there))
+        done = Done(0, b"", "")
+        removed = nul_joined(f"0 {self.place.zeros}\t{name}" for name in gone)
         if removed:
             done = self.run("update-index", "-z", "--index-info", stdin=removed, index=index)
-            if done.code != 0 or not added:
-                return done
-        words = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-        return self.run(*words, stdin=added, index=index) if added else Done(0, b"", "")
+        added = nul_joined(there)
+        if added and done.code == 0:
+            words = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+            done = self.run(*words, stdin=added, index=index)
+        return done
 
 
-def _ended(names: Iterable[str]) -> Iterator[bytes]:
-    return (os.fsencode(name) + b"\0" for name in names)
+def nul_joined(names: Iterable[str]) -> bytes:
+    """Names as git reads them with `-z`."""
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
+
+
+def nul_split(output: bytes) -> list[str]:
+    """Names as git prints them with `-z`."""
+    return os.fsdecode(output).split("\0")[:-1]
 
 
 @contextmanager
-def scratch(directory: str) -> Iterator[str]:
-    """A directory for an index of our own, gone afterwards."""
+def scratch_index(directory: str) -> Iterator[str]:
+    """The path of an index of our own, gone afterwards."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=directory) as path:
-        yield path
+        yield os.path.join(path, "index")
 
 
 def copy_index(source: str, target: str) -> None:
@@ -305,8 +306,7 @@ def with_records(repository: Repository, run_dir: str, tree: str, base: str) -> 
     records = repository.place.records
     if not repository.resolve(f"{base}:{records}"):
         return tree
-    with scratch(run_dir) as directory:
-        index = os.path.join(directory, "index")
+    with scratch_index(run_dir) as index:
         repository.ask("read-tree", tree, index=index)
         repository.ask("read-tree", f"--prefix={records}/", f"{base}:{records}", index=index)
         return repository.identifier("write-tree", index=index)

@@ -8,7 +8,7 @@ from ralph.adapters import git_look, git_state
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.checkpoint_files import LINK, content, differing, index_lines, when_unlocked
 from ralph.adapters.checkpoint_work import Checkpoint
-from ralph.adapters.git_work import Done, Repository, scratch, with_records
+from ralph.adapters.git_work import Done, Repository, scratch_index, with_records
 from ralph.adapters.submodules import Submodules
 from ralph.core.value import value
 from ralph.errors import StateError
@@ -152,8 +152,7 @@ class Joining:
         repository = self.work.repository
         none = "".join(f"0 {repository.place.zeros}\t{path}\0" for path in paths)
         theirs = os.fsdecode(repository.ask("ls-tree", "-z", head, "--", *paths))
-        with scratch(self.work.run_dir) as directory:
-            index = os.path.join(directory, "index")
+        with scratch_index(self.work.run_dir) as index:
             repository.ask("read-tree", tree, index=index)
             words = ("update-index", "-z", "--index-info")
             repository.ask(*words, stdin=os.fsencode(none + theirs), index=index)

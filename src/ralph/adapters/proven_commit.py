@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from ralph.adapters.checkpoint_files import content, differing, index_lines, when_unlocked
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_trees import GitTrees
-from ralph.adapters.git_work import Done, scratch
+from ralph.adapters.git_work import Done, scratch_index
 from ralph.adapters.process import Command, Exit, Starter, start
 from ralph.core.proof import OF_GIT, Stand
 from ralph.core.value import replace, value
@@ -45,15 +45,14 @@ class ProvenCommit:
     ) -> Committed:
         """Commit the stand's files on its HEAD, with `records` of the host as they are now. What a
         killed run has committed is found again."""
-        with scratch(self.trees.run_dir) as directory:
-            index = os.path.join(directory, "index")
+        with scratch_index(self.trees.run_dir) as index:
             self.trees.stage(index, stand)
             self._add(records, index)
             tree = self.trees.view.identifier("write-tree", index=index)
             done = self._done_before(stand, tree)
             if done is not None:
                 return done
-            if tree == (self._tree_of(stand.head) or self.trees.empty):
+            if tree == (self._tree_of(stand.head) or self.trees.view.empty):
                 return Committed(commit=stand.head)
             self._mark(stand.head)
             said = when_unlocked(self.trees.repository, lambda: self._commit(words, index))
@@ -152,7 +151,7 @@ class ProvenCommit:
     def _tell_index(self, old: str, new: str) -> None:
         """What somebody else has staged stays staged."""
         repository = self.trees.repository
-        changed = differing(self.trees.view, old or self.trees.empty, new)
+        changed = differing(self.trees.view, old or self.trees.view.empty, new)
         lines = index_lines(changed)
         words = ("update-index", "--replace", "-z", "--index-info")
         done = when_unlocked(repository, lambda: repository.run(*words, stdin=lines))

@@ -22,7 +22,7 @@ def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) 
 
 
 def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> GitTrees | None:
-    """What a run would commit; None where there is no repository to commit to."""
+    """The trees that a run would commit; None where there is no repository to commit to."""
     try:
         repository = repository_of_run(workspace, environ, run_dir)
     except ConfigError:
@@ -31,7 +31,7 @@ def trees_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) -> Gi
 
 
 def made_by_checks(runs: str) -> frozenset[str]:
-    """What gates of the last runs have made and nobody has committed, by those runs' memory."""
+    """Paths that gates of the last runs made and nobody has committed, by those runs' memory."""
     try:
         names = sorted(os.listdir(runs), reverse=True)[:_MOST_RUNS]
     except OSError:

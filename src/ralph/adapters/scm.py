@@ -65,7 +65,7 @@ class ScmCommand:
         """What will be committed, as git shows it: a turn without tools cannot look."""
         if self.trees is None or proof is None:
             return ""
-        trees = (proof.stand.head or self.trees.empty, proof.tree)
+        trees = (proof.stand.head or self.trees.view.empty, proof.tree)
         words = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--stat=100", "--patch")
         said = self.trees.view.run(*words, *trees).output.decode("utf-8", "replace")
         shown = redact(said.replace("\0", "\ufffd"))

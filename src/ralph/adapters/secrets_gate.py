@@ -63,7 +63,7 @@ class SecretsGate:
 
     def _in_work(self, tree: str) -> Iterator[Suspect]:
         trees = self._trees
-        for entry in differing(trees.view, tree, trees.memo.head or trees.empty):
+        for entry in differing(trees.view, tree, trees.memo.head or trees.view.empty):
             why = self._why(entry, self._beginning_of_file) if entry.mode in _FILES else ""
             if why and entry.old_mode == NOTHING:
                 yield Suspect(entry.path, why)

@@ -1,8 +1,8 @@
-"""What a person had not committed when a run began: kept in `refs/ralph/<run>/start`.
+"""Keeps what a person had not committed when a run began, in `refs/ralph/<run>/start`.
 
-It is made as a stash is: the work tree, on top of HEAD, of the index where that differs, and of
-the stashes that there were. Whatever an agent throws away after that can be had again:
-`git diff refs/ralph/<run>/start`, `git restore --source=refs/ralph/<run>/start FILE`.
+It is made as a stash is: the work tree, on top of HEAD, of the index where that differs, and of the
+stashes that there were. Whatever an agent throws away after that can be had again: `git diff
+refs/ralph/<run>/start`, `git restore --source=refs/ralph/<run>/start FILE`.
 """
 
 import os
@@ -30,7 +30,7 @@ def keep_start(trees: GitTrees) -> None:
     repository, ref = trees.repository, start_ref(trees.run_dir)
     seen, stashes = trees.seen, _stashes(repository)
     if (seen.changed or stashes) and not repository.resolve(ref):
-        base = seen.head or saved(repository, trees.empty, [], "nothing")
+        base = seen.head or saved(repository, trees.view.empty, [], "nothing")
         tree = trees.view.tree(seen)
         index = repository.run("write-tree").output.decode().strip() or tree  # none in a conflict
         parents = [base]
@@ -43,7 +43,7 @@ def keep_start(trees: GitTrees) -> None:
 
 
 def is_kept(run_dir: str) -> bool:
-    """Whether a run has kept all that there was, perhaps nothing."""
+    """True if a run has kept all that there was, perhaps nothing."""
     return os.path.exists(os.path.join(run_dir, KEPT))
 
 
@@ -55,58 +55,51 @@ def saved(repository: Repository, tree: str, parents: list[str], what: str) -> s
 
 
 def trees_of(repository: Repository, ref: str) -> tuple[str, ...]:
-    """What HEAD was, the work tree, and the index where it differed; nothing without the ref."""
+    """HEAD of then, the work tree, and the index where it differed; nothing without the ref."""
     parents = _parents(repository, ref)[:_INDEX]
     return (parents[0], ref, *parents[1:]) if parents else ()
 
 
 def is_needed(repository: Repository, ref: str, now: float) -> bool:
-    """Whether something that it keeps is gone from the project, and not long ago."""
+    """True if something that it keeps is gone from the project, and not long ago."""
     made = repository.run("log", "-1", "--no-show-signature", "--format=%ct", ref).output
     if not made.strip().isdigit() or now - int(made) > _KEPT_FOR:
         return False
-    parents = _parents(repository, ref)
-    if not {*_stashes(repository)}.issuperset(parents[_INDEX:]):
+    if not {*_stashes(repository)}.issuperset(_parents(repository, ref)[_INDEX:]):
         return True
     base, tree, *index = trees_of(repository, ref)
     kept = _changed(repository, base, tree)
     if _digests(repository, kept) != kept:
         return True
     staged = _changed(repository, base, index[0]) if index else {}
-    known = {**_digests(repository, staged), **_staged(repository, staged)}
+    known = _digests(repository, staged)
+    for entry in repository.names("ls-files", "-s", "-z", "--", *staged) if staged else ():
+        fields, _, path = entry.partition("\t")
+        known[path] = fields.split()[1]
     return any(known.get(path) != blob for path, blob in staged.items())
 
 
 def _changed(repository: Repository, base: str, tree: str) -> dict[str, str]:
-    """By path, what a tree has that the other has not, "" where there is nothing any more."""
+    """Blobs by path that a tree has and the other has not, "" where there is nothing any more."""
     entries = [e for e in differing(repository, base, tree) if LINK not in (e.mode, e.old_mode)]
     return {e.path: "" if e.old_mode == NOTHING else e.old_identifier for e in entries}
 
 
 def _digests(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
-    """By path, what stands in the work tree, as git would keep it; "" for nothing."""
-    places = {path: repository.place.path(path) for path in paths}
-    links = {path: place for path, place in places.items() if os.path.islink(place)}
-    files = [path for path in places if path not in links and os.path.isfile(places[path])]
-    found = dict.fromkeys(places, "")
-    for path, place in links.items():
-        target = os.fsencode(os.readlink(place))
-        found[path] = repository.identifier("hash-object", "--stdin", stdin=target)
-    for path in [path for path in files if "\n" in path]:
-        found[path] = repository.identifier("hash-object", "--", places[path])
-    plain = [path for path in files if "\n" not in path]
+    """Blobs by path for what stands in the work tree; "" for nothing."""
+    found, plain = {}, []
+    for path in paths:
+        place, found[path] = repository.place.path(path), ""
+        if os.path.islink(place):
+            target = os.fsencode(os.readlink(place))
+            found[path] = repository.identifier("hash-object", "--stdin", stdin=target)
+        elif os.path.isfile(place) and "\n" in path:
+            found[path] = repository.identifier("hash-object", "--", place)
+        elif os.path.isfile(place):
+            plain.append(path)
     sent = os.fsencode("".join(f"{path}\n" for path in plain))
     said = repository.ask("hash-object", "--stdin-paths", stdin=sent) if plain else b""
     return {**found, **dict(zip(plain, said.decode().split(), strict=True))}
-
-
-def _staged(repository: Repository, paths: Iterable[str]) -> dict[str, str]:
-    """By path, what the index has of these."""
-    if not paths:
-        return {}
-    said = os.fsdecode(repository.ask("ls-files", "-s", "-z", "--", *paths)).split("\0")
-    entries = (line.partition("\t") for line in said if line)
-    return {path: fields.split()[1] for fields, _, path in entries}
 
 
 def _parents(repository: Repository, ref: str) -> list[str]:

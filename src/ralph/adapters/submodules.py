@@ -1,11 +1,11 @@
-"""Work inside the submodules of a worker's tree, which would go with it: the project keeps it."""
+"""Keeps the work inside the submodules of a worker's tree, which would go with the tree."""
 
 import os
 import shutil
 from contextlib import suppress
 
 from ralph.adapters.git_look import inner_change, is_checked_out, links
-from ralph.adapters.git_work import Repository, call, scratch
+from ralph.adapters.git_work import Repository, call, scratch_index
 from ralph.core.value import value
 
 _AUTHOR = ("-c", "user.name=ralph", "-c", "user.email=ralph@localhost")
@@ -13,7 +13,7 @@ _AUTHOR = ("-c", "user.name=ralph", "-c", "user.email=ralph@localhost")
 
 @value
 class Submodules:
-    """Those of a work tree, and the project's own."""
+    """The submodules of a work tree, and the project's own."""
 
     tree: Repository
     project: Repository
@@ -26,19 +26,17 @@ class Submodules:
         found = []
         for path in links(self.tree):
             words = self._kept(path)
-            if words:
-                found.append(words)
-                self._clean(path)
+            if not words:
+                continue
+            found.append(words)
+            if is_checked_out(self.tree, path):
+                self.tree.inside(path, "reset", "--quiet", "--hard")
+                self.tree.inside(path, "clean", "-ffdq")
+            else:
+                inner = self.tree.place.path(path)
+                shutil.rmtree(inner, ignore_errors=True)
+                os.makedirs(inner, exist_ok=True)
         return tuple(found)
-
-    def _clean(self, path: str) -> None:
-        if is_checked_out(self.tree, path):
-            self.tree.inside(path, "reset", "--quiet", "--hard")
-            self.tree.inside(path, "clean", "-ffdq")
-        else:
-            inner = self.tree.place.path(path)
-            shutil.rmtree(inner, ignore_errors=True)
-            os.makedirs(inner, exist_ok=True)
 
     def _kept(self, path: str) -> str:
         inner, own = (repository.place.path(path) for repository in (self.tree, self.project))
@@ -66,8 +64,7 @@ class Submodules:
         head = self._said(path, "rev-parse", "HEAD")
         if not inner_change(self.tree, path):
             return head
-        with scratch(self.run_dir) as directory:
-            index = os.path.join(directory, "index")
+        with scratch_index(self.run_dir) as index:
             self._said(path, "read-tree", "HEAD", index=index)
             self._said(path, "add", "--all", index=index)
             tree = self._said(path, "write-tree", index=index)
