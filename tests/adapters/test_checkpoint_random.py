@@ -10,8 +10,8 @@ from checkpoint_support import Files, State, files, git, new_repository, saved, 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ralph.adapters.checkpoint_repositories import is_repository
 from ralph.adapters.git_look import is_among
+from ralph.adapters.git_view import is_repository
 
 Step = tuple[str, str, str]
 NAMES = (

@@ -7,14 +7,9 @@ cannot keep is left alone or put aside in the run's directory.
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple
 
-from ralph.adapters import (
-    checkpoint_refs,
-    checkpoint_repositories,
-    git_look,
-    git_state,
-    git_work,
-)
+from ralph.adapters import checkpoint_refs, checkpoint_repositories, git_look, git_state, git_work
 from ralph.adapters.checkpoint_end import CHECKPOINTS, forget_before, forget_run, sweep
 from ralph.adapters.checkpoint_files import is_same_index
 from ralph.adapters.checkpoint_ignored import Copy, keep
@@ -35,8 +30,8 @@ from ralph.ports import Committed
 
 
 class WorkTree(Work):
-    """The same, to keep checkpoints of and to go back to them. Without `begin` it can be looked at
-    only."""
+    """A work tree to keep checkpoints of and to go back to them. Without `begin` it can only be
+    looked at."""
 
     def __init__(
         self,
@@ -73,16 +68,28 @@ class WorkTree(Work):
 
     def checkpoint(self) -> Checkpoint:
         """The work as it stands now. It can be restored until `end`."""
-        seen = self.look()
+        seen, place = self.look(), self.repository.place
+        above = os.path.join(self.run_dir, CHECKPOINTS)
         try:
-            number, directory = self._next()
+            os.makedirs(above, mode=0o700, exist_ok=True)
+            number = 1 + max(
+                (int(name) for name in os.listdir(above) if name.isdecimal()), default=0
+            )
+            directory = os.path.join(above, str(number))
+            os.mkdir(directory, mode=0o700)
             index = os.path.join(directory, "index")
-            self._keep_index(number, index)
+            last = os.path.join(above, str(number - 1), "index")
+            if number > 1 and is_same_index(last, self.repository.index):
+                os.link(last, index)  # most turns leave the index as it is: one copy serves several
+            else:
+                git_work.copy_index(self.repository.index, index)
             tree = self.tree_of(seen)
             if seen.changed or not seen.head:  # otherwise a commit keeps it
                 self.repository.ask("update-ref", f"{self.refs}/checkpoint-{number}", tree)
-            self._keep_ignored(seen, directory)
-            self._keep_repositories(seen, directory)
+            copies = keep(place, seen.ignored, directory, self._copies)
+            self._copies = {path: (copy, directory) for path, copy in copies.items()}
+            inner = checkpoint_repositories.keep(place, seen.apart, directory, self._repositories)
+            self._repositories = {path: (copy, directory) for path, copy in inner.items()}
             write_atomically(os.path.join(directory, RECORD), self._record(seen), 0o600)
             if self._settled:
                 forget_before(self.repository, self.run_dir, number)
@@ -91,56 +98,29 @@ class WorkTree(Work):
             raise unwritable_state(self.run_dir, error) from error
         return Checkpoint(seen.head, seen.branch, tree, index)
 
-    def _next(self) -> tuple[int, str]:
-        above = os.path.join(self.run_dir, CHECKPOINTS)
-        os.makedirs(above, mode=0o700, exist_ok=True)
-        number = 1 + max((int(name) for name in os.listdir(above) if name.isdecimal()), default=0)
-        directory = os.path.join(above, str(number))
-        os.mkdir(directory, mode=0o700)
-        return number, directory
-
-    def _keep_index(self, number: int, index: str) -> None:
-        """Most turns leave the index as it is: then one copy serves several checkpoints."""
-        last = os.path.join(self.run_dir, CHECKPOINTS, str(number - 1), "index")
-        if number > 1 and is_same_index(last, self.repository.index):
-            os.link(last, index)
-        else:
-            git_work.copy_index(self.repository.index, index)
-
-    def _keep_ignored(self, seen: Seen, directory: str) -> None:
-        copies = keep(self.repository.place, seen.ignored, directory, self._copies)
-        self._copies = {path: (copy, directory) for path, copy in copies.items()}
-
-    def _keep_repositories(self, seen: Seen, directory: str) -> None:
-        place, last = self.repository.place, self._repositories
-        copies = checkpoint_repositories.keep(place, seen.apart, directory, last)
-        self._repositories = {path: (copy, directory) for path, copy in copies.items()}
-
     def _record(self, seen: Seen) -> str:
         blind = git_look.unreadable(self.repository) if seen.blind else []
-        refs = self._keep_refs(seen)
+        changed, refs = {*seen.there, *seen.staged}, self._keep_refs(seen)
         return json.dumps(
             {
                 "apart": [*seen.apart, *blind],
                 "ignored": seen.ignored,
-                "modes": git_look.modes_of(self.repository, {*seen.there, *seen.staged}),
-                "raw": git_look.raw(self.repository, {*seen.there, *seen.staged}),
+                "modes": git_look.modes_of(self.repository, changed),
+                "raw": git_look.raw(self.repository, changed),
                 "exclude": self.exclude(),
                 "inner": git_look.inner_changes(self.repository),
                 "refs": refs.places,
                 "stash": refs.stash,
-                "copies": {
-                    path: (copy.name, copy.size, copy.mode, copy.changed)
-                    for path, (copy, _) in self._copies.items()
-                },
+                "copies": {path: astuple(copy) for path, (copy, _) in self._copies.items()},
                 "repositories": {
-                    path: (copy.name, copy.digest) for path, (copy, _) in self._repositories.items()
+                    path: astuple(one) for path, (one, _) in self._repositories.items()
                 },
             }
         )
 
     def _keep_refs(self, seen: Seen) -> Refs:
-        """What they point to stays reachable, whatever an agent deletes and tidies up."""
+        """Refs of now. What they point to stays reachable, whatever an agent deletes and tidies
+        up."""
         if self.shared:
             return Refs({}, ())
         found, refs = checkpoint_refs.look(self.repository)
@@ -149,7 +129,9 @@ class WorkTree(Work):
             ref = f"{self.refs}/checkpoint-refs"
             before = self.repository.resolve(ref)
             parents = [*((before,) if before else ()), *tips]
-            self.repository.ask("update-ref", ref, self.save(self.empty_tree(), parents, "refs"))
+            self.repository.ask(
+                "update-ref", ref, self.save(self.repository.empty, parents, "refs")
+            )
             self._kept_tips = self._kept_tips.union(tips)
         return refs
 
@@ -159,7 +141,7 @@ class WorkTree(Work):
         return Restore(self, to, label)()
 
     def undone(self, to: Checkpoint, ref: str) -> tuple[int, tuple[str, ...]]:
-        """What a restore took away and its ref keeps: how many files, and which commits, each in
+        """The number of files that a restore took away and its ref keeps, and the commits, each in
         one line, newest first."""
         files = len(self.names(to.tree, f"{ref}^{{tree}}"))
         without = (f"^{to.head}",) if to.head else ()

@@ -1,4 +1,4 @@
-"""What is kept for the way back goes when nobody can go back to it any more."""
+"""Forgets what is kept for the way back when nobody can go back to it any more."""
 
 import os
 import shutil
@@ -14,7 +14,8 @@ CHECKPOINTS = "checkpoints"  # in a run's directory
 
 
 def forget_run(repository: Repository, run_dir: str) -> None:
-    """A run is over: only what restores have saved is kept, and what is gone since it began."""
+    """Forget a run that is over, but for what restores have saved, and what is gone since it
+    began."""
     start = start_ref(run_dir)
     if repository.resolve(start) and not is_needed(repository, start, time.time()):
         forget_refs(repository, (start,))
@@ -26,7 +27,7 @@ def forget_run(repository: Repository, run_dir: str) -> None:
 
 
 def forget_before(repository: Repository, run_dir: str, number: int) -> None:
-    """Nobody goes back to before this checkpoint: the copies of a long run would be many."""
+    """Forget older checkpoints: the copies of a long run would be many."""
     above = os.path.join(run_dir, CHECKPOINTS)
     old = [name for name in os.listdir(above) if name.isdecimal() and int(name) < number]
     run = os.path.basename(run_dir)
@@ -37,7 +38,7 @@ def forget_before(repository: Repository, run_dir: str, number: int) -> None:
 
 
 def forget_refs(repository: Repository, patterns: Iterable[str]) -> None:
-    """Delete those that are there."""
+    """Delete the refs that match."""
     said = repository.ask("for-each-ref", "--format=delete %(refname)", *patterns)
     if said:
         repository.ask("update-ref", "--stdin", stdin=said)

@@ -1,5 +1,5 @@
-"""Files on their way back to a checkpoint, as git would check them out. What git does not keep and
-is in the way is put aside, never deleted."""
+"""Puts files back as they were at a checkpoint, as git would check them out. What git does not keep
+and is in the way is put aside, never deleted."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from ralph.adapters import git_state, git_work
+from ralph.adapters.files import lstat
 from ralph.adapters.git_look import is_among
 from ralph.adapters.git_work import Done, Repository
 from ralph.core.value import value
@@ -34,13 +35,13 @@ class Entry:
 
     @property
     def is_rule(self) -> bool:
-        """Whether it says what git ignores, or what it does to files."""
+        """True if it says what git ignores, or what git does to files."""
         return os.path.basename(self.path) in _RULES
 
 
 @value
 class Apart:
-    """What a checkpoint knows and git does not keep."""
+    """The part of a checkpoint that git does not keep."""
 
     apart: frozenset[str]  # other repositories, unreadable files
     ignored: frozenset[str]  # whatever is ignored later
@@ -51,7 +52,7 @@ class Apart:
 
     @property
     def spared(self) -> frozenset[str]:
-        """What is never touched."""
+        """Paths that are never touched."""
         return self.apart | self.ignored
 
 
@@ -81,19 +82,29 @@ class Files:
 
     def put_back(self, differing: list[Entry]) -> None:
         """Remove what was not there, write what was."""
-        written = [entry for entry in differing if entry.old_mode != NOTHING]
         for entry in differing:
             if entry.old_mode == NOTHING and not is_among(entry.path, self.known.spared):
                 self._remove(entry)
+        written = [entry for entry in differing if entry.old_mode != NOTHING]
         for entry in written:
-            self._make_way(entry)
+            # Put aside what git does not see and would delete, a directory with all that is in it.
+            path = self.repository.place.path(entry.path)
+            self.make_way_above(entry.path)
+            unseen = entry.mode == NOTHING and os.path.lexists(path)
+            if entry.old_mode != LINK and (unseen or _is_directory(path)):
+                self.put_aside([entry.path])
         moved = [entry for entry in written if entry.mode == entry.old_mode == LINK]
         self._write([entry for entry in written if entry not in moved])
         for entry in moved:
-            self._put_link_back(entry)
+            # A submodule goes back to its commit; what is changed in it stays.
+            if os.path.lexists(os.path.join(self.repository.place.path(entry.path), ".git")):
+                words = ("reset", "--quiet", "--keep", entry.old_identifier)
+                done = self.repository.inside(entry.path, *words)
+                if done.code != 0:
+                    raise StateError(f"{entry.path}: {done.said}")
 
     def put_modes_back(self) -> None:
-        """Those that git does not keep."""
+        """Put back the modes that git does not keep."""
         for name, mode in self.known.modes.items():
             path = self.repository.place.path(name)
             found = os.lstat(path).st_mode if os.path.lexists(path) else 0
@@ -121,22 +132,14 @@ class Files:
                 return  # not empty, or gone
             directory = os.path.dirname(directory)
 
-    def _make_way(self, entry: Entry) -> None:
-        """Put aside what git does not see and would delete, a directory with all that is in it."""
-        path = self.repository.place.path(entry.path)
-        self.make_way_above(entry.path)
-        unseen = entry.mode == NOTHING and os.path.lexists(path)
-        if entry.old_mode != LINK and (unseen or _is_directory(path)):
-            self.put_aside([entry.path])
-
     def make_way_above(self, name: str) -> None:
         """Put aside what is no directory where one has to be: a link might lead anywhere."""
         self._make_usable_above(self.repository.place.path(name))
         parts = name.split("/")
-        for depth in range(1, len(parts)):
-            above = self.repository.place.path("/".join(parts[:depth]))
-            if os.path.lexists(above) and not _is_directory(above):
-                self.put_aside(["/".join(parts[:depth])])
+        for above in ("/".join(parts[:depth]) for depth in range(1, len(parts))):
+            path = self.repository.place.path(above)
+            if os.path.lexists(path) and not _is_directory(path):
+                self.put_aside([above])
 
     def _make_usable_above(self, path: str) -> None:
         above = os.path.dirname(path)
@@ -152,8 +155,7 @@ class Files:
         with git_work.scratch_index(self.run_dir) as index:
             lines = index_lines(entries)
             self.repository.ask("update-index", "-z", "--index-info", stdin=lines, index=index)
-            words = ("checkout-index", "--all", "--force", "--quiet")
-            done = self.repository.run(*words, index=index)
+            done = self.repository.run("checkout-index", "--all", "--force", "--quiet", index=index)
         if done.code != 0:
             raise StateError(done.said)
         for entry in entries:
@@ -162,33 +164,30 @@ class Files:
                 with open(self.repository.place.path(entry.path), "wb") as file:
                     file.write(self.repository.ask("cat-file", "blob", raw))
 
-    def _put_link_back(self, entry: Entry) -> None:
-        """A submodule goes back to its commit; what is changed in it stays."""
-        path = self.repository.place.path(entry.path)
-        if os.path.lexists(os.path.join(path, ".git")):
-            words = ("reset", "--quiet", "--keep", entry.old_identifier)
-            done = self.repository.inside(entry.path, *words)
-            if done.code != 0:
-                raise StateError(f"{entry.path}: {done.said}")
-
 
 def put_index_back(saved: str, index: str, is_idle: Callable[[], bool]) -> None:
     """As git does it: the lock is made, then takes the place of the index. An old lock is removed
     if no git is at work: an agent that is cut leaves such behind."""
-    new = f"{index}.ralph"
+    new, lock = f"{index}.ralph", f"{index}.lock"
     if content(index) == content(saved):
         with suppress(FileNotFoundError):
             os.unlink(new)
         return
-    lock = f"{index}.lock"
-    if not _is_same(new, lock):  # otherwise we were killed while we had it
+    made, locked = lstat(new), lstat(lock)
+    if not (made and locked and os.path.samestat(made, locked)):  # else we were killed with it
         with suppress(FileNotFoundError):
             os.unlink(new)
         if os.path.exists(saved):
             git_work.copy_index(saved, new)
         else:
             open(new, "xb").close()
-        _lock(new, lock, is_idle)
+        deadline = time.monotonic() + _LOCKED_FOR
+        while True:
+            try:
+                os.link(new, lock)
+                break
+            except FileExistsError:
+                _wait_for(lock, deadline, is_idle)
     if os.path.exists(saved):
         os.rename(lock, index)
     else:
@@ -196,17 +195,6 @@ def put_index_back(saved: str, index: str, is_idle: Callable[[], bool]) -> None:
             os.unlink(index)
         os.unlink(lock)
     os.unlink(new)
-
-
-def _lock(new: str, lock: str, is_idle: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _LOCKED_FOR
-    while True:
-        try:
-            os.link(new, lock)
-        except FileExistsError:
-            _wait_for(lock, deadline, is_idle)
-        else:
-            return
 
 
 def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
@@ -240,11 +228,8 @@ def when_unlocked(repository: Repository, change: Callable[[], Done]) -> Done:
 
 
 def index_lines(entries: Iterable[Entry]) -> bytes:
-    """What they were, as `git update-index --index-info` reads it."""
-    return b"".join(
-        f"{each.old_mode} {each.old_identifier}\t".encode() + os.fsencode(each.path) + b"\0"
-        for each in entries
-    )
+    """Entries as they were, for `git update-index --index-info`."""
+    return git_work.nul_joined(f"{e.old_mode} {e.old_identifier}\t{e.path}" for e in entries)
 
 
 def content(path: str) -> bytes | None:
@@ -257,7 +242,7 @@ def content(path: str) -> bytes | None:
 
 
 def is_same_index(one: str, other: str) -> bool:
-    """Whether they hold the same, and were written at the same time."""
+    """True if they hold the same, and were written at the same time."""
     try:
         times = {os.stat(path).st_mtime_ns for path in (one, other)}
     except FileNotFoundError:
@@ -269,15 +254,8 @@ def _is_directory(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
-    except OSError:
-        return False
-
-
 def make_usable(path: str) -> bool:
-    """Let the owner read a file, and change a directory; whether that was needed."""
+    """Let the owner read a file, and change a directory; true if that was needed."""
     try:
         found = os.lstat(path).st_mode
         needed = 0o700 if stat.S_ISDIR(found) else 0o400 if stat.S_ISREG(found) else 0
@@ -293,11 +271,9 @@ def differing(repository: Repository, tree: str, to: str) -> list[Entry]:
     """The paths in which two trees differ."""
     if tree == to:
         return []
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to)
-    parts = os.fsdecode(repository.ask(*words)).split("\0")[:-1]
-    return [_entry(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-
-
-def _entry(fields: str, path: str) -> Entry:
-    mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
-    return Entry(path, mode, identifier, old_mode, old_identifier)
+    parts = repository.names("diff-tree", "-r", "-z", "--no-renames", "--raw", tree, to)
+    entries = []
+    for fields, path in zip(parts[::2], parts[1::2], strict=True):
+        mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
+        entries.append(Entry(path, mode, identifier, old_mode, old_identifier))
+    return entries

@@ -1,12 +1,10 @@
-"""HEAD and its branch: on their way back to a checkpoint, and what an agent did to them before a
-task's work is committed (ADR 28)."""
-
-import os
+"""Puts HEAD and its branch back, and settles what an agent did to them before a task's work is
+committed (ADR 28)."""
 
 from ralph.adapters.checkpoint_files import when_unlocked
 from ralph.adapters.checkpoint_work import Checkpoint, Work
 from ralph.adapters.git_look import Seen
-from ralph.adapters.git_work import Repository
+from ralph.adapters.git_work import Repository, nul_joined
 from ralph.core.value import value
 from ralph.core.words import listed
 from ralph.errors import StateError
@@ -43,23 +41,28 @@ def put_head_back(repository: Repository, to: Checkpoint, seen: Seen, tip: str) 
 
 @value
 class AgentCommits:
-    """What the agent committed by itself in a task that is accepted."""
+    """The commits that the agent made by itself in a task that is accepted."""
 
     work: Work
     since: Checkpoint
 
     def settle(self) -> Seen:
         """Take those commits off the branch that hold what a person had not committed, and go back
-        to the branch of before; what there is to commit then."""
-        repository = self.work.repository
+        to the branch of before; HEAD and branch then."""
+        repository, branch = self.work.repository, self.since.branch
         for _ in range(_TRIES):
-            self._mend_branch()
+            if branch and self.since.head and not repository.resolve(branch):
+                move(repository, branch, self.since.head, "")  # ours must not be its first commit
+                self.work.note(f"The agent deleted {_short(branch)}: it was brought back.")
             seen = self.work.where()
-            tip = self._tip(seen)
-            persons = self._persons_paths(seen.head, tip)
+            elsewhere = branch and branch != seen.branch
+            tip = repository.resolve(branch) if elsewhere else seen.head
+            tips = dict.fromkeys((seen.head, tip))
+            new = [tip for tip in tips if tip and tip != self.since.head]
+            persons = self._persons_paths(new)
             if not persons:
                 return self._back_on_branch(seen, tip)
-            refs = [self._kept(commit) for commit in self._new(seen.head, tip)]
+            refs = [self._kept(commit) for commit in new]
             self._put_entries_back()
             if put_head_back(repository, self.since, seen, tip):
                 self.work.note(
@@ -69,30 +72,14 @@ class AgentCommits:
                 return self.work.where()
         raise StateError("others commit here at the same time", "Go on: ralph resume")
 
-    def _mend_branch(self) -> None:
-        """A branch that the agent deleted is there again: the commit must not be its first."""
-        branch, repository = self.since.branch, self.work.repository
-        if branch and self.since.head and not repository.resolve(branch):
-            move(repository, branch, self.since.head, "")
-            self.work.note(f"The agent deleted {_short(branch)}: it was brought back.")
-
-    def _tip(self, seen: Seen) -> str:
-        elsewhere = self.since.branch and self.since.branch != seen.branch
-        return self.work.repository.resolve(self.since.branch) if elsewhere else seen.head
-
-    def _new(self, *tips: str) -> list[str]:
-        return [tip for tip in dict.fromkeys(tips) if tip and tip != self.since.head]
-
-    def _persons_paths(self, *tips: str) -> list[str]:
-        """The paths of a person's in commits since; against the first parent, so that a merge
-        counts with all that it brought."""
-        new = self._new(*tips)
+    def _persons_paths(self, new: list[str]) -> list[str]:
+        """The paths of a person's in new commits; against the first parent, so that a merge counts
+        with all that it brought."""
         if not new or not self.work.persons_paths:
             return []
         without = (f"^{self.since.head}",) if self.since.head else ()
         words = (*_LOG, "--diff-merges=first-parent", *new, *without, "--")
-        said = os.fsdecode(self.work.repository.ask(*words))
-        return sorted(self.work.persons_paths & {*said.split("\0")})
+        return sorted(self.work.persons_paths.intersection(self.work.repository.names(*words)))
 
     def _kept(self, commit: str) -> str:
         """The ref that keeps a commit; a killed run finds its own again."""
@@ -106,52 +93,46 @@ class AgentCommits:
         return kept[commit]
 
     def _put_entries_back(self) -> None:
-        """A person's paths, and Ralph's, are staged as they were, or not at all."""
+        """Stage a person's paths, and Ralph's, as they were, or not at all."""
         repository = self.work.repository
         old, now = (self._entries(index) for index in (self.since.index, repository.index))
-        none = f"0 {repository.place.zeros}\t".encode()
         gone = sorted({*self.work.persons_paths, *old, *now})
-        lines = [*(none + os.fsencode(path) for path in gone), *old.values()]
-        text = b"".join(line + b"\0" for line in lines)
+        none = (f"0 {repository.place.zeros}\t{path}" for path in gone)
+        text = nul_joined((*none, *old.values()))
         words = ("update-index", "--replace", "-z", "--index-info")
         done = when_unlocked(repository, lambda: repository.run(*words, stdin=text))
         if done.code != 0:
             raise StateError(f"git update-index: {done.said}", "Try: git status")
 
-    def _entries(self, index: str) -> dict[str, bytes]:
-        """What an index says about a person's paths and Ralph's."""
-        said = self.work.repository.ask("ls-files", "--stage", "-z", index=index).split(b"\0")
-        entries = {os.fsdecode(entry.partition(b"\t")[2]): entry for entry in said if entry}
+    def _entries(self, index: str) -> dict[str, str]:
+        """The entries of an index for a person's paths and Ralph's."""
+        said = self.work.repository.names("ls-files", "--stage", "-z", index=index)
+        entries = {entry.partition("\t")[2]: entry for entry in said}
         is_ours, persons = self.work.repository.place.is_ours, self.work.persons_paths
         return {path: e for path, e in entries.items() if path in persons or is_ours(path)}
 
     def _back_on_branch(self, seen: Seen, tip: str) -> Seen:
-        """The branch of before gets the work, unless that would take something from it. Who began
-        on none loses nothing on an agent's branch: HEAD stays there."""
-        branch = self.since.branch
+        """Let the branch of before have the work, unless that would take something from it. Who
+        began on none loses nothing on an agent's branch: HEAD stays there."""
+        work, since, branch = self.work, self.since, self.since.branch
         if seen.branch == branch:
-            self._tell_rewritten(seen.head)
+            if not self._follows(since.head, seen.head):  # that may be the very task: keep the old
+                ref, where = self._kept(since.head), _short(branch) or "HEAD"
+                work.note(f"The agent rewrote the commits of {where}; the old ones: git log {ref}")
             return seen
         here = _short(seen.branch) or "no branch (HEAD is detached)"
         if not branch or not self._follows(tip, seen.head):
             away = f" and not on {_short(branch)}" if branch else ""
-            self.work.note(f"The task is committed where the agent went: on {here}{away}.")
+            work.note(f"The task is committed where the agent went: on {here}{away}.")
             return seen
-        repository = self.work.repository
-        if seen.head not in ("", tip) and not move(repository, branch, seen.head, tip):
+        if seen.head not in ("", tip) and not move(work.repository, branch, seen.head, tip):
             raise StateError(f"{_short(branch)} was moved meanwhile", "Go on: ralph resume")
-        repository.ask("symbolic-ref", "-m", "ralph: back", "HEAD", branch)
-        self.work.note(f"The agent went to {here}: its work is on {_short(branch)}, as is HEAD.")
-        return self.work.where()
-
-    def _tell_rewritten(self, head: str) -> None:
-        """That may be the very task: what was there before is kept."""
-        if not self._follows(self.since.head, head):
-            ref, where = self._kept(self.since.head), _short(self.since.branch) or "HEAD"
-            self.work.note(f"The agent rewrote the commits of {where}; the old ones: git log {ref}")
+        work.repository.ask("symbolic-ref", "-m", "ralph: back", "HEAD", branch)
+        work.note(f"The agent went to {here}: its work is on {_short(branch)}, as is HEAD.")
+        return work.where()
 
     def _follows(self, old: str, new: str) -> bool:
-        """Whether everything of the one is in the other; nothing is in everything."""
+        """True if everything of the one is in the other; nothing is in everything."""
         return old in ("", new) or not new or self.work.repository.follows(old, new)
 
 

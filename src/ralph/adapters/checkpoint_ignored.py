@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from ralph.adapters.checkpoint_files import Files, content
+from ralph.adapters.files import lstat
 from ralph.adapters.git_work import Place
 from ralph.core.value import replace, value
 
@@ -26,14 +27,10 @@ class Copy:
     mode: int
     changed: tuple[int, int, int]  # inode and times: the same in a file that nobody touched
 
-    def is_of(self, found: os.stat_result) -> bool:
-        """Whether the file need not be read to know that it is the same."""
-        same = self.size == found.st_size and self.mode == found.st_mode
-        return same and self.changed == _changed(found)
 
-
-def _changed(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+def _copy_of(found: os.stat_result, name: str) -> Copy:
+    changed = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    return Copy(name, found.st_size, found.st_mode, changed)
 
 
 def keep(
@@ -44,32 +41,21 @@ def keep(
     copies: dict[str, Copy] = {}
     total = 0
     for path in sorted(ignored, key=lambda path: (path.count("/"), path)):
-        found = None if path.endswith("/") else _small_file(place.path(path))
-        if found is None or total + found.st_size > _LARGEST_OF_ALL:
+        found = None if path.endswith("/") else lstat(place.path(path))
+        if found is None or not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            continue
+        if total + found.st_size > _LARGEST_OF_ALL:
             continue
         if not copies:
             os.mkdir(os.path.join(directory, DIRECTORY), mode=0o700)
         name = os.path.join(DIRECTORY, str(len(copies)))
-        copy = Copy(name, found.st_size, found.st_mode, _changed(found))
+        copy = _copy_of(found, name)
         if _copied(place.path(path), os.path.join(directory, name), copy, last.get(path)):
             copies[path] = copy
             total += found.st_size
         if len(copies) == _MOST:
             break
     return copies
-
-
-def _lstat(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def _small_file(path: str) -> os.stat_result | None:
-    found = _lstat(path)
-    small = found and stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST
-    return found if small else None
 
 
 def _copied(source: str, target: str, copy: Copy, last: tuple[Copy, str] | None) -> bool:
@@ -90,14 +76,17 @@ def _copied(source: str, target: str, copy: Copy, last: tuple[Copy, str] | None)
 
 def put_back(files: Files, copies: Mapping[str, Copy], directory: str) -> list[str]:
     """Put back what was changed or deleted; what stands there is put aside. The paths."""
-    return [path for path, copy in copies.items() if _put_back(files, path, copy, directory)]
+    return [
+        path
+        for path, copy in copies.items()
+        if _put_back(files, path, copy, os.path.join(directory, copy.name))
+    ]
 
 
-def _put_back(files: Files, path: str, copy: Copy, directory: str) -> bool:
-    target, kept = files.repository.place.path(path), os.path.join(directory, copy.name)
-    mode = stat.S_IMODE(copy.mode)
-    found = _lstat(target)
-    if found and (copy.is_of(found) or _is_same(target, found, kept)):
+def _put_back(files: Files, path: str, copy: Copy, kept: str) -> bool:
+    target, mode = files.repository.place.path(path), stat.S_IMODE(copy.mode)
+    found = lstat(target)
+    if found and (_copy_of(found, copy.name) == copy or _holds(target, found, kept)):
         changed = stat.S_IMODE(found.st_mode) != mode
         if changed:
             os.chmod(target, mode)
@@ -113,8 +102,8 @@ def _put_back(files: Files, path: str, copy: Copy, directory: str) -> bool:
     return True
 
 
-def _is_same(path: str, found: os.stat_result, kept: str) -> bool:
-    """Whether the same stands there, also if it was written anew."""
+def _holds(path: str, found: os.stat_result, kept: str) -> bool:
+    """True if the file holds the same, also if it was written anew."""
     if not stat.S_ISREG(found.st_mode) or found.st_size != os.stat(kept).st_size:
         return False
     return os.access(path, os.R_OK) and content(path) == content(kept)

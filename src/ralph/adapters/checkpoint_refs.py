@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from ralph.adapters.git_work import Repository
+from ralph.adapters.git_work import Repository, nul_split
 from ralph.core.value import value
 
 _FIELDS = ("refname", "objectname", "objecttype", "*objectname", "*objecttype", "symref")
@@ -24,7 +24,7 @@ class Ref:
 
 @value
 class Refs:
-    """What the refs were at a checkpoint."""
+    """The refs as they were at a checkpoint."""
 
     places: Mapping[str, str]  # branches and tags, and where they pointed to
     stash: tuple[tuple[str, str], ...]  # commits with their words, newest first
@@ -47,14 +47,14 @@ def look(repository: Repository) -> tuple[dict[str, Ref], Refs]:
 def stash_of(repository: Repository) -> tuple[tuple[str, str], ...]:
     """The commits of the stash with their words, newest first."""
     words = ("log", "--walk-reflogs", "-z", "--no-show-signature", "--format=%H %gs", _STASH, "--")
-    said = os.fsdecode(repository.run(*words).output).split("\0")
-    pairs = (entry.strip("\n").partition(" ") for entry in said if entry)
+    said = nul_split(repository.run(*words).output)
+    pairs = (entry.strip("\n").partition(" ") for entry in said)
     return tuple((commit, words) for commit, _, words in pairs)
 
 
 def tips(found: Mapping[str, Ref], refs: Refs, head: str) -> tuple[str, ...]:
-    """What has to be kept, lest an agent that tidies up removes it; tags last, since most of them
-    are about commits of branches."""
+    """Commits that have to be kept, lest an agent that tidies up removes them; tags last, since
+    most of them are about commits of branches."""
     ordered = sorted(found.values(), key=lambda ref: ref.name.startswith("refs/tags/"))
     commits = (*(commit for commit, _ in refs.stash), *(ref.commit for ref in ordered))
     return tuple(each for each in dict.fromkeys(commits) if each not in (head, ""))[:_MOST_PARENTS]

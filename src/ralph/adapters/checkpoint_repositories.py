@@ -9,12 +9,15 @@ from contextlib import suppress
 
 from ralph.adapters.checkpoint_files import Files
 from ralph.adapters.digest import digest_of
+from ralph.adapters.files import lstat
+from ralph.adapters.git_view import is_repository
 from ralph.adapters.git_work import Place
 from ralph.core.value import value
 
 _LARGEST_OF_ALL = 64 << 20
 _MOST = 5000  # files and directories
-_GIT = ".git"
+
+_COPIED = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 _HALF = ".git.ralph"  # until all of it is there
 DIRECTORY = "repositories"  # of a checkpoint
 
@@ -56,12 +59,6 @@ def keep(
     return copies
 
 
-def is_repository(path: str) -> bool:
-    """Whether a repository of its own stands there, not a link to one."""
-    path = path.rstrip("/")
-    return not os.path.islink(path) and os.path.lexists(os.path.join(path, _GIT))
-
-
 def _measure(path: str, most: int, largest: int) -> _Size | None:
     """None for what is too large, or cannot be read as a whole."""
     count = size = 0
@@ -69,28 +66,21 @@ def _measure(path: str, most: int, largest: int) -> _Size | None:
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted((*folders, *names)):
-            stamp = _stamp(os.path.join(folder, name))
-            if stamp is None:
+            inner = os.path.join(folder, name)
+            found = lstat(inner)
+            if found is None:
                 return None
-            count, size = count + 1, size + stamp[1]
+            mode = found.st_mode
+            needed = os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.R_OK
+            if not stat.S_ISLNK(mode) and not os.access(inner, needed):
+                return None
+            length = found.st_size if stat.S_ISREG(mode) else 0
+            count, size = count + 1, size + length
+            stamp = (mode, length, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
             stamps.append(os.fsencode(repr((folder, name, stamp))))
         if count > most or size > largest:
             return None
     return _Size(count, size, digest_of(stamps))
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    """None for what nobody may read, and for what is gone by now."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    is_directory = stat.S_ISDIR(found.st_mode)
-    needed = os.R_OK | os.X_OK if is_directory else os.R_OK
-    if not stat.S_ISLNK(found.st_mode) and not os.access(path, needed):
-        return None
-    size = found.st_size if stat.S_ISREG(found.st_mode) else 0
-    return found.st_mode, size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _copied(
@@ -117,22 +107,15 @@ def _copied(
 
 
 def _copy(source: str, target: str, *, links: bool = False, without: str = "") -> None:
-    """All of a directory but pipes and sockets, and one name at its top."""
+    """Copy all of a directory but pipes and sockets, and one name at its top."""
 
     def left_out(folder: str, names: list[str]) -> list[str]:
-        skipped = [name for name in names if _is_special(os.path.join(folder, name))]
-        return [*skipped, without] if folder == source else skipped
+        modes = {name: lstat(os.path.join(folder, name)) for name in names}
+        special = [n for n, at in modes.items() if at and stat.S_IFMT(at.st_mode) not in _COPIED]
+        return [*special, without] if folder == source else special
 
     one = os.link if links else shutil.copy2
     shutil.copytree(source, target, symlinks=True, ignore=left_out, copy_function=one)
-
-
-def _is_special(path: str) -> bool:
-    try:
-        found = os.lstat(path).st_mode
-    except OSError:
-        return False  # the copy will say so
-    return not (stat.S_ISREG(found) or stat.S_ISDIR(found) or stat.S_ISLNK(found))
 
 
 def put_back(
@@ -140,15 +123,15 @@ def put_back(
 ) -> tuple[list[str], list[str]]:
     """Put back those that are no more; what stands there is put aside. The paths, and those of
     which there is no copy."""
-    gone = {path: copy for path, copy in copies.items() if not _is_there(files, path)}
-    back = {path: copy for path, copy in gone.items() if copy.name}
-    for path, copy in back.items():
-        _put_back(files, path.rstrip("/"), os.path.join(directory, copy.name))
-    return [*back], [path for path in gone if path not in back]
-
-
-def _is_there(files: Files, path: str) -> bool:
-    return is_repository(files.repository.place.path(path))
+    back: list[str] = []
+    lost: list[str] = []
+    for path, copy in copies.items():
+        if is_repository(files.repository.place.path(path)):
+            continue
+        if copy.name:
+            _put_back(files, path.rstrip("/"), os.path.join(directory, copy.name))
+        (back if copy.name else lost).append(path)
+    return back, lost
 
 
 def _put_back(files: Files, path: str, kept: str) -> None:
@@ -157,11 +140,11 @@ def _put_back(files: Files, path: str, kept: str) -> None:
     files.make_way_above(path)
     files.put_aside([path])
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    _copy(kept, target, without=_GIT)
-    source, half = os.path.join(kept, _GIT), os.path.join(target, _HALF)
+    _copy(kept, target, without=".git")
+    source, half = os.path.join(kept, ".git"), os.path.join(target, _HALF)
     if os.path.isdir(source):
         _copy(source, half)
     else:
         shutil.copy2(source, half, follow_symlinks=False)
-    os.rename(half, os.path.join(target, _GIT))
+    os.rename(half, os.path.join(target, ".git"))
     shutil.copystat(kept, target)

@@ -1,4 +1,4 @@
-"""The way back to a checkpoint. First what stands there is saved, then HEAD, the rules of what is
+"""Goes back to a checkpoint. First what stands there is saved, then HEAD, the rules of what is
 ignored, the files and last the index are put back: whoever is killed begins again."""
 
 import os
@@ -57,24 +57,27 @@ class Restore:
         try:
             ref = self._all()
             BringBack(self._work, self._work.refs_at(self._to), self._label, self._to.branch)()
-            self._put_repositories_back()
-            self._put_ignored_back()
+            self._put_unseen_back()
             self._work.note_inner_changes("Not undone", self._apart.inner)
-        except OSError as error:
-            where = error.filename or self._place.top
-            raise self._failure(f"{os.fsdecode(where)}: {error.strerror}") from error
-        except StateError as error:
-            raise self._failure(error.message) from error
+        except (OSError, StateError) as error:
+            if isinstance(error, OSError):
+                why = f"{os.fsdecode(error.filename or self._place.top)}: {error.strerror}"
+            else:
+                why = error.message
+            kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
+            by_hand = f"git restore --overlay --source={self._to.tree} --worktree :/"
+            raise StateError(
+                f"cannot go back to the checkpoint: {why}{kept}",
+                f"Fix that, then let the run go on; or by hand: {by_hand}",
+            ) from error
         return ref
 
-    def _failure(self, why: str) -> StateError:
-        kept = f"; what stood there is kept in {self._ref}" if self._ref else ""
-        by_hand = f"git restore --overlay --source={self._to.tree} --worktree :/"
-        remedy = f"Mend that, then let the run go on; or by hand: {by_hand}"
-        return StateError(f"cannot go back to the checkpoint: {why}{kept}", remedy)
-
     def _all(self) -> str:
-        self._mend_head()
+        head = os.path.join(self._place.git_dir, "HEAD")
+        if not os.path.lexists(head) and os.path.isdir(self._place.git_dir):
+            # Without it git takes this for no repository; an agent can delete it.
+            text = f"ref: {self._to.branch}" if self._to.branch else self._to.head
+            write_atomically(head, f"{text}\n")
         for _ in range(_TRIES):
             ref = self._once()
             if ref is not None:
@@ -113,20 +116,15 @@ class Restore:
     # What is there
 
     def _look(self) -> Seen:
-        """What is there; what an agent made unreadable is readable first."""
+        """The work tree now; what an agent made unreadable is made readable first."""
         seen = self._work.look()
-        while seen.blind and self._make_readable():
+        while seen.blind:
+            found = git_look.unreadable(self._repository)
+            ours = [path for path in found if not is_among(path, self._apart.spared)]
+            if not any([make_usable(self._place.path(path)) for path in ours]):
+                break
             seen = self._work.look()
         return seen
-
-    def _make_readable(self) -> bool:
-        found = git_look.unreadable(self._repository)
-        mended = [
-            make_usable(self._place.path(path))
-            for path in found
-            if not is_among(path, self._apart.spared)
-        ]
-        return any(mended)
 
     def _is_there(self, seen: Seen, tree: str) -> bool:
         to = self._to
@@ -141,15 +139,12 @@ class Restore:
         )
 
     def _has_same_index(self) -> bool:
-        """Whether the index says the same, whatever times it holds."""
+        """True if the index says the same, whatever times it holds."""
         now, then = (content(path) for path in (self._repository.index, self._to.index))
-        if now == then:
-            return True
-        if now is None or then is None:
-            return False
+        if now == then or now is None or then is None:
+            return now == then
         words = ("ls-files", "--stage", "-v", "-z")
-        old = self._repository.ask(*words, index=self._to.index)
-        return self._repository.ask(*words) == old
+        return self._repository.ask(*words) == self._repository.ask(*words, index=self._to.index)
 
     def _differing(self, tree: str, to: str = "") -> list[Entry]:
         return differing(self._repository, tree, to or self._to.tree)
@@ -162,15 +157,11 @@ class Restore:
             if os.path.basename(path) == ".gitignore" and not is_among(path, self._apart.ignored)
         ]
         above = {path: os.path.dirname(path) for path in found}
-        known = self._directories({directory for directory in above.values() if directory})
-        return [path for path, directory in above.items() if not directory or directory in known]
-
-    def _directories(self, names: set[str]) -> set[str]:
-        """Those of them that were in the work at the checkpoint."""
-        if not names:
-            return set()
-        words = ("ls-tree", "-d", "-z", "--name-only", self._to.tree, *sorted(names))
-        return set(os.fsdecode(self._repository.ask(*words)).split("\0"))
+        names, known = sorted({*above.values()} - {""}), {""}
+        if names:  # which of them were in the work at the checkpoint?
+            words = ("ls-tree", "-d", "-z", "--name-only", self._to.tree, *names)
+            known.update(self._repository.names(*words))
+        return [path for path, directory in above.items() if directory in known]
 
     def _inner_repositories(self) -> list[str]:
         """`.git` between the workspace and the top: an agent made it, or git had found it first."""
@@ -184,7 +175,7 @@ class Restore:
     # Saving it
 
     def _kept(self) -> list[Kept]:
-        """What this restore has saved before it was killed, in order."""
+        """Commits that this restore had saved when it was killed, in order."""
         name = f"{self._work.refs}/{self._label}"
         form = "--format=%(refname) %(tree) %(parent)"
         said = self._repository.ask("for-each-ref", form, "--sort=version:refname", f"{name}*")
@@ -208,7 +199,7 @@ class Restore:
         return ref
 
     def _knows(self, old: Kept, tree: str, differing: list[Entry], parents: list[str]) -> bool:
-        """Whether all that is there is of the checkpoint or of what was saved. What comes to light
+        """True if all that is there is of the checkpoint or of what was saved. What comes to light
         when we were killed can be added."""
         if not {*parents} <= {*old.parents, self._to.head}:
             return False
@@ -256,54 +247,61 @@ class Restore:
 
     # Putting it back
 
-    def _mend_head(self) -> None:
-        """Without the file HEAD git takes this for no repository; an agent can delete it."""
-        path = os.path.join(self._place.git_dir, "HEAD")
-        if not os.path.lexists(path) and os.path.isdir(self._place.git_dir):
-            text = f"ref: {self._to.branch}" if self._to.branch else self._to.head
-            write_atomically(path, f"{text}\n")
-
     def _put_rules_back(self, seen: Seen, differing: list[Entry]) -> bool:
-        """The old rules say what is ignored; whether they were others."""
+        """Put back the rules that say what is ignored; true if they were others."""
         rules = [entry for entry in differing if entry.is_rule]
-        hidden = self._new_rules(seen)
-        inner = self._inner_repositories()
-        changed = self._work.exclude() != self._apart.exclude
-        if changed:
-            self._put_exclude_back()
-        self._files.put_aside((*hidden, *inner))
-        self._files.put_back(rules)
-        return bool(rules or hidden or inner or changed)
-
-    def _put_exclude_back(self) -> None:
+        hidden = (*self._new_rules(seen), *self._inner_repositories())
         path, text = self._place.exclude, self._apart.exclude
-        if text is None:
+        changed = self._work.exclude() != text
+        if changed and text is None:
             os.unlink(path)
-            return
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = f"{path}.ralph"
-        with open(temporary, "wb") as file:
-            file.write(os.fsencode(text))
-        os.replace(temporary, path)
+        elif changed and text is not None:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(f"{path}.ralph", "wb") as file:
+                file.write(os.fsencode(text))
+            os.replace(f"{path}.ralph", path)
+        self._files.put_aside(hidden)
+        self._files.put_back(rules)
+        return bool(rules or hidden or changed)
 
-    def _put_ignored_back(self) -> None:
-        directory = os.path.dirname(self._to.index)
-        back = put_back(self._files, self._work.copies_at(self._to), directory)
-        if back:
-            self._work.note(f"Put back, though git ignores it: {listed(back)}{self._stood}")
-
-    def _put_repositories_back(self) -> None:
-        directory = os.path.dirname(self._to.index)
-        copies = self._work.repositories_at(self._to)
-        back, lost = checkpoint_repositories.put_back(self._files, copies, directory)
-        if back:
-            what = "Put back, a repository of its own"
-            self._work.note(f"{what}: {listed(back)}{self._stood}")
+    def _put_unseen_back(self) -> None:
+        """Put back what git does not see: inner repositories and ignored files."""
+        directory, to = os.path.dirname(self._to.index), self._to
+        copies = self._work.repositories_at(to)
+        inner, lost = checkpoint_repositories.put_back(self._files, copies, directory)
+        if inner:
+            self._note_back("Put back, a repository of its own", inner)
         if lost:
             why = "too large to be copied, or not readable"
             self._work.note(f"Not undone, {why}: {listed(lost)} is gone")
+        ignored = put_back(self._files, self._work.copies_at(to), directory)
+        if ignored:
+            self._note_back("Put back, though git ignores it", ignored)
 
-    @property
-    def _stood(self) -> str:
+    def _note_back(self, what: str, paths: list[str]) -> None:
         aside = self._files.aside
-        return f". What stood there: {aside}" if os.path.isdir(aside) else ""
+        stood = f". What stood there: {aside}" if os.path.isdir(aside) else ""
+        self._work.note(f"{what}: {listed(paths)}{stood}")
+
+
+def give_back(work: Work, since: Checkpoint, label: str) -> tuple[str, tuple[str, ...]]:
+    """Put a person's uncommitted files back as they were when a task began that is done: the ref
+    that keeps what stood there, and which they are; nothing if they were left alone. Who is killed
+    calls it again."""
+    # A gate may write what it likes.
+    persons = work.persons_paths.difference(work.trees.memo.left_out)
+    tree = work.tree() if persons else ""
+    found = differing(work.repository, tree, since.tree) if persons else []
+    entries = [entry for entry in found if entry.path in persons]
+    if not entries:
+        return "", ()
+    ref = f"{work.refs}/{label}"
+    if not work.repository.resolve(ref):
+        parents = [work.head()] if work.head() else []
+        saved = work.save(tree, parents, "what stood in the place of a person's files")
+        work.repository.ask("update-ref", ref, saved)
+    aside = os.path.join(work.run_dir, "aside", label)
+    files = Files(work.repository, work.workspace, work.run_dir, aside, work.apart(since))
+    files.put_back(entries)
+    files.put_modes_back()
+    return ref, tuple(entry.path for entry in entries)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -34,12 +35,11 @@ class Checkpoint:
 
     def text(self) -> str:
         """One line of JSON, for the journal."""
-        fields = {"head": self.head, "branch": self.branch, "tree": self.tree}
-        return json.dumps({**fields, "index": self.index})
+        return json.dumps(asdict(self))
 
     @staticmethod
     def of(text: str) -> "Checkpoint | None":
-        """What `text` wrote; None for ""."""
+        """Read what `text` wrote; None for ""."""
         if not text:
             return None
         said = json.loads(text)
@@ -68,7 +68,7 @@ class Work:
 
     @cached_property
     def trees(self) -> GitTrees:
-        """What would be committed; known once the run has begun."""
+        """The trees that would be committed; known once the run has begun."""
         where = (self.repository, self.workspace, self.run_dir)
         trees = GitTrees(*where, shared=self.shared, mixes=False)
         if trees.has_begun:
@@ -77,16 +77,16 @@ class Work:
 
     @property
     def start_ref(self) -> str:
-        """What keeps a person's work of before the run; not there if there was none."""
+        """The ref that keeps a person's work of before the run; not there if there was none."""
         return start_ref(self.run_dir)
 
     def dirty(self) -> tuple[str, ...]:
-        """What a person has not committed, relative to the workspace; `.ralph` is left out."""
-        place = self.repository.place
+        """Uncommitted paths, relative to the workspace; `.ralph` is left out."""
         inner = git_look.inner_changes(self.repository)
-        inside = {path for path, digest in inner.items() if digest}
-        changed = sorted(inside.union(git_look.look(self.repository).changed))
-        return tuple(os.path.relpath(place.path(path), self.workspace) for path in changed)
+        changed = {path for path, digest in inner.items() if digest}
+        changed.update(git_look.look(self.repository).changed)
+        path_of = self.repository.place.path
+        return tuple(os.path.relpath(path_of(path), self.workspace) for path in sorted(changed))
 
     def save(self, tree: str, parents: list[str], what: str) -> str:
         """A commit of a tree, on no branch."""
@@ -94,59 +94,52 @@ class Work:
 
     @cached_property
     def persons_paths(self) -> frozenset[str]:
-        """What a person had changed when the run began, in the work tree or in the index."""
+        """Paths that a person had changed when the run began, in the work tree or in the index."""
         base, *trees = trees_of(self.repository, self.start_ref) or ("",)
         paths = (path for tree in trees for path in self.names(base, tree))
         return frozenset(path for path in paths if not self.repository.place.is_ours(path))
 
-    def empty_tree(self) -> str:
-        """The tree of nothing."""
-        return self.repository.identifier("hash-object", "-t", "tree", "-w", "--stdin", stdin=b"")
-
     def names(self, one: str, other: str) -> list[str]:
         """The paths in which two trees differ."""
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
-        return os.fsdecode(self.repository.ask(*words)).split("\0")[:-1]
+        return self.repository.names(*words)
 
     def head(self) -> str:
         """The commit that HEAD is at; "" if there is none."""
         return self.repository.resolve("HEAD") or ""
 
     def under_way(self) -> str:
-        """What git is in the middle of, such as a merge with conflicts; "" if nothing."""
+        """The operation that git is in the middle of, such as a merge with conflicts; "" if
+        none."""
         found = git_state.under_way(self.repository.place.git_dir)
         return ", ".join(operation.name for operation in found)
-
-    def holds(self, commit: str) -> bool:
-        """Whether a commit is part of what HEAD is at."""
-        return self.repository.follows(commit)
 
     def tree(self) -> str:
         """The work tree now, as a tree in git."""
         return self.tree_of(self.look())
 
     def look(self) -> Seen:
-        """What there is now, by the rules of when the run began."""
+        """The work tree now, by the rules of when the run began."""
         head = self.trees.look().head
         return replace(self.trees.seen, head=head, branch=self.repository.symbolic("HEAD"))
 
     def where(self) -> Seen:
-        """Where HEAD is, and nothing else."""
+        """HEAD and its branch, and nothing else."""
         return Seen(self.head(), self.repository.symbolic("HEAD"))
 
     def tree_of(self, seen: Seen) -> str:
-        """What was seen, as a tree in git."""
+        """A status as a tree in git."""
         return self.trees.view.tree(seen)
 
     def delta(self, since: Checkpoint, to: str = "") -> dict[str, str]:
-        """What became of each path that differs now, or in what a ref keeps: added, modified or
-        deleted. Paths are relative to the top of the repository."""
+        """Added, modified or deleted, by each path that differs now, or in what a ref keeps. Paths
+        are relative to the top of the repository."""
         tree = self.repository.resolve(f"{to}^{{tree}}") if to else self.tree()
         if tree == since.tree:
             return {}
         words = ("diff-tree", "-r", "-z", "--name-status", "--no-renames", since.tree, tree)
-        said = os.fsdecode(self.repository.ask(*words)).split("\0")
-        pairs = zip(said[::2], said[1::2], strict=False)  # it ends with a NUL
+        said = self.repository.names(*words)
+        pairs = zip(said[::2], said[1::2], strict=True)
         return {path: _CHANGES.get(how, "modified") for how, path in pairs}
 
     def exclude(self) -> str | None:
@@ -158,27 +151,27 @@ class Work:
             return None
 
     def apart(self, checkpoint: Checkpoint) -> Apart:
-        """What a checkpoint knows and git does not keep."""
+        """The part of a checkpoint that git does not keep."""
         said = self._said(checkpoint)
         kept = frozenset(said["apart"]), frozenset(said["ignored"])
         return Apart(*kept, said["modes"], said["raw"], said["exclude"], said["inner"])
 
     def refs_at(self, checkpoint: Checkpoint) -> Refs:
-        """Where branches, tags and the stash were at a checkpoint."""
+        """Branches, tags and the stash, as they were at a checkpoint."""
         said = self._said(checkpoint)
         return Refs(said["refs"], tuple((commit, words) for commit, words in said["stash"]))
 
     def copies_at(self, checkpoint: Checkpoint) -> dict[str, Copy]:
         """The copies of ignored files that a checkpoint has."""
-        said = self._said(checkpoint)["copies"].items()
+        said = self._said(checkpoint)["copies"]
         return {
-            path: Copy(name, size, mode, tuple(changed))
-            for path, (name, size, mode, changed) in said
+            p: Copy(name, size, mode, (*changed,))
+            for p, (name, size, mode, changed) in said.items()
         }
 
     def repositories_at(self, checkpoint: Checkpoint) -> dict[str, CopiedRepository]:
         """The copies of other repositories that a checkpoint has."""
-        said = self._said(checkpoint).get("repositories", {})  # an older Ralph made no such copies
+        said = self._said(checkpoint)["repositories"]
         return {path: CopiedRepository(*fields) for path, fields in said.items()}
 
     def _said(self, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -192,17 +185,16 @@ class Work:
         return said
 
     def note(self, text: str) -> None:
-        """Something that a person has to know."""
+        """Note something that a person has to know."""
         self._notes.append(text)
 
     def note_inner_changes(self, what: str, before: Mapping[str, str]) -> None:
         """Submodules are repositories of their own: only their commits are looked after."""
-        now = git_look.inner_changes(self.repository)
-        for path, digest in now.items():
+        for path, digest in git_look.inner_changes(self.repository).items():
             if digest not in ("", before.get(path, "")):
                 self.note(f"{what}: changes inside the submodule {path}")
 
     def notes(self) -> tuple[str, ...]:
-        """What a person has to know of the last commit or restore; each sentence once."""
+        """Notes for a person about the last commit or restore; each sentence once."""
         notes, self._notes = dict.fromkeys(self._notes), []
         return tuple(notes)

@@ -265,6 +265,7 @@ def _is_there(path: str) -> bool:
 
 def is_repository(path: str) -> bool:
     """True if a repository of its own stands there, not a link to one."""
+    path = path.rstrip("/")
     return not os.path.islink(path) and os.path.lexists(os.path.join(path, ".git"))
 
 

@@ -36,7 +36,7 @@ class HistoryGate:
         if left:
             yield Finding(self.name, f"conflicts are left in {listed(left)}: resolve them.")
         before = Checkpoint.of(case.state.task_checkpoint)
-        if before is not None and before.head and not self.work.holds(before.head):
+        if before is not None and before.head and not self.work.repository.follows(before.head):
             back = f"git reset --soft {before.head}"
             text = f"Commits of before the task are gone from the branch. Go back: {back}"
             yield Finding(self.name, text)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph.adapters.checkpoint import WorkTree
+from ralph.adapters.checkpoint_restore import give_back
 from ralph.adapters.checkpoint_work import Checkpoint
-from ralph.adapters.checkpoint_yours import give_back
 from ralph.adapters.completion_gate import claimed_evidence, kept_evidence, proof_words
 from ralph.adapters.kept_work import bring_back, reopen
 from ralph.adapters.notify import Notify
