@@ -13,13 +13,13 @@ import pytest
 
 from ralph.adapters import runners
 from ralph.adapters.completion_gate import (
+    CheckTerms,
     CompletionCheck,
-    Terms,
     claimed_evidence,
     evidence_file,
     kept_evidence,
 )
-from ralph.adapters.guardrail import Place
+from ralph.adapters.guardrail import GatePlace
 from ralph.core.case import Case
 from ralph.core.completion import Completion, parse
 from ralph.core.gates import Finding
@@ -40,13 +40,13 @@ def closing(limits: Limits = Limits(), seconds: float = 0.0) -> Case:
 
 
 def gate(
-    tmp_path: Path, rule: Mapping[str, Any], terms: Terms = Terms(), **env: str
+    tmp_path: Path, rule: Mapping[str, Any], terms: CheckTerms = CheckTerms(), **env: str
 ) -> CompletionCheck:
     workspace, store = tmp_path / "project", tmp_path / "run"
     workspace.mkdir(exist_ok=True)
     store.mkdir(exist_ok=True)
     known = {"PATH": os.environ["PATH"], **env}
-    place = Place(str(workspace), str(store), known, 5000, Signals)
+    place = GatePlace(str(workspace), str(store), known, 5000, Signals)
     parsed: Completion = parse(rule, "T-1")
     return CompletionCheck(place, lambda _: parsed, str(store), terms)
 
@@ -87,7 +87,7 @@ def test_a_command_that_fails_is_told_to_the_agent(tmp_path: Path) -> None:
 
 def test_grep_names_the_tests_of_the_task(tmp_path: Path) -> None:
     """B: `npm test -- --grep "RALPH-001"`."""
-    terms = Terms(test_command="echo npm test -- --grep")
+    terms = CheckTerms(test_command="echo npm test -- --grep")
     for rule, grep in (({"grep": "a b; exit 1"}, "'a b; exit 1'"), ({}, "T-1")):
         found, evidence = checked(gate(tmp_path, {"type": "test_passing", **rule}, terms))
         assert found == []
@@ -97,12 +97,18 @@ def test_grep_names_the_tests_of_the_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("terms", "case", "why"),
     [
-        (Terms(timeout=0.2), closing(), "timed out after 0.2s"),
-        (Terms(), closing(Limits(seconds=0.2)), "the task's time is used up"),
-        (Terms(limits=Limits(seconds=5.0)), closing(seconds=4.9), "the task's time is used up"),
+        (CheckTerms(timeout=0.2), closing(), "timed out after 0.2s"),
+        (CheckTerms(), closing(Limits(seconds=0.2)), "the task's time is used up"),
+        (
+            CheckTerms(limits=Limits(seconds=5.0)),
+            closing(seconds=4.9),
+            "the task's time is used up",
+        ),
     ],
 )
-def test_a_check_that_hangs_is_ended(tmp_path: Path, terms: Terms, case: Case, why: str) -> None:
+def test_a_check_that_hangs_is_ended(
+    tmp_path: Path, terms: CheckTerms, case: Case, why: str
+) -> None:
     """ "Completion checks run under what is left of the task's time"; "a check that hangs"."""
     rule = {"type": "test_passing", "command": "echo begun; sleep 600"}
     (finding,), evidence = checked(gate(tmp_path, rule, terms), case)

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from adapter_support import closing, has_ended, nobody_asks
 
-from ralph.adapters.guardrail import Guardrail, Place, slugs
+from ralph.adapters.guardrail import GatePlace, Guardrail, slugs
 from ralph.core.gates import Finding
 from ralph.core.verdict import Placement
 from ralph.core.world import Signals
 
 
-def place(workspace: Path, truncate: int = 5000) -> Place:
+def place(workspace: Path, truncate: int = 5000) -> GatePlace:
     fallback = workspace.parent / "run"
     fallback.mkdir(exist_ok=True)
-    return Place(str(workspace), str(fallback), os.environ, truncate, nobody_asks)
+    return GatePlace(str(workspace), str(fallback), os.environ, truncate, nobody_asks)
 
 
 def guardrail(command: str, workspace: Path, truncate: int = 5000) -> Guardrail:
@@ -220,7 +220,7 @@ def test_a_guardrail_that_takes_too_long_fails_with_124_and_says_so(
 def test_the_second_signal_ends_a_guardrail(workspace: Path) -> None:
     """ADR 7: "Second, or SIGHUP: end the tree now"."""
     here = place(workspace)
-    asked = Place(here.workspace, here.fallback, here.env, 5000, lambda: Signals(cancels=2))
+    asked = GatePlace(here.workspace, here.fallback, here.env, 5000, lambda: Signals(cancels=2))
     (finding,) = Guardrail("sleep 60", asked, "slug").check(closing())
     assert "asked to stop at once" in finding.text
 
@@ -228,7 +228,7 @@ def test_the_second_signal_ends_a_guardrail(workspace: Path) -> None:
 def test_the_first_signal_lets_a_guardrail_finish(workspace: Path) -> None:
     """H §Signal Handling 3: "If guardrail is running: allow it to finish, then exit"."""
     here = place(workspace)
-    asked = Place(here.workspace, here.fallback, here.env, 5000, lambda: Signals(cancels=1))
+    asked = GatePlace(here.workspace, here.fallback, here.env, 5000, lambda: Signals(cancels=1))
     assert list(Guardrail("sleep 0.4; true", asked, "slug").check(closing())) == []
 
 

@@ -1,4 +1,4 @@
-"""The gate that looks for what a claim says it has made (B §Explicit Completion)."""
+"""Checks that what a claim of completion says it has made is there (B §Explicit Completion)."""
 
 import os
 from collections.abc import Iterator
@@ -27,16 +27,15 @@ class Artifacts:
     always = False
 
     def executes(self, case: Case) -> bool:
-        """It only looks."""
         return False
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing where all that is named is there, or nothing is claimed, or the task has a check,
-        which decides whatever the agent says."""
+        """Nothing also where the task has a check, which decides whatever the agent says."""
         if case.task.check or CompleteClaim().met_by(case.turn) is None:
             return
-        named = [path for path in artifacts_of(case.turn) if path.strip()]
-        missing = [path for path in dict.fromkeys(named) if not self._is_there(path)]
+        named = dict.fromkeys(path for path in artifacts_of(case.turn) if path.strip())
+        # Whatever cannot be a path, with a NUL or too long, is not there.
+        missing = [path for path in named if not os.path.exists(os.path.join(self.workspace, path))]
         if missing:
             told = listed([plain(path, _LONGEST) or "?" for path in missing], _SHOWN)
             yield Finding(
@@ -44,7 +43,3 @@ class Artifacts:
                 f"Not complete yet: your result names artifacts that do not exist: {told}. "
                 "Make them, or name only files and directories that are there.",
             )
-
-    def _is_there(self, path: str) -> bool:
-        # Whatever cannot be a path, with a NUL or too long, is not there.
-        return os.path.exists(os.path.join(self.workspace, path))

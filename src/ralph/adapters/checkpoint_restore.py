@@ -121,7 +121,8 @@ class Restore:
         while seen.blind:
             found = git_look.unreadable(self._repository)
             ours = [path for path in found if not is_among(path, self._apart.spared)]
-            if not any([make_usable(self._place.path(path)) for path in ours]):
+            made = [make_usable(self._place.path(path)) for path in ours]
+            if not any(made):
                 break
             seen = self._work.look()
         return seen

@@ -12,7 +12,7 @@ from contextlib import suppress
 from ralph.adapters.files import write_atomically
 from ralph.adapters.git_trees import GitTrees
 from ralph.adapters.git_view import signature
-from ralph.adapters.git_work import copy_index
+from ralph.adapters.git_work import copy_index, nul_split
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.core.proof import GATE, Stand
@@ -93,7 +93,7 @@ class CleanRoom:
         copy_index(self._index, own)
 
     def _sweep(self) -> bool:
-        """Remove what gates have left; whether what was installed is as it was."""
+        """Remove what gates have left; true if what was installed is as it was."""
         now = self._others()
         for path in now.keys() - self._installed.keys():
             os.unlink(path)
@@ -101,11 +101,11 @@ class CleanRoom:
 
     def _others(self) -> _Files:
         """All files that are not the tree's."""
-        names = self._ask("ls-files", "--others", "-z").decode("utf-8", "surrogateescape")
-        paths = [os.path.join(self.top, name) for name in names.split("\0") if name]
-        inner = [path for path in paths if path.endswith("/")]  # other repositories
-        held = (os.path.join(at, name) for i in inner for at, _, ns in os.walk(i) for name in ns)
-        files = (*(path for path in paths if not path.endswith("/")), *held)
+        names = nul_split(self._ask("ls-files", "--others", "-z"))
+        paths = [os.path.join(self.top, name) for name in names]
+        files = [path for path in paths if not path.endswith("/")]
+        for inner in (path for path in paths if path.endswith("/")):  # other repositories
+            files += [os.path.join(at, name) for at, _, ns in os.walk(inner) for name in ns]
         return {path: signature(path) for path in files}
 
     def _ask(self, *words: str) -> bytes:
@@ -125,7 +125,7 @@ def _remove(path: str) -> None:
 
 @value
 class InCleanRoom:
-    """A gate that runs there."""
+    """A gate that runs in the clean room."""
 
     gate: Gate
     room: CleanRoom
@@ -133,15 +133,12 @@ class InCleanRoom:
 
     @property
     def name(self) -> str:
-        """That of the gate."""
         return self.gate.name
 
     def executes(self, case: Case) -> bool:
-        """As the gate itself."""
         return executes(self.gate, case)
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """What the gate finds, or what keeps the room from being made."""
         problem = self.room.prepare(case.state.iteration, case.snapshot.stand)
         if problem:
             yield Finding(GATE, problem)

@@ -25,7 +25,8 @@ UNKNOWN = ""  # a run of which nobody can tell where it keeps its things
 
 
 def adopts() -> list[int]:
-    """Let others see that whatever is below this process is its run's; what to close at the end."""
+    """Let others see that whatever is below this process is its run's; files to close at the
+    end."""
     return _shown(_ADOPTS)
 
 

@@ -5,11 +5,10 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, count
-from typing import IO
 
 from ralph.adapters.digest import digest_of
 from ralph.adapters.files import shown_path, writable_dir
-from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.adapters.process import Command, Starter, start
 from ralph.adapters.safe_open import create
 from ralph.adapters.turn_files import logged
 from ralph.core.case import Case
@@ -25,8 +24,8 @@ NOT_RUN = 126
 
 
 @value
-class Place:
-    """Where guardrails run, and where their output goes."""
+class GatePlace:
+    """The directory and the surroundings in which checks run, and where their output goes."""
 
     workspace: str
     fallback: str  # for logs, where .ralph cannot be written
@@ -40,8 +39,19 @@ class Place:
 
     @property
     def here(self) -> str:
-        """Where commands run."""
+        """The directory in which commands run."""
         return self.room or self.workspace
+
+    def log(self, name: str) -> str:
+        """The path of a log."""
+        return os.path.join(writable_dir(self.workspace, self.fallback), name)
+
+    def watch(self, seconds: float, patience: tuple[float, str] | None) -> Cut | None:
+        """A reason to end a command: somebody is in a hurry, or its time is over."""
+        hurry = hurried(self.signals(), time.time(), self.stop_grace)
+        if hurry is None and patience is not None and seconds >= patience[0]:
+            return Cut(patience[1], grace=1.0)
+        return hurry
 
 
 @value
@@ -49,7 +59,7 @@ class Guardrail:
     """One configured command."""
 
     name: str
-    place: Place
+    place: GatePlace
     slug: str  # distinct among the guardrails of a run
     placement: Placement = Placement.APPEND
     hint: str = ""
@@ -58,24 +68,28 @@ class Guardrail:
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Run it; a non-zero exit is a finding. The whole output is in the log, without secrets."""
-        name = f"guardrail_{case.state.iteration:03d}_{self.slug}.log"
-        log = os.path.join(writable_dir(self.place.workspace, self.place.fallback), name)
+        place, patience = self.place, self._patience(case)
+        log = place.log(f"guardrail_{case.state.iteration:03d}_{self.slug}.log")
+        command = Command(("sh", "-c", self.name), place.here, place.env)
         try:
             # It stays open: a command such as `git clean` may remove the log.
             with os.fdopen(create(log, 0o644), "w+b", 0) as file:
-                ended = self._run(file, self._patience(case))
-                output = self._output(file) if ended.code or ended.cut else ""
+                ended = logged(place.start, command, file, lambda sec: place.watch(sec, patience))
+                file.seek(0)
+                most = 4 * place.truncate + 4 if place.truncate else -1
+                data = file.read(most) if ended.code or ended.cut else b""
                 full = os.fstatvfs(file.fileno()).f_bavail == 0
         except (OSError, ValueError) as error:
             yield self._finding(NOT_RUN, log, f"It could not be run: {error}")
             return
+        output = excerpt(data, place.truncate)
         if ended.cut:
             yield self._finding(TIMED_OUT, log, output, ended.cut.why)
         elif ended.code:
             yield self._finding(ended.code, log, output, "the disk is full" if full else "")
 
     def _patience(self, case: Case) -> tuple[float, str] | None:
-        """How long it may take, and what to say when that is over."""
+        """The time that it may take, and the words for when that is over."""
         limits = []
         if self.timeout is not None:
             limits.append((self.timeout, f"timed out after {duration(self.timeout)}"))
@@ -84,47 +98,20 @@ class Guardrail:
             limits.append((rest, "the run's time is used up"))
         return min(limits, default=None)
 
-    def _run(self, log: IO[bytes], patience: tuple[float, str] | None) -> Exit:
-        argv = ("sh", "-c", self.name)
-        command = Command(argv, self.place.here, self.place.env)
-        return logged(
-            self.place.start,
-            command,
-            log,
-            lambda seconds: self._watch(seconds, patience),
-        )
-
-    def _watch(self, seconds: float, patience: tuple[float, str] | None) -> Cut | None:
-        hurry = hurried(self.place.signals(), time.time(), self.place.stop_grace)
-        if hurry is None and patience is not None and seconds >= patience[0]:
-            return Cut(patience[1], grace=1.0)
-        return hurry
-
-    def _output(self, log: IO[bytes]) -> str:
-        """The first characters; NUL and invalid UTF-8 become U+FFFD."""
-        most = self.place.truncate
-        log.seek(0)
-        data = log.read(4 * most + 4 if most else -1)
-        text = redact(data.decode("utf-8", "replace").replace("\0", "\ufffd"))
-        if not most or len(text) <= most:
-            return text
-        return f"{text[:most]}... [truncated]"
-
     def _finding(self, code: int, log: str, output: str, why: str = "") -> Finding:
         shown = shown_path(log, self.place.workspace)
         also = f" ({why})" if why else ""
         lines = [f'Guardrail "{self.name}" failed with exit code {code}{also}.']
-        if self.hint:
-            lines.append(f"Hint: {self.hint}")
+        lines += [f"Hint: {self.hint}"] if self.hint else []
         lines += [f"Output file: {shown}", "Output (truncated):", output]
-        return Finding(
-            self.name,
-            redact("\n".join(lines)),
-            self.placement,
-            code,
-            shown,
-            digest_of([output.encode("utf-8", "replace")], size=8),
-        )
+        gist = digest_of([output.encode("utf-8", "replace")], size=8)
+        return Finding(self.name, redact("\n".join(lines)), self.placement, code, shown, gist)
+
+
+def excerpt(data: bytes, most: int) -> str:
+    """The first characters of an output, 0 for all; NUL and invalid UTF-8 become U+FFFD."""
+    text = redact(data.decode("utf-8", "replace").replace("\0", "\ufffd"))
+    return f"{text[:most]}... [truncated]" if most and len(text) > most else text
 
 
 def slugs(commands: tuple[str, ...]) -> tuple[str, ...]:

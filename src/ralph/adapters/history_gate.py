@@ -1,4 +1,5 @@
-"""What was committed before a task stays committed, and nothing is left half merged."""
+"""Checks that what was committed before a task stays committed, and that nothing is left half
+merged."""
 
 import re
 from collections.abc import Iterator
@@ -25,29 +26,26 @@ class HistoryGate:
     always = False
 
     def executes(self, case: Case) -> bool:
-        """It only looks."""
         return False
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Nothing as long as HEAD goes on from where the task began, and no merge is under way."""
-        if case.state.task_checkpoint and (doing := self.work.under_way()):
+        before = Checkpoint.of(case.state.task_checkpoint)
+        if before is None:
+            return
+        doing = self.work.under_way()
+        if doing:
             yield Finding(self.name, f"Git is in the middle of {doing}. End it, or abort it.")
-        left = self._with_markers() if case.state.task_checkpoint else []
+        # A merge that Ralph made for the agent may have come back from a run that was killed.
+        seen = self.work.trees.seen  # the gates have just been shown it
+        changed, path_of = sorted({*seen.there, *seen.staged}), self.work.repository.place.path
+        left = [path for path in changed if _has_markers(path_of(path))]
         if left:
             yield Finding(self.name, f"conflicts are left in {listed(left)}: resolve them.")
-        before = Checkpoint.of(case.state.task_checkpoint)
-        if before is not None and before.head and not self.work.repository.follows(before.head):
+        if before.head and not self.work.repository.follows(before.head):
             back = f"git reset --soft {before.head}"
             text = f"Commits of before the task are gone from the branch. Go back: {back}"
             yield Finding(self.name, text)
-
-    def _with_markers(self) -> list[str]:
-        """What is changed and still holds both sides of a merge that Ralph made for the agent; it
-        may have come back from a run that was killed."""
-        place = self.work.repository.place
-        seen = self.work.trees.seen  # the gates have just been shown it
-        changed = sorted({*seen.there, *seen.staged})
-        return [path for path in changed if _has_markers(place.path(path))]
 
 
 def _has_markers(path: str) -> bool:

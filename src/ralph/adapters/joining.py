@@ -1,23 +1,27 @@
-"""How a worker's task comes into the project: onto what others have merged meanwhile, in its own
-work tree, and from there by a fast-forward. The project's own tree is never in the middle of a
-merge."""
+"""Brings a worker's task into the project: onto what others have merged meanwhile, in its own work
+tree, and from there by a fast-forward. The project's own tree is never in the middle of a merge."""
 
+import json
 import os
+from collections.abc import Iterable
 
 from ralph.adapters import git_look, git_state
 from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.checkpoint_files import LINK, content, differing, index_lines, when_unlocked
 from ralph.adapters.checkpoint_work import Checkpoint
+from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Done, Repository, scratch_index, with_records
 from ralph.adapters.submodules import Submodules
 from ralph.core.value import value
 from ralph.errors import StateError
 
+_MEMO = "conflicts.json"  # in a worker's run directory
+_MARKERS = "^(<<<<<<<|>>>>>>>) "  # a line of `=` alone may be a heading
 _MOVED = "somebody has committed meanwhile"
 
 
 @value
-class Kept:
+class TaskWork:
     """A task's work, as a commit on what it began with."""
 
     commit: str
@@ -44,16 +48,18 @@ class Joining:
     onto: str = ""  # the project's, which gets the work
 
     def head(self) -> str:
-        """What the project has by now."""
+        """The project's HEAD."""
         return self.project.resolve("HEAD")
 
-    def merge(self, work: Kept, lists: tuple[str, ...] = ()) -> Merged:
+    def merge(self, work: TaskWork, lists: tuple[str, ...] = ()) -> Merged:
         """Put work that is kept on top of what the project has now, as files that are not
         committed. Who is killed in it, or before its end is told, calls it again. `lists` are the
         host's to change: where they conflict, the project's are taken."""
         head = self.head()
         git_state.forget(self.work.repository)
-        self._go_to_branch()
+        at = os.path.join(self.work.repository.place.git_dir, "HEAD")
+        if content(at) != f"ref: {self.branch}\n".encode():
+            self._ask("symbolic-ref", "HEAD", self.branch)
         if head == work.begun:
             self._ask("reset", "--mixed", "--quiet", head)  # commits of the agent's own are one
             return Merged()
@@ -87,7 +93,7 @@ class Joining:
         self.project.run("read-tree", "-m", "-u", commit, head)
         return _MOVED
 
-    def changed_links(self, work: Kept) -> tuple[str, ...]:
+    def changed_links(self, work: TaskWork) -> tuple[str, ...]:
         """Submodules that the work takes to another commit."""
         if not os.path.lexists(self.work.repository.place.path(".gitmodules")):
             return ()
@@ -100,7 +106,7 @@ class Joining:
         return Submodules(self.work.repository, self.project, ref, self.work.run_dir).keep()
 
     def elsewhere(self) -> str:
-        """Why the project cannot take any work now; "" if it can."""
+        """The reason why the project cannot take any work now; "" if it can."""
         doing = git_state.under_way(self.project.place.git_dir)
         if doing:
             return f"git is in the middle of {doing[0].name} in the project"
@@ -111,41 +117,27 @@ class Joining:
         return f"the project is on {now} now, and was on {then} when the run began"
 
     def theirs(self) -> frozenset[str]:
-        """What somebody has changed in the project and not committed."""
+        """Uncommitted changes of somebody in the project."""
         return frozenset(git_look.look(self.project).changed)
 
     def in_the_way(self) -> tuple[str, ...]:
-        """What of that the work changes too."""
+        """Those of them that the work changes too."""
         theirs = self.theirs()
-        if not theirs:
-            return ()
-        changed = self.work.names(self.work.head(), self.work.tree())
-        return tuple(sorted({*changed} & {*theirs}))
+        changed = self.work.names(self.work.head(), self.work.tree()) if theirs else []
+        return tuple(sorted(theirs.intersection(changed)))
 
-    def keep(self, base: Checkpoint, iteration: int) -> Kept:
+    def keep(self, base: Checkpoint, iteration: int) -> TaskWork:
         """The work of this iteration, before anything is merged; a killed run finds its own."""
-        ref = self._ref(iteration)
-        said = self.work.repository.run("rev-parse", "--verify", "--quiet", f"{ref}^")
-        if said.code != 0:
-            return self._made(base, iteration)
-        return Kept(self.work.repository.resolve(ref), said.output.decode().strip())
-
-    # -------------------------------------------------------------- parts
-
-    def _made(self, base: Checkpoint, iteration: int) -> Kept:
-        repository = self.work.repository
+        repository, ref = self.work.repository, f"{self.work.refs}/work-{iteration}"
+        said = repository.run("rev-parse", "--verify", "--quiet", f"{ref}^")
+        if said.code == 0:
+            return TaskWork(repository.resolve(ref), said.output.decode().strip())
         tree = with_records(repository, self.work.run_dir, self.work.tree(), base.head)
         commit = self.work.save(tree, [base.head], "the work of a task")
-        self._ask("update-ref", self._ref(iteration), commit)
-        return Kept(commit, base.head)
+        self._ask("update-ref", ref, commit)
+        return TaskWork(commit, base.head)
 
-    def _ref(self, iteration: int) -> str:
-        return f"{self.work.refs}/work-{iteration}"
-
-    def _go_to_branch(self) -> None:
-        head = os.path.join(self.work.repository.place.git_dir, "HEAD")
-        if content(head) != f"ref: {self.branch}\n".encode():
-            self._ask("symbolic-ref", "HEAD", self.branch)
+    # -------------------------------------------------------------- parts
 
     def _with_theirs(self, tree: str, head: str, paths: tuple[str, ...]) -> str:
         """A tree in which these are as the project has them."""
@@ -158,7 +150,7 @@ class Joining:
             repository.ask(*words, stdin=os.fsencode(none + theirs), index=index)
             return repository.identifier("write-tree", index=index)
 
-    def _joined(self, head: str, work: Kept) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    def _joined(self, head: str, work: TaskWork) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The tree of both, the paths in which they conflict, and what git says of those."""
         both = [head, work.commit]
         if not self.project.follows(work.begun, head):
@@ -166,15 +158,19 @@ class Joining:
         done = self._merge_tree(*both)
         if done.code == 1 and both[0] == head:  # by names, which stand beside the conflicts
             self._ask("update-ref", self.branch, work.commit)
-            done = self._merge_tree(self._name_of(head), self.branch.removeprefix("refs/heads/"))
+            there = self.onto and self.project.resolve(self.onto) == head
+            name = self.onto.removeprefix("refs/heads/") if there else head
+            done = self._merge_tree(name, self.branch.removeprefix("refs/heads/"))
         if done.code not in (0, 1):
             raise StateError(f"git merge-tree: {done.said}", "Try: git fsck")
         tree, *rest = os.fsdecode(done.output).split("\0")
         if done.code == 0:
             return tree, (), ()
         paths = rest[: rest.index("")]
-        said = [each.strip() for each in rest[len(paths) :] if _is_conflict(each)]
-        return tree, tuple(dict.fromkeys(paths)), tuple(said)
+        said = (
+            each for each in rest[len(paths) :] if each.startswith("CONFLICT (") and ": " in each
+        )
+        return tree, tuple(dict.fromkeys(paths)), tuple(each.strip() for each in said)
 
     def _merge_tree(self, *both: str) -> Done:
         words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
@@ -187,11 +183,6 @@ class Joining:
         trees = [repository.identifier("rev-parse", f"{each}^{{tree}}") for each in (begun, *both)]
         first = self.work.save(trees[0], [], "what a task began with")
         return [self.work.save(tree, [first], "what came of it") for tree in trees[1:]]
-
-    def _name_of(self, head: str) -> str:
-        """The project's branch, if it is there."""
-        name = self.onto.removeprefix("refs/heads/")
-        return name if name and self.project.resolve(self.onto) == head else head
 
     def _stage_records(self, head: str, commit: str) -> None:
         """What is committed of `.ralph` is what stands there, or stood there a moment ago: git need
@@ -206,13 +197,56 @@ class Joining:
         self.work.repository.ask(*words)
 
 
-def _is_conflict(said: str) -> bool:
-    return said.startswith("CONFLICT (") and ": " in said
-
-
 def on_branch(repository: Repository, run_dir: str, saved: str, base: str, message: str) -> str:
-    """What a ref keeps of a task's work, as a commit that people can look at and merge."""
+    """A commit of what a ref keeps of a task's work, for people to look at and merge."""
     tree = repository.identifier("rev-parse", f"{saved}^{{tree}}")
     whole = with_records(repository, run_dir, tree, base)
     text = message.encode("utf-8", "replace")
     return repository.identifier("commit-tree", whole, "-p", base, stdin=text)
+
+
+@value
+class Conflicts:
+    """Conflicts that the agent of a worker's task was told of, and whether they are resolved."""
+
+    work: WorkTree
+
+    def remember(self, iteration: int, tree: str, paths: Iterable[str]) -> None:
+        """These hold both versions, or one of them, in a tree that is no one's resolution."""
+        left = self._entries(tree, paths)
+        memo = {"iteration": iteration, "left": {path: left.get(path, "") for path in paths}}
+        try:
+            write_atomically(self._memo, json.dumps(memo), 0o600)
+        except OSError as error:
+            raise unwritable_state(self._memo, error) from error
+
+    def unresolved(self, iteration: int, commit: str) -> tuple[str, ...]:
+        """Which of those of an earlier iteration are as the merge had left them, or still hold
+        markers."""
+        try:
+            with open(self._memo, encoding="utf-8") as file:
+                memo = json.load(file)
+        except FileNotFoundError:
+            return ()
+        if memo["iteration"] >= iteration:  # of this very merge, which is done again
+            return ()
+        left: dict[str, str] = memo["left"]
+        now = self._entries(commit, left)
+        same = {path for path, entry in left.items() if entry and now.get(path, "") == entry}
+        return tuple(sorted(same | self._with_markers(commit, left)))
+
+    @property
+    def _memo(self) -> str:
+        return os.path.join(self.work.run_dir, _MEMO)
+
+    def _entries(self, tree: str, paths: Iterable[str]) -> dict[str, str]:
+        """Mode and content of each path that is in a tree."""
+        said = os.fsdecode(self.work.repository.ask("ls-tree", "-r", "-z", tree, "--", *paths))
+        pairs = (entry.partition("\t") for entry in said.split("\0") if entry)
+        return {path: entry for entry, _, path in pairs}
+
+    def _with_markers(self, commit: str, paths: Iterable[str]) -> set[str]:
+        words = ("grep", "-l", "-z", "--no-color", "-E", "-e", _MARKERS, commit, "--")
+        named = (f":(top,literal){path}" for path in paths)
+        said = os.fsdecode(self.work.repository.run(*words, *named).output)
+        return {name.removeprefix(f"{commit}:") for name in said.split("\0") if name}

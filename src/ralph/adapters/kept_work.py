@@ -1,4 +1,4 @@
-"""What a run that ended in the middle of a task had done, taken up again by the next one."""
+"""Takes up the work of a run that ended in the middle of a task."""
 
 from typing import Any
 
@@ -12,8 +12,12 @@ def bring_back(work: WorkTree, ref: str) -> bool:
     """Put what a ref keeps into the work tree, if the project is as it was when the task began:
     otherwise it is for the agent to choose what is still of use."""
     repository, head = work.repository, work.head()
-    begun = repository.resolve(f"{ref}^1")
-    if not begun or work.dirty() or not _is_same_project(work, begun, head):
+    begun, ours = repository.resolve(f"{ref}^1"), repository.place.is_ours
+    if not begun or work.dirty():
+        return False
+    if begun != head and not (
+        repository.follows(begun) and all(map(ours, work.names(begun, head)))
+    ):
         return False
     tree = with_records(repository, work.run_dir, f"{ref}^{{tree}}", head)
     if repository.run("read-tree", "-m", "-u", "HEAD", tree).code != 0:
@@ -22,7 +26,7 @@ def bring_back(work: WorkTree, ref: str) -> bool:
 
 
 def reopen(file: TaskFile, *tasks: str) -> None:
-    """Nothing is wrong with these, though they are blocked: they are for the next run."""
+    """Reopen blocked tasks that nothing is wrong with: they are for the next run."""
 
     def change(record: dict[str, Any]) -> dict[str, Any] | None:
         blocked = record.get("status") == Status.BLOCKED
@@ -30,11 +34,3 @@ def reopen(file: TaskFile, *tasks: str) -> None:
 
     for task in tasks:
         file.update(task, change)
-
-
-def _is_same_project(work: WorkTree, begun: str, head: str) -> bool:
-    """Whether a commit has nothing but records on top of another."""
-    if begun == head:
-        return True
-    ours = work.repository.place.is_ours
-    return work.repository.follows(begun) and all(map(ours, work.names(begun, head)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.adapters.files import is_inside
 from ralph.adapters.git_state import under_way
-from ralph.adapters.git_work import Done, call, clean_environ, copy_index
+from ralph.adapters.git_work import Done, call, clean_environ, copy_index, nul_joined, nul_split
 from ralph.core.value import value
 from ralph.errors import ConfigError
 
@@ -36,8 +36,8 @@ class PathCommit:
         return PathCommit(top, git_dir, clean)
 
     def refuse_halves(self) -> None:
-        """Somebody who is in the middle of a merge wants no commit of ours in it; and while the
-        index is locked, it could not be told of one."""
+        """Raise a ConfigError in the middle of a merge, which wants no commit of ours, and while
+        the index is locked, for it could not be told of one."""
         for operation in under_way(self.git_dir):
             message = f"git is in the middle of {operation.name}"
             raise ConfigError(message, f"Finish it, or: {operation.abort}")
@@ -63,19 +63,19 @@ class PathCommit:
         return self._git(None, "rev-parse", "HEAD").output.decode().strip(), against
 
     def pending(self, path: str) -> list[str]:
-        """What is not committed below a path, relative to the top."""
+        """Uncommitted paths below a path, relative to the top."""
         words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--")
-        said = os.fsdecode(self._git(None, *words, _literal(path)).output)
-        return [entry[3:] for entry in said.split("\0") if entry]
+        said = self._git(None, *words, f":(literal){path}").output
+        return [entry[3:] for entry in nul_split(said)]
 
     def _kept(self, paths: Iterable[str]) -> list[str]:
         """Those in the repository that it does not ignore, as git reads them."""
-        placed = map(_placed, paths)
-        inside = [path for path in placed if is_inside(os.path.dirname(path), self.top)]
-        names = b"".join(os.fsencode(path) + b"\0" for path in inside)
-        said = self._git(None, "check-ignore", "-z", "--stdin", stdin=names).output
-        ignored = os.fsdecode(said).split("\0")
-        return [_literal(path) for path in inside if path not in ignored]
+        # In its real folder; a link itself is not followed, for it is what is committed.
+        parts = ((os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths)
+        inside = [os.path.join(*pair) for pair in parts if is_inside(pair[0], self.top)]
+        asked = ("check-ignore", "-z", "--stdin")
+        ignored = nul_split(self._git(None, *asked, stdin=nul_joined(inside)).output)
+        return [f":(literal){path}" for path in inside if path not in ignored]
 
     def _commit(self, kept: Sequence[str], subject: str, index: str) -> str:
         """Commit by an index of our own; what was said against it."""
@@ -94,15 +94,6 @@ class PathCommit:
     def _git(self, index: str | None, *words: str, stdin: bytes | None = None) -> Done:
         environ = {**self.environ, "GIT_INDEX_FILE": index} if index else self.environ
         return call(words, self.top, environ, stdin)
-
-
-def _placed(path: str) -> str:
-    """A path in its real folder; a link itself is not followed, for it is what is committed."""
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-
-
-def _literal(path: str) -> str:
-    return f":(literal){path}"
 
 
 def _words(done: Done, what: str) -> str:

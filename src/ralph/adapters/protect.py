@@ -9,15 +9,13 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from ralph.adapters.digest import digest_of
-from ralph.adapters.files import shown_path, writable_dir
+from ralph.adapters.files import lstat, shown_path, writable_dir
 from ralph.adapters.safe_open import open_regular
 from ralph.core.case import Case
 from ralph.core.gates import Finding
 from ralph.errors import StateError
 
 _LARGEST = 64 << 20  # bytes of a protected file; of a larger one only size and time are known
-
-Entry = tuple[int, int, int, int, int]
 
 
 class Protector:
@@ -29,7 +27,7 @@ class Protector:
         self.patterns += tuple(glob.escape(path) for path in self._behind_links(self.patterns))
         self._own = self.patterns
         self._store = store
-        self._known: dict[str, tuple[Entry, str]] = {}
+        self._known: dict[str, tuple[tuple[int, ...], str]] = {}  # marks of the file, and digest
 
     def protect_also(self, paths: Iterable[str]) -> None:
         """These files too, instead of those that were named here before."""
@@ -42,13 +40,19 @@ class Protector:
         return tuple((path, digest) for path, digest in found if digest)
 
     def put_back(self, path: str, digest: str | None, kept_in: str) -> bool:
-        """Undo what was done to a path. None: it was not there. Whether something stood there,
-        which is then kept."""
+        """Undo what was done to a path, which was not there if the digest is None. True if
+        something stood there, which is then kept."""
         full = os.path.join(self._workspace, path)
         copy = os.path.join(self._store, digest) if digest is not None else None
         if copy is not None and not os.path.lexists(copy):
             raise FileNotFoundError(errno.ENOENT, "no copy of it could be made")
-        in_the_way = self._blocked_parents(path) if copy is not None else []
+        in_the_way = []
+        parts = path.split(os.sep)[:-1] if copy is not None else []
+        for depth in range(1, len(parts) + 1 if parts and parts[0] else 1):
+            parent = os.path.join(*parts[:depth])  # a file may stand where a directory has to be
+            there = os.path.join(self._workspace, parent)
+            if os.path.lexists(there) and not os.path.isdir(there):
+                in_the_way.append(parent)
         if os.path.lexists(full):
             in_the_way.append(path)
         for thing in in_the_way:
@@ -58,13 +62,6 @@ class Protector:
             _let_write(os.path.dirname(full))
             shutil.copy2(copy, full, follow_symlinks=False)
         return bool(in_the_way)
-
-    def _blocked_parents(self, path: str) -> list[str]:
-        """Files that stand where the path needs a directory."""
-        parts = path.split(os.sep)[:-1]
-        parents = (os.path.join(*parts[: n + 1]) for n in range(len(parts)) if parts[0])
-        fulls = ((parent, os.path.join(self._workspace, parent)) for parent in parents)
-        return [p for p, full in fulls if os.path.lexists(full) and not os.path.isdir(full)]
 
     def _move_away(self, path: str, kept_in: str) -> None:
         # The path may be absolute or lead upwards; what is kept must not.
@@ -78,16 +75,19 @@ class Protector:
         shutil.move(full, free)
 
     def _files(self) -> Iterator[str]:
-        for pattern in self.patterns:
-            for path in self._matches(pattern):
-                full = os.path.join(self._workspace, path)
-                if os.path.isdir(full) and not os.path.islink(full):
-                    yield from self._below(full)
-                elif os.path.lexists(full):
-                    yield os.path.normpath(path)
+        for path in (path for pattern in self.patterns for path in self._matches(pattern)):
+            full = os.path.join(self._workspace, path)
+            if os.path.isdir(full) and not os.path.islink(full):
+                for folder, folders, names in os.walk(full):
+                    links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+                    for name in (*names, *links):
+                        yield os.path.relpath(os.path.join(folder, name), self._workspace)
+            elif os.path.lexists(full):
+                yield os.path.normpath(path)
 
     def _behind_links(self, patterns: tuple[str, ...]) -> Iterator[str]:
-        """What protected links lead to in the workspace; asked before any agent can make one."""
+        """Files of the workspace that protected links lead to; asked before any agent can make
+        one."""
         home = os.path.realpath(self._workspace)
         paths = (p for pattern in patterns for p in self._matches(pattern))
         for full in (os.path.join(self._workspace, path) for path in paths):
@@ -100,24 +100,17 @@ class Protector:
             return [pattern]
         return glob.glob(pattern, root_dir=self._workspace, recursive=True, include_hidden=True)
 
-    def _below(self, directory: str) -> Iterator[str]:
-        for folder, folders, names in os.walk(directory):
-            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-            for name in (*names, *links):
-                yield os.path.relpath(os.path.join(folder, name), self._workspace)
-
     def _digest(self, path: str) -> str:
-        """Of content and mode; "" if it is gone by now."""
+        """A digest of content and mode; "" if it is gone by now."""
         full = os.path.join(self._workspace, path)
-        try:
-            info = os.lstat(full)
-        except OSError:
+        info = lstat(full)
+        if info is None:
             return ""
         # The change time is among them: unlike the others, a program cannot set it back.
-        entry = (info.st_ino, info.st_size, info.st_mode, info.st_mtime_ns, info.st_ctime_ns)
+        marks = (info.st_ino, info.st_size, info.st_mode, info.st_mtime_ns, info.st_ctime_ns)
         known = self._known.get(path)
-        if known is None or known[0] != entry:
-            known = self._known[path] = (entry, self._keep(full, info))
+        if known is None or known[0] != marks:
+            known = self._known[path] = (marks, self._keep(full, info))
         return known[1]
 
     def _keep(self, full: str, info: os.stat_result) -> str:
@@ -172,10 +165,7 @@ class ProtectGate:
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Compare with what was there before the turn, and put back what differs, whoever changed
-        it.
-
-        What cannot be put back stays wanted: a change does not become right by lasting.
-        """
+        it. What cannot be put back stays wanted: a change does not become right by lasting."""
         wanted: dict[str, str | None] = {**dict(case.state.snapshot.protected), **self._owed}
         after = dict(self._protector.digests())
         for path in sorted(wanted.keys() | after.keys()):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from ralph.adapters.checkpoint_files import content, differing, index_lines, when_unlocked
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_trees import GitTrees
-from ralph.adapters.git_work import Done, scratch_index
-from ralph.adapters.process import Command, Exit, Starter, start
+from ralph.adapters.git_work import Done, nul_joined, scratch_index
+from ralph.adapters.process import Command, Starter, start
 from ralph.core.proof import OF_GIT, Stand
 from ralph.core.value import replace, value
 from ralph.core.verdict import Cut
@@ -45,9 +45,14 @@ class ProvenCommit:
     ) -> Committed:
         """Commit the stand's files on its HEAD, with `records` of the host as they are now. What a
         killed run has committed is found again."""
+        place = self.trees.repository.place
         with scratch_index(self.trees.run_dir) as index:
             self.trees.stage(index, stand)
-            self._add(records, index)
+            there = {path: os.path.lexists(place.path(path)) for path in records}
+            gone = [path for path, is_there in there.items() if not is_there]
+            staged = self.trees.view.stage(index, gone, [path for path in there if there[path]])
+            if staged.code != 0:
+                raise StateError(f"the work cannot be committed: {staged.said}", _GO_ON)
             tree = self.trees.view.identifier("write-tree", index=index)
             done = self._done_before(stand, tree)
             if done is not None:
@@ -66,7 +71,7 @@ class ProvenCommit:
         return replace(made, left=self._since(stand, records))
 
     def _has_hooks(self) -> bool:
-        """Whether a commit runs anything that could have changed a file."""
+        """True if a commit runs anything that could have changed a file."""
         try:
             names = os.listdir(self.trees.repository.place.hooks)
         except OSError:
@@ -74,13 +79,14 @@ class ProvenCommit:
         return any(not name.endswith(".sample") for name in names)
 
     def _since(self, stand: Stand, records: Iterable[str]) -> tuple[str, ...]:
-        """What was changed in the work tree since the proof."""
+        """Paths that were changed in the work tree since the proof."""
         changed = self.trees.changed(stand, self.trees.look())
         return tuple(sorted(changed - OF_GIT - frozenset(records)))
 
     def begun(self, trailers: str, since: str) -> tuple[str, str]:
-        """What a killed run was about to commit on, and the commit that came of it; both "" if it
-        did not come to that. Anybody can write our trailers, but an agent not on top of that."""
+        """The commit below which a killed run was about to commit, and the commit that came of it;
+        both "" if it did not come to that. Anybody can write our trailers, but an agent not on top
+        of that."""
         below = content(self._marker)
         repository = self.trees.repository
         head = repository.resolve("HEAD") if below is not None else ""
@@ -96,29 +102,21 @@ class ProvenCommit:
         return "", ""
 
     def _done_before(self, stand: Stand, tree: str) -> Committed | None:
-        """What there is of this commit; None if it is still to be made."""
-        head, below = self.trees.repository.resolve("HEAD"), content(self._marker)
+        """The commit that is there already; None if it is still to be made."""
+        repository, below = self.trees.repository, content(self._marker)
+        head = repository.resolve("HEAD")
         if head == stand.head:
             return None
-        ours = below is not None and below.decode() == stand.head and self._follows(head, stand)
-        if ours or self._tree_of(head) == tree:
-            return self._compared(stand, tree)
-        return Committed(False, "somebody has committed here since the work was proven")
-
-    def _follows(self, head: str, stand: Stand) -> bool:
-        """Whether a commit stands right on the one that the proof is about."""
-        said = self.trees.repository.run("rev-list", "--parents", "-1", head).output.decode()
-        return said.split()[1:2] == ([stand.head] if stand.head else [])
-
-    def _add(self, records: Iterable[str], index: str) -> None:
-        place = self.trees.repository.place
-        there = {path: os.path.lexists(place.path(path)) for path in records}
-        gone = [path for path, is_there in there.items() if not is_there]
-        done = self.trees.view.stage(index, gone, [path for path in there if there[path]])
-        if done.code != 0:
-            raise StateError(f"the work cannot be committed: {done.said}", _GO_ON)
+        if self._tree_of(head) != tree:
+            said = repository.run("rev-list", "--parents", "-1", head).output.decode()
+            follows = said.split()[1:2] == ([stand.head] if stand.head else [])
+            if below is None or below.decode() != stand.head or not follows:
+                return Committed(False, "somebody has committed here since the work was proven")
+        return self._compared(stand, tree)
 
     def _commit(self, words: tuple[str, ...], index: str) -> Done:
+        """Git's answer. Who was in a hurry said nothing against the work: the run goes on with
+        it."""
         repository = self.trees.repository
         hooks = ("-c", f"core.hooksPath={repository.place.hooks}")
         argv = ("git", *hooks, *_OPTIONS, "commit", *words)
@@ -133,7 +131,12 @@ class ProvenCommit:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", error)
             raise StateError(f"the work cannot be committed: git: {why}", _GO_ON) from error
-        return _answer(ended, said)
+        if ended.code != 0 and ended.cut and ended.cut.why != _TOO_LONG:
+            raise AbortedError(
+                "interrupted in the middle of a commit", "Go on with it: ralph resume"
+            )
+        cut = f"{ended.cut.why}\n" if ended.cut else ""
+        return Done(ended.code, b"", cut + (said or f"git commit exited with code {ended.code}"))
 
     def _compared(self, stand: Stand, tree: str) -> Committed:
         """HEAD holds what was proven, and the user's index knows it; or HEAD is as before."""
@@ -149,18 +152,17 @@ class ProvenCommit:
         return Committed(commit=head)
 
     def _tell_index(self, old: str, new: str) -> None:
-        """What somebody else has staged stays staged."""
+        """Let the user's index know the commit; what somebody else has staged stays staged."""
         repository = self.trees.repository
         changed = differing(self.trees.view, old or self.trees.view.empty, new)
-        lines = index_lines(changed)
-        words = ("update-index", "--replace", "-z", "--index-info")
+        words, lines = ("update-index", "--replace", "-z", "--index-info"), index_lines(changed)
         done = when_unlocked(repository, lambda: repository.run(*words, stdin=lines))
         if done.code != 0:
             raise StateError(f"the index cannot be told of the commit: {done.said}", _GO_ON)
         # What it knows of these files is none of their times: git would look into them later.
-        names = b"".join(b":(top,literal)" + os.fsencode(e.path) + b"\0" for e in changed)
-        words = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
-        repository.run(*words, stdin=names)
+        names = nul_joined(f":(top,literal){entry.path}" for entry in changed)
+        refresh = ("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+        repository.run(*refresh, stdin=names)
 
     def _tree_of(self, commit: str) -> str:
         return self.trees.repository.resolve(f"{commit}^{{tree}}") if commit else ""
@@ -178,12 +180,3 @@ class ProvenCommit:
                 os.unlink(self._marker)
         except OSError as error:
             raise unwritable_state(self.trees.run_dir, error) from error
-
-
-def _answer(ended: Exit, said: str) -> Done:
-    """What git or a hook said. Who was in a hurry said nothing against the work: the run goes on
-    with the commit."""
-    if ended.code != 0 and ended.cut and ended.cut.why != _TOO_LONG:
-        raise AbortedError("interrupted in the middle of a commit", "Go on with it: ralph resume")
-    cut = f"{ended.cut.why}\n" if ended.cut else ""
-    return Done(ended.code, b"", cut + (said or f"git commit exited with code {ended.code}"))

@@ -1,4 +1,4 @@
-"""Programs that run a validate script, by its extension (B §Validation Function)."""
+"""Finds the program that runs a validate script, by its extension (B §Validation Function)."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _RUNNERS = {  # the first that is installed
 
 
 class Runners:
-    """What can run scripts in a workspace; the project's own programs come before the machine's.
+    """Programs that can run scripts in a workspace; the project's own come before the machine's.
 
     Where checks run in a `fresh` worktree, only those programs of the project count that git keeps.
     """
@@ -40,7 +40,7 @@ class Runners:
         return next((found for words in wanted if (found := self._found(words))), None)
 
     def problem(self, script: str) -> str:
-        """Why nothing here can run the script, and what would; "" if something can."""
+        """The reason why nothing here can run the script, and what would; "" if something can."""
         if self.of(script) is not None:
             return ""
         names = [words[0] for words in _RUNNERS[_extension(script)]]
@@ -51,16 +51,14 @@ class Runners:
 
     def _found(self, words: tuple[str, ...]) -> tuple[str, ...]:
         own = shutil.which(words[0], path=os.path.join(self._workspace, _OWN))
-        if own is not None and (not self._fresh or self._is_kept(words[0])):
-            return (own, *words[1:])
+        if own is not None:
+            asked = ("ls-files", "-z", "--", f"{_OWN}/{words[0]}")
+            if not self._fresh or git_output(self._workspace, self._env, *asked):
+                return (own, *words[1:])
         found = shutil.which(words[0], path=self._env.get("PATH", os.defpath))
         if found is None or (words == _NODE and not self._reads_types(found)):
             return ()
         return words
-
-    def _is_kept(self, name: str) -> bool:
-        kept = git_output(self._workspace, self._env, "ls-files", "-z", "--", f"{_OWN}/{name}")
-        return bool(kept)
 
     def _reads_types(self, node: str) -> bool:
         """Asked once for each program; one that does not answer at once does not."""

@@ -48,7 +48,6 @@ class SecretsGate:
         self._commits: dict[str, list[Suspect]] = {}
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing where no such file is new since the run began."""
         stand = case.snapshot.stand
         if not stand.tree:
             return
@@ -64,7 +63,7 @@ class SecretsGate:
     def _in_work(self, tree: str) -> Iterator[Suspect]:
         trees = self._trees
         for entry in differing(trees.view, tree, trees.memo.head or trees.view.empty):
-            why = self._why(entry, self._beginning_of_file) if entry.mode in _FILES else ""
+            why = self._why(entry, self._beginning_of_file)
             if why and entry.old_mode == NOTHING:
                 yield Suspect(entry.path, why)
             elif why and entry.path not in self._told:
@@ -73,7 +72,7 @@ class SecretsGate:
                 self._tell(f"{words}. This run has changed it. Is it meant to be in git?")
 
     def _in_commits(self, head: str) -> Iterator[Suspect]:
-        """What the run's commits have added, also if a later one has removed it."""
+        """Secrets that the run's commits have added, also if a later one has removed them."""
         base, view = self._trees.memo.head, self._trees.view
         if head == base:
             return
@@ -85,23 +84,25 @@ class SecretsGate:
 
     def _added_by(self, commit: str) -> Iterator[Suspect]:
         words = ("diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--no-renames", "--raw")
-        said = os.fsdecode(self._trees.view.ask(*words, "--diff-filter=A", commit)).split("\0")[:-1]
+        said = self._trees.view.names(*words, "--diff-filter=A", commit)
         for fields, path in zip(said[::2], said[1::2], strict=True):
             _, mode, _, identifier, _ = fields.split(" ")
-            entry = Entry(path, mode, identifier, NOTHING, "")
-            why = self._why(entry, self._beginning_of_blob) if mode in _FILES else ""
+            why = self._why(Entry(path, mode, identifier, NOTHING, ""), self._beginning_of_blob)
             if why:
                 yield Suspect(path, why, commit)
 
     def _why(self, entry: Entry, beginning: Callable[[Entry], bytes]) -> str:
-        """Why it looks like a secret, which depends on its name and its content alone."""
+        """The reason why a file looks like a secret, by its name and its content alone; "" for
+        none."""
+        if entry.mode not in _FILES:
+            return ""
         key = (entry.path, entry.identifier)
         if key not in self._known:
-            top = self._trees.repository.place.top
-            path = os.path.relpath(os.path.join(top, entry.path), self._trees.workspace)
-            why = "" if is_allowed(path, self._allow) else why_by_name(path)
-            if not why and not is_allowed(path, self._allow):
-                why = why_by_content(beginning(entry))
+            path = os.path.relpath(
+                self._trees.repository.place.path(entry.path), self._trees.workspace
+            )
+            allowed = is_allowed(path, self._allow)
+            why = "" if allowed else why_by_name(path) or why_by_content(beginning(entry))
             self._known[key] = why
         return self._known[key]
 

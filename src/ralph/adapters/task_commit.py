@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ralph.adapters.checkpoint_head import AgentCommits
 from ralph.adapters.checkpoint_work import Checkpoint, Work
-from ralph.adapters.git_work import call, clean_environ
+from ralph.adapters.git_work import call, clean_environ, nul_joined, nul_split
 from ralph.adapters.process import Starter, start
 from ralph.adapters.proven_commit import ProvenCommit, patient
 from ralph.adapters.uncommitted import Corrections
@@ -28,15 +28,15 @@ def in_one_line(text: str) -> str:
 
 
 def trailers_of(run: str, task: str) -> str:
-    """What a task's commit says of itself, so that it can be found again."""
+    """The trailers of a task's commit, by which it can be found again."""
     return f"Ralph-Run: {run}\nRalph-Task: {in_one_line(task)}"
 
 
 def commit_records(
     workspace: str, environ: Mapping[str, str], run_dir: str, tell: Callable[[str], None]
 ) -> None:
-    """Commit what the records say of tasks that no commit is about: those that are blocked, or were
-    left in the middle."""
+    """Commit the records of tasks that no commit is about: those that are blocked, or were left in
+    the middle."""
     paths, run = [f".ralph/{name}" for name in RECORDS], os.path.basename(run_dir)
     subject = "Record what became of the tasks"
     problem = Corrections(workspace, environ).commit(paths, subject, run, new=True)
@@ -79,10 +79,9 @@ class TaskCommit:
         repository = self.work.repository
         names = [f"{repository.place.records}/{name}" for name in RECORDS]
         there = [name for name in names if os.path.lexists(repository.place.path(name))]
-        asked = b"".join(os.fsencode(name) + b"\0" for name in there)
-        said = self.work.trees.view.run("check-ignore", "-z", "--stdin", stdin=asked).output
-        ignored = os.fsdecode(said).split("\0")
-        new = {name for name in there if name not in ignored}
+        asked = ("check-ignore", "-z", "--stdin")
+        ignored = nul_split(self.work.trees.view.run(*asked, stdin=nul_joined(there)).output)
+        new = {*there}.difference(ignored)
         return [n for n in names if n in new or (head and repository.resolve(f"{head}:{n}"))]
 
     def _kept(self, lists: Iterable[str], stand: Stand) -> list[str]:
@@ -104,9 +103,8 @@ class TaskCommit:
 
 
 def commit_of(workspace: str, environ: Mapping[str, str], run: str, task: str) -> str:
-    """The commit that a task's work is in, by what it says of itself; "" if git knows none."""
+    """The commit that a task's work is in, by its trailers; "" if git knows none."""
     words = ("log", "-1", "--format=%H", "--fixed-strings", "--all-match")
-    told = (
-        f"--grep={line}" for line in trailers_of(run, task).split("\n") if run or "Task" in line
-    )
+    lines = trailers_of(run, task).split("\n")[0 if run else 1 :]
+    told = (f"--grep={line}" for line in lines)
     return call((*words, *told), workspace, clean_environ(environ)).output.decode().strip()

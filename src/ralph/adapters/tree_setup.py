@@ -1,4 +1,4 @@
-"""What a new worktree needs and git does not keep: installed by the user's own command."""
+"""Runs the user's command that installs what a new worktree needs and git does not keep."""
 
 import os
 from collections.abc import Callable
@@ -32,11 +32,10 @@ def prepare_tree(
         return
     ended, said = set_up(command, log, start, watch)
     if ended.cut is not None:
-        raise AbortedError(
-            f"interrupted in the middle of {command.argv[-1]}", "Go on: ralph resume"
-        )
+        message = f"interrupted in the middle of {command.argv[-1]}"
+        raise AbortedError(message, "Go on: ralph resume")
     if ended.code != 0:
         last = f": {said.splitlines()[-1]}" if said else ""
         message = f"loop.setup failed in a new worktree (exit code {ended.code}){last}"
-        raise ConfigError(message, f"Mend it, then: ralph resume. Its output: {log}")
+        raise ConfigError(message, f"Fix it, then: ralph resume. Its output: {log}")
     write_atomically(done, "", 0o600)

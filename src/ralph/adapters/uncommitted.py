@@ -1,10 +1,10 @@
-"""What a project has not committed, and the host's own commits: of what it put right (R), and of
-its records."""
+"""Finds what a project has not committed, and makes the host's own commits: of what it put right
+(R), and of its records."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from ralph.adapters.git_work import RALPH, Done, call, clean_environ, committer
+from ralph.adapters.git_work import RALPH, Done, call, clean_environ, committer, nul_split
 from ralph.adapters.path_commit import PathCommit
 from ralph.core.redact import redact
 from ralph.core.uncommitted import STATUS, foreign
@@ -19,20 +19,17 @@ _COMMIT = ("commit", "--quiet", "--no-status")
 
 
 def is_repository(workspace: str) -> bool:
-    """Whether there is one, also if it is broken; git passes by an empty directory."""
+    """True if there is one around it, also a broken one; git passes by an empty `.git`."""
     here = os.path.realpath(workspace)
-    while not _is_something(os.path.join(here, ".git")):
+    while True:
+        git = os.path.join(here, ".git")
+        try:
+            found = bool(os.listdir(git))
+        except OSError:
+            found = os.path.lexists(git)
         here, below = os.path.dirname(here), here
-        if here == below:
-            return False
-    return True
-
-
-def _is_something(path: str) -> bool:
-    try:
-        return bool(os.listdir(path))
-    except OSError:
-        return os.path.lexists(path)
+        if found or here == below:
+            return found
 
 
 def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:
@@ -43,7 +40,8 @@ def uncommitted(workspace: str, environ: Mapping[str, str]) -> list[str] | None:
 
 
 def identity(workspace: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Who commits, where git does not know it; nothing where it does (R §3: `Ralph Loop`)."""
+    """Environment that names a committer, where git knows none; nothing where it does (R §3: `Ralph
+    Loop`)."""
     if call(("var", "GIT_COMMITTER_IDENT"), workspace, clean_environ(environ)).code == 0:
         return {}
     return committer("Ralph Loop")
@@ -60,9 +58,7 @@ class Corrections:
         """Commit what differs of these, and nothing else; what went wrong, in words. What git does
         not know yet is left to whoever brought it, unless `new` says that it is ours."""
         if new:
-            for (
-                path
-            ) in paths:  # one by one: what is ignored, or not there, is no one else's trouble
+            for path in paths:  # one by one: each may be ignored, or not there
                 self._git("add", "--", path)
         changed = self._changed(paths)
         if not changed:
@@ -73,7 +69,7 @@ class Corrections:
 
     def unhide(self, paths: Sequence[str]) -> None:
         """Let git look at these again, if somebody has told it not to."""
-        said = os.fsdecode(self._git("ls-files", "-v", "-z", "--", *paths).output).split("\0")
+        said = nul_split(self._git("ls-files", "-v", "-z", "--", *paths).output)
         hidden = [entry[2:] for entry in said if entry[:1].islower() or entry[:1] == "S"]
         for flag in ("--no-skip-worktree", "--no-assume-unchanged") if hidden else ():
             self._git("update-index", flag, "--", *hidden)
@@ -90,10 +86,10 @@ class Corrections:
         if back:
             self._git("add", "--force", "--", *back)
         words = ("diff", "--name-only", "-z", "--no-renames", "--relative", "HEAD", "--", *paths)
-        return [os.fsdecode(path) for path in self._git(*words).output.split(b"\0") if path]
+        return nul_split(self._git(*words).output)
 
     def _is_back(self, path: str) -> bool:
-        """Whether it was removed by a commit, and is there again."""
+        """True if it was removed by a commit, and is there again."""
         if not os.path.lexists(os.path.join(self.workspace, path)):
             return False
         known = self._git("ls-files", "--error-unmatch", "--", path)
@@ -116,7 +112,7 @@ class HostCommit:
         self.refusal = ""  # what was said against the last one
 
     def __call__(self, subject: str, run: str) -> bool:
-        """Commit everything but a person's own, as the person who runs us; whether there was
+        """Commit everything but a person's own, as the person who runs us; true if there was
         anything. The user's own hooks run, and may refuse it."""
         repository, seen = PathCommit.around(*self._where), uncommitted(*self._where)
         if repository is None or seen is None:

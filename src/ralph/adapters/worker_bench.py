@@ -7,9 +7,8 @@ from contextlib import suppress
 
 from ralph.adapters.checkpoint_files import content
 from ralph.adapters.checkpoint_work import Checkpoint
-from ralph.adapters.conflicts import Conflicts
 from ralph.adapters.files import ensure_ralph_dir, write_atomically
-from ralph.adapters.joining import Joining, Merged
+from ralph.adapters.joining import Conflicts, Joining, Merged
 from ralph.adapters.task_commit import RECORDS
 from ralph.adapters.task_file import NAME
 from ralph.adapters.task_watch import TaskWatch

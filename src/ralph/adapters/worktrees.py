@@ -6,12 +6,18 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 
+from ralph.adapters.checkpoint import WorkTree
 from ralph.adapters.files import unwritable_state, write_atomically
+from ralph.adapters.git_look import look, tree_of
 from ralph.adapters.git_work import Done, call, clean_environ
+from ralph.adapters.joining import Joining, on_branch
+from ralph.adapters.task_commit import in_one_line
+from ralph.adapters.task_file import TaskFile
+from ralph.core.task import Status
 from ralph.core.value import replace, value
 from ralph.errors import ConfigError, StateError
 
@@ -24,13 +30,18 @@ _OPTIONS = ("-c", f"core.hooksPath={os.devnull}", "-c", "advice.detachedHead=fal
 
 
 @value
-class Worktree:
-    """Where a worker works."""
+class TaskWorktree:
+    """The work tree of a worker."""
 
     task: str
     top: str
     branch: str  # refs/heads/ralph/<task>
     workspace: str  # the project in it: the top, unless that is a directory below
+
+    @property
+    def card(self) -> str:
+        """The file that says whose it is."""
+        return f"{self.top}.json"
 
 
 def slug(task: str) -> str:
@@ -56,26 +67,21 @@ class Worktrees:
         found = re.search(r"(\d+)\.(\d+)", self._git("version").output.decode())
         if found is None or (int(found[1]), int(found[2])) < _LEAST_GIT:
             least = ".".join(map(str, _LEAST_GIT))
-            raise ConfigError(
-                f"several tasks at once need git {least} or newer", "Update git, or: --parallel 1"
-            )
+            message = f"several tasks at once need git {least} or newer"
+            raise ConfigError(message, "Update git, or: --parallel 1")
         if self._git("rev-parse", "--verify", "--quiet", "HEAD").code != 0:
-            raise ConfigError(
-                "several tasks at once need a commit to start from",
-                'Try: git add -A && git commit -m "Begin"',
-            )
+            message = "several tasks at once need a commit to start from"
+            raise ConfigError(message, 'Try: git add -A && git commit -m "Begin"')
         if self._git("config", "--type=bool", "core.sparseCheckout").output.strip() == b"true":
             raise ConfigError(
                 "several tasks at once are not for a sparse checkout",
                 "One after the other: --parallel 1. Or have all of it: git sparse-checkout disable",
             )
         if self._git("rev-parse", "--verify", "--quiet", "refs/heads/ralph").code == 0:
-            raise ConfigError(
-                "a branch called ralph leaves no room for branches ralph/<task>",
-                "Rename it: git branch -m ralph ralph-mine",
-            )
+            message = "a branch called ralph leaves no room for branches ralph/<task>"
+            raise ConfigError(message, "Rename it: git branch -m ralph ralph-mine")
 
-    def opened(self, task: str) -> Worktree:
+    def opened(self, task: str) -> TaskWorktree:
         """The task's work tree: the one that is there, or a new one at HEAD."""
         with self._lock:
             tree = self.of(task)
@@ -83,25 +89,36 @@ class Worktrees:
                 return tree
             self._clear(tree)
             tree = replace(tree, branch=self._free_branch(tree.branch))
-            self._note(tree)
-            self._add(tree)
+            try:  # note whose it is, for whoever finds it after a crash
+                os.makedirs(self._above, mode=0o700, exist_ok=True)
+                said = {"task": tree.task, "branch": tree.branch}
+                write_atomically(tree.card, json.dumps(said), 0o600)
+            except OSError as error:
+                raise unwritable_state(self._above, error) from error
+            branch = tree.branch.removeprefix("refs/heads/")
+            done = self._git(
+                "worktree", "add", "--force", "--quiet", "-B", branch, tree.top, "HEAD"
+            )
+            if done.code != 0:
+                self._clear(tree)
+                os.unlink(tree.card)
+                message = f"no work tree for {tree.task}: {done.said}"
+                raise StateError(message, "Look: git worktree list. Then go on: ralph resume")
+            os.makedirs(tree.workspace, exist_ok=True)
         return tree
 
-    def closed(self, tree: Worktree, *, keep: str = "") -> None:
+    def closed(self, tree: TaskWorktree, *, keep: str = "") -> None:
         """Nobody works there any more. Its branch is at `keep` then, or is gone with it."""
         with self._lock:
             # With that file there, nobody else has its branch checked out.
             ours = os.path.isfile(os.path.join(tree.top, ".git"))
             self._clear(tree)
-            if os.path.exists(self._card(tree)) and (ours or not self._branches().get(tree.branch)):
-                if keep:
-                    self._git("update-ref", tree.branch, keep)
-                else:
-                    self._git("update-ref", "-d", tree.branch)
+            if os.path.exists(tree.card) and (ours or not self._branches().get(tree.branch)):
+                self._git("update-ref", *((tree.branch, keep) if keep else ("-d", tree.branch)))
             with suppress(FileNotFoundError):
-                os.unlink(self._card(tree))
+                os.unlink(tree.card)
 
-    def left(self) -> Iterator[Worktree]:
+    def left(self) -> Iterator[TaskWorktree]:
         """Those that runs have left which were killed."""
         try:
             names = sorted(os.listdir(self._above))
@@ -114,7 +131,7 @@ class Worktrees:
                 elif path.endswith(".tmp"):  # of a run that was killed in the middle of writing
                     os.unlink(path)
 
-    def of(self, task: str) -> Worktree:
+    def of(self, task: str) -> TaskWorktree:
         """The task's work tree, whether it is there or not."""
         name = slug(task)
         top = os.path.join(self._above, name)
@@ -122,7 +139,7 @@ class Worktrees:
         branch = f"{_BRANCHES}{name}"
         with suppress(OSError, ValueError, KeyError, TypeError):
             branch = _card(f"{top}.json")["branch"]
-        return Worktree(task, top, branch, workspace)
+        return TaskWorktree(task, top, branch, workspace)
 
     # -------------------------------------------------------------- parts
 
@@ -131,27 +148,13 @@ class Worktrees:
         """The project's path in its repository."""
         return os.fsdecode(self._git("rev-parse", "--show-prefix").output).strip("\n")
 
-    def _card(self, tree: Worktree) -> str:
-        return f"{tree.top}.json"
-
-    def _note(self, tree: Worktree) -> None:
-        """Whose it is, for whoever finds it after a crash."""
-        try:
-            os.makedirs(self._above, mode=0o700, exist_ok=True)
-            said = {"task": tree.task, "branch": tree.branch}
-            write_atomically(self._card(tree), json.dumps(said), 0o600)
-        except OSError as error:
-            raise unwritable_state(self._above, error) from error
-
-    def _is_whole(self, tree: Worktree) -> bool:
+    def _is_whole(self, tree: TaskWorktree) -> bool:
         if not os.path.isfile(os.path.join(tree.top, ".git")):
             return False
         done = call(("rev-parse", "--verify", "--quiet", "HEAD"), tree.top, self._environ)
-        return done.code == 0 and os.path.isfile(os.path.join(self._git_dir(tree), "index"))
-
-    def _git_dir(self, tree: Worktree) -> str:
-        said = call(("rev-parse", "--absolute-git-dir"), tree.top, self._environ)
-        return os.fsdecode(said.output).strip("\n")
+        said = call(("rev-parse", "--absolute-git-dir"), tree.top, self._environ).output
+        index = os.path.join(os.fsdecode(said).strip("\n"), "index")
+        return done.code == 0 and os.path.isfile(index)
 
     def _free_branch(self, wanted: str) -> str:
         """The branch, or where that is somebody's, the next that is nobody's."""
@@ -166,7 +169,7 @@ class Worktrees:
         return dict(line.split("\0", 1) for line in said)
 
     def _is_free(self, branch: str, there: Mapping[str, str]) -> bool:
-        """Whether nothing is lost with it: it is not there, or has nothing of its own, or only what
+        """True if nothing is lost with it: it is not there, or has nothing of its own, or only what
         could not be merged and a ref of its run keeps."""
         if branch not in there:
             return not any(name.startswith(f"{branch}/") for name in there)
@@ -177,17 +180,7 @@ class Worktrees:
         said = self._git("log", "-1", "--no-show-signature", "--format=%cn %b", branch).output
         return said.decode("utf-8", "replace").split() == ["ralph", *NOT_MERGED.split()]
 
-    def _add(self, tree: Worktree) -> None:
-        branch = tree.branch.removeprefix("refs/heads/")
-        done = self._git("worktree", "add", "--force", "--quiet", "-B", branch, tree.top, "HEAD")
-        if done.code != 0:
-            self._clear(tree)
-            os.unlink(self._card(tree))
-            message = f"no work tree for {tree.task}: {done.said}"
-            raise StateError(message, "Look: git worktree list. Then go on: ralph resume")
-        os.makedirs(tree.workspace, exist_ok=True)
-
-    def _clear(self, tree: Worktree) -> None:
+    def _clear(self, tree: TaskWorktree) -> None:
         if not os.path.lexists(tree.top):
             return
         if self._git("worktree", "remove", "--force", "--force", tree.top).code != 0:
@@ -202,3 +195,55 @@ def _card(path: str) -> dict[str, str]:
     with open(path, encoding="utf-8") as file:
         said = json.load(file)
     return {name: str(said[name]) for name in ("task", "branch")}
+
+
+def unmerged(task: str, title: str) -> str:
+    """The message of a commit that only shows what was done."""
+    return f"{in_one_line(f'{task}: {title}')}\n\n{NOT_MERGED}\n"
+
+
+@value
+class Leftovers:
+    """Puts away work trees that a killed run has left and nobody goes on with, for a new run."""
+
+    trees: Worktrees
+    file: TaskFile
+    environ: Mapping[str, str]
+    run_dir: str  # the new run's
+
+    def put_away(self, but: Collection[str] = ()) -> Iterator[str]:
+        """Keep and remove all but those of tasks that go on; what was done, in words."""
+        for tree in [tree for tree in self.trees.left() if tree.task not in but]:
+            words = self._put_away(tree) if os.path.isdir(tree.workspace) else ""
+            if words:
+                yield words
+            else:
+                self.trees.closed(tree)
+
+    def _put_away(self, tree: TaskWorktree) -> str:
+        """ "" if there is nothing of its own in it."""
+        work = WorkTree(tree.workspace, self.environ, self.run_dir, shared=True)
+        project = WorkTree(self.file.workspace, self.environ, self.run_dir).repository
+        head, inner = work.head(), Joining(work, project, tree.branch).keep_links("inner")
+        if not work.dirty() and project.follows(head) and not inner:
+            return ""
+        ref = f"{work.refs}/left-{os.path.basename(tree.top)}"
+        found = tree_of(work.repository, look(work.repository), self.run_dir)
+        saved = work.save(found, [head], f"what was done for {tree.task}")
+        project.ask("update-ref", ref, saved)
+        title = self._hand_over(tree.task, ref)
+        message = unmerged(tree.task, title)
+        self.trees.closed(tree, keep=on_branch(project, self.run_dir, ref, head, message))
+        branch = tree.branch.removeprefix("refs/heads/")
+        left = f"{tree.task} was left in the middle by an earlier run; its work is on {branch}"
+        return ". ".join((left, *inner))
+
+    def _hand_over(self, task: str, ref: str) -> str:
+        """Whoever takes the task up again goes on with what was done. One that was proven, and was
+        not merged, is not done. Its title."""
+        record = self.file.record(task) or {}
+        proven = record.get("status") == Status.DONE and record.get("evidence")
+        if proven or record.get("status") == Status.IN_PROGRESS:
+            again = {"status": Status.IN_PROGRESS.value, "evidence": None, "completedAt": None}
+            self.file.update(task, lambda _: {**again, "saved": ref})
+        return str(record.get("title") or "")

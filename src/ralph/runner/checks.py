@@ -5,7 +5,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ralph.adapters.guardrail import Guardrail, Place, slugs
+from ralph.adapters.guardrail import GatePlace, Guardrail, slugs
 from ralph.adapters.process import Command
 from ralph.core.value import replace
 from ralph.core.world import hurried
@@ -79,7 +79,7 @@ class Checks:
         return InCleanRoom(gate, self._room)
 
     @cached_property
-    def inside(self) -> Place:
+    def inside(self) -> GatePlace:
         """Where commands run: in a sandbox, where the agent has one that contains it."""
         sandbox, place = self._plan.sandbox, self._place()
         if self._layers is None or sandbox is None or not sandbox.can.contain:
@@ -101,9 +101,9 @@ class Checks:
         if self._room is not None:
             self._room.close()
 
-    def _place(self) -> Place:
+    def _place(self) -> GatePlace:
         settings = self._plan.settings
-        return Place(
+        return GatePlace(
             self._plan.workspace,
             self._run_dir,
             self._plan.environ,

@@ -8,7 +8,7 @@ import msgspec
 
 from ralph.adapters.artifacts_gate import Artifacts
 from ralph.adapters.checkpoint import WorkTree
-from ralph.adapters.completion_gate import CompletionCheck, Terms
+from ralph.adapters.completion_gate import CheckTerms, CompletionCheck
 from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.proven_commit import patient
 from ralph.adapters.task_hooks import HookReader, commands
@@ -82,7 +82,9 @@ def parts_of(
 
     # The commits of a task become one: what counts is what that holds.
     secrets = place.checks.secrets(run.tell, history=False)
-    terms = Terms(plan.work.bounds.task, settings.loop.check_timeout, settings.loop.test_command)
+    terms = CheckTerms(
+        plan.work.bounds.task, settings.loop.check_timeout, settings.loop.test_command
+    )
     proof = CompletionCheck(place.checks.inside, backlog.rule_of, run.directory, terms)
     return Parts(
         place,

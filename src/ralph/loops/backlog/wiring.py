@@ -2,8 +2,8 @@
 
 import os
 
-from ralph.adapters.leftovers import Leftovers
 from ralph.adapters.list_gates import TaskListGate
+from ralph.adapters.worktrees import Leftovers
 from ralph.loops.backlog.parallel.wiring import wire_worker
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import TaskWork, worktrees_of

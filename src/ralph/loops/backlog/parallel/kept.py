@@ -12,9 +12,9 @@ from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
 from ralph.adapters.kept_work import reopen
 from ralph.adapters.ledger import read_ledger
-from ralph.adapters.leftovers import unmerged
 from ralph.adapters.purse import Purse
 from ralph.adapters.task_file import TaskFile
+from ralph.adapters.worktrees import unmerged
 from ralph.core.state import RunState, replay
 from ralph.core.verdict import Reason, Stop
 from ralph.loops.backlog.plan import MONEY, TaskWork

@@ -4,7 +4,7 @@ from ralph.adapters.git_work import Repository
 from ralph.adapters.purse import Purse
 from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.worktrees import Worktree
+from ralph.adapters.worktrees import TaskWorktree
 from ralph.core.value import value
 from ralph.profiles.parallel import Place
 
@@ -13,7 +13,7 @@ from ralph.profiles.parallel import Place
 class Seat:
     """Where a worker works, what it merges into, and what it shares with the others."""
 
-    tree: Worktree
+    tree: TaskWorktree
     repository: Repository  # of the project
     onto: str  # its branch when the run began, which gets the work; "" for none
     purse: Purse

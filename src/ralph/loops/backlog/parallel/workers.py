@@ -12,13 +12,12 @@ from ralph.adapters.checkpoint_end import sweep
 from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.adapters.git_work import Repository
 from ralph.adapters.journal import JOURNAL, read_journal
-from ralph.adapters.leftovers import Leftovers
 from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.turnstile import Turnstile
-from ralph.adapters.worktrees import Worktree
+from ralph.adapters.worktrees import Leftovers, TaskWorktree
 from ralph.core.facts import Assigned, Returned
 from ralph.core.limits import left
 from ralph.core.state import RunState, replay
@@ -149,7 +148,7 @@ class Foreman:
         return replay((*history.facts, *history.recovered)).spent.dollars
 
     def _plan_of(
-        self, sent: Assigned, tree: Worktree, run_dir: str, before: RunState
+        self, sent: Assigned, tree: TaskWorktree, run_dir: str, before: RunState
     ) -> Plan[TaskWork]:
         plan, task, bounds = self._plan, sent.assignment.task, self._work.bounds
         place = Place(sent.worker, self.purse, self._turnstile)
