@@ -3,10 +3,8 @@
     survey → decide(opening) → prepare → compose → take_turn(watching) → land → gates → …
      I/O          pure           I/O       pure          I/O              I/O    I/O
 
-Gates are run by `proving`, since a proof is about one tree.
-
-It knows no agent, no file and no profile. `resume` is nothing special: `run` with the state that
-the journal folds to.
+It knows no agent, no file and no profile, and `proving` runs the gates. Resuming is nothing
+special: `run` with the state that the journal folds to.
 """
 
 from ralph.core.case import Case, decide
@@ -37,7 +35,7 @@ def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
 
 
 def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Wait if someone said so, then decide whether there is another turn, and for which task."""
+    """Wait if asked to, then decide whether there is another turn, and for which task."""
     _rest(ports, state)
     case = survey(ports, state, Boundary.OPENING)
     verdict = _verdict(case, policy)
@@ -53,7 +51,7 @@ def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 
 def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Prepare the place, then have the agent work, watching it."""
+    """Prepare the workspace, then let the agent work, and watch it."""
     if state.cut_off and (stop := _reconsidered(policy, ports, state)) is not None:
         return _record(ports, state, stop)
     for fact in policy.prepare(ports, state):
@@ -62,7 +60,9 @@ def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
     if case.backlog.problem:
         turn = Turn(Ending.UNSTARTABLE, exit_code=None, why=case.backlog.problem)
     else:
-        order = Order(policy.compose(case), state.iteration, _role(state), policy.allowance(case))
+        reviews = state.assignment is not None and state.assignment.mode is Mode.REVIEW
+        role = Role.REVIEW if reviews else Role.WORK
+        order = Order(policy.compose(case), state.iteration, role, policy.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, policy.watching, case))
     return _record(ports, state, Ended(ports.clock.now(), turn))
 
@@ -81,8 +81,8 @@ def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
 
 
 def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
-    """Put the verdict's consequences in place, step by step; steps already taken are skipped.
-    Whoever is asked to stop in the middle goes on with the next step when the run does."""
+    """Carry out the verdict step by step, skipping steps already taken. A run that is stopped in
+    between continues with the next step when it resumes."""
     verdict = state.verdict
     assert verdict is not None
     try:
@@ -98,7 +98,7 @@ def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
 def stop_hook(
     policy: Policy, ports: Ports, state: RunState, turn: Turn
 ) -> tuple[Verdict, RunState]:
-    """What to answer when the agent of a live session wants to end; `turn` is what it did."""
+    """Answer the agent of a live session that wants to end; `turn` is what it did."""
     case = survey(ports, replace(state, turn=turn), Boundary.STOPPING)
     case = _proven(policy, ports, case)
     decided = _judgement(policy, ports, case)
@@ -122,18 +122,13 @@ def _stirred(ports: Ports, *, paused: bool) -> bool:
 
 
 def _reconsidered(policy: Policy, ports: Ports, state: RunState) -> Decided | None:
-    """What ends the run before a turn that a crash cut off is paid once more."""
+    """The decision that ends the run before paying again for a turn that a crash cut off."""
     case = survey(ports, replace(state, again=True), Boundary.OPENING)
     answer = decide(case, policy.retaking)
     if answer is None:
         return None
     assert isinstance(answer, Stop), "a turn that was cut off is taken again, or the run ends"
     return Decided(ports.clock.now(), Boundary.OPENING, answer)
-
-
-def _role(state: RunState) -> Role:
-    reviews = state.assignment is not None and state.assignment.mode is Mode.REVIEW
-    return Role.REVIEW if reviews else Role.WORK
 
 
 def _proven(policy: Policy, ports: Ports, case: Case) -> Case:

@@ -1,4 +1,4 @@
-"""Ports: what the engine asks of the world. A few methods each; the fakes are in testing."""
+"""Ports: the engine's interfaces to the world. A few methods each; the fakes are in testing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -31,39 +31,34 @@ class Agent(Protocol):
 
 
 class World(Protocol):
-    """Surveys what lies outside the run."""
+    """Everything outside the run, as it is now."""
 
-    def signals(self) -> Signals:
-        """What people and agents ask for, now."""
-
-    def backlog(self) -> Backlog:
-        """The tasks as they stand now."""
-
-    def snapshot(self) -> Snapshot:
-        """The workspace as it is now."""
+    def signals(self) -> Signals: ...
+    def backlog(self) -> Backlog: ...
+    def snapshot(self) -> Snapshot: ...
 
     def checkpoint(self) -> str:
         """A name for the work as it is now, by which it can be had back; "" where nobody can."""
 
 
 class Trees(Protocol):
-    """Knows what would be committed (ADR 33). Where git has nothing to say, nothing ever differs.
-    A StateError where git fails."""
+    """Knows what git would commit (ADR 33); outside git nothing ever differs. Raises StateError
+    where git fails."""
 
     def look(self, after: str = "") -> Stand:
-        """The work now. New files since the last look are those of the gate that is named."""
+        """The work now. New files since the last look belong to the gate `after`."""
 
     def changed(self, since: Stand, now: Stand) -> frozenset[str]:
-        """The paths that differ, and what moved beside them; without what only gates made."""
+        """The paths, refs and settings that differ, except for what only gates made."""
 
     def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
-        """Let these be as they were; where what stood there is kept, "" if nothing did."""
+        """Restore these paths; returns where the replaced content is kept, "" if nowhere."""
 
     def objections(self, stand: Stand) -> tuple[Finding, ...]:
-        """What keeps the work from being proven, whatever the gates say."""
+        """The reasons why the work cannot be proven, whatever the gates say."""
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
-        """What a commit of the work would hold; None outside git."""
+        """The proof of what a commit would hold; None outside git."""
 
 
 @value
@@ -71,31 +66,25 @@ class NoTrees:
     """No repository, or nothing to prove."""
 
     def look(self, after: str = "") -> Stand:
-        """Nothing to see."""
         return Stand()
 
     def changed(self, since: Stand, now: Stand) -> frozenset[str]:
-        """Nothing differs."""
         return frozenset()
 
     def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
-        """Nothing was changed."""
         return ""
 
     def objections(self, stand: Stand) -> tuple[Finding, ...]:
-        """None."""
         return ()
 
     def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
-        """There is no tree."""
         return None
 
 
 class Journal(Protocol):
-    """Keeps facts, in order, for good."""
+    """Keeps facts in order. A recorded fact survives a kill."""
 
-    def record(self, fact: Fact) -> None:
-        """Keep one fact; it survives a kill from here on."""
+    def record(self, fact: Fact) -> None: ...
 
 
 class Clock(Protocol):
@@ -109,8 +98,8 @@ class Clock(Protocol):
 
 
 class Executor(Protocol):
-    """Where workers work: threads here, other machines perhaps. It is shaped like
-    `concurrent.futures.Executor`, so that any of those can take its place."""
+    """Runs workers: in threads here, on other machines perhaps. Any
+    `concurrent.futures.Executor` is one."""
 
     def submit(
         self,
@@ -118,35 +107,33 @@ class Executor(Protocol):
         /,
         *args: _Parameters.args,
         **kwargs: _Parameters.kwargs,
-    ) -> "Future[_Result]":
-        """Begin, and promise what will come of it."""
+    ) -> "Future[_Result]": ...
 
 
 class Gate(Protocol):
     """A check by the host. Law gates and `protect` run after every turn (`always`)."""
 
     @property
-    def name(self) -> str:
-        """What people call it."""
+    def name(self) -> str: ...
 
     @property
     def always(self) -> bool:
-        """Whether it runs also after a turn that was cut or failed."""
+        """True to run also after a turn that was cut or failed."""
 
     def check(self, case: Case) -> Iterable[Finding]:
-        """What it objects to; nothing means passed."""
+        """The gate's objections; none means that it passed."""
 
 
 def executes(gate: Gate, case: Case) -> bool:
-    """Whether a gate runs code, which may be the agent's. A gate can say so by `executes(case)`;
-    those that run after every turn only look."""
+    """True if a gate runs code, which may be the agent's. A gate can tell by `executes(case)`;
+    otherwise those that run after every turn only look."""
     said: Callable[[Case], bool] | None = getattr(gate, "executes", None)
     return not gate.always if said is None else said(case)
 
 
 @value
 class Act:
-    """Something that was done for a run, to be told as a step."""
+    """Something done for a run, to be recorded as a step."""
 
     key: str
     detail: str = ""
@@ -154,30 +141,30 @@ class Act:
 
 @value
 class Committed:
-    """What came of a commit."""
+    """The result of a commit."""
 
     ok: bool = True
-    said: str = ""  # its subject, or what git or a hook of the user's has against it
+    said: str = ""  # its subject, or why git or one of the user's hooks refused it
     commit: str = ""
-    altered: tuple[str, ...] = ()  # what a hook made another than was proven; then there is none
-    left: tuple[str, ...] = ()  # what came into the work tree since the proof, and is not in it
+    altered: tuple[str, ...] = ()  # paths that a hook changed after the proof: nothing is committed
+    left: tuple[str, ...] = ()  # paths that changed since the proof, and are not in the commit
 
 
 @value
 class Merge:
     """A worker's task on top of what others have merged."""
 
-    checkpoint: str = ""  # to which it can be undone now; "" where nobody merged anything
+    checkpoint: str = ""  # to which it can be undone now; "" if nobody merged anything
     refusal: str = ""  # why it cannot be merged as it is
-    hopeless: bool = False  # and the agent can do nothing about that
-    fresh: bool = False  # and the agent was not told of that before
+    hopeless: bool = False  # and the agent cannot change that
+    fresh: bool = False  # and the agent has not been told before
 
 
 @value
 class Crew:
-    """Workers, and how to send one. `work` returns what came of a task, or None where someone asked
-    it to stop, and the next run goes on with it. `recall` asks all of them to stop. `end` keeps
-    what became of them, before the run is over for good; who is killed in it calls it again."""
+    """Workers, and how to send one. `work` returns the result of a task, or None if it was asked to
+    stop and the next run continues. `recall` asks all workers to stop. `end` saves what they left
+    before the run is over for good, and may be called again."""
 
     size: int
     executor: Executor
@@ -221,21 +208,9 @@ def watcher(ports: Ports, ladder: Ladder, case: Case) -> Watch:
     return watch
 
 
-def _no_steps(ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-    return iter(())
-
-
-def _nothing_to_do(ports: Ports, state: RunState) -> Iterator[Fact]:
-    return iter(())
-
-
-def _no_allowance(case: Case) -> Allowance:
-    return Allowance()
-
-
 @value
 class Policy:
-    """A profile: a value that holds everything in which one way of working differs."""
+    """A profile: everything in which one way of working differs from another."""
 
     name: str
     select: Callable[[Case], Assignment | None]
@@ -247,8 +222,8 @@ class Policy:
     retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
     gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
     law: tuple[Gate, ...] = ()  # asked before the gates, and after each that executes something
-    allowance: Callable[[Case], Allowance] = _no_allowance
-    prepare: Callable[[Ports, RunState], Iterator[Fact]] = _nothing_to_do  # before a turn
-    land: Callable[[Ports, RunState], Iterator[Fact]] = _nothing_to_do  # after it, before the gates
-    settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = _no_steps
+    allowance: Callable[[Case], Allowance] = lambda _: Allowance()
+    prepare: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before a turn
+    land: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before the gates
+    settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = lambda *_: iter(())
     notes: Callable[[Case], tuple[str, ...]] = lambda _: ()

@@ -1,4 +1,4 @@
-"""A proof: every gate passes on one tree, which stands when the last one is through (ADR 33).
+"""A proof: every gate passes on one tree, unchanged when the last gate has run (ADR 33).
 
 the law → gate → the law, look → gate → the law, look → …      and once more if gates changed it
 """
@@ -24,8 +24,8 @@ def prove(
     *,
     settling: bool = False,
 ) -> Case:
-    """The case with what the law and the gates found, and with a proof where that is nothing. A
-    signal keeps gates from running, unless a verdict is being `settled` that stands on them."""
+    """The case with the findings of the law and the gates, and with a proof if there are none. A
+    signal keeps gates from running, unless a verdict is being settled that depends on them."""
 
     def is_due(gate: Gate) -> bool:
         """Command gates run only if the turn ended by itself and nobody asked to stop."""
@@ -42,7 +42,7 @@ def prove(
 
 
 class _Proving:
-    """Two passes at most. The second is on the tree that gates of the first have made."""
+    """Two passes at most. The second is on the tree that the gates of the first left."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class _Proving:
         if self.found or not self._stand.tree:  # put back, or could not be seen
             self._stand = trees.look()
         self._turns = trees.changed(case.state.snapshot.stand, self._stand)
-        self._run(self._note)
+        self._run()
         if self._made and not self.found and self._all_ran:
             self._passed = []
-            self._run(self._object)
+            self._run(again=True)
         if not self.found:
             self._object_to(*trees.objections(self._stand))
         objects = {finding.gate for finding in self.found}
@@ -90,16 +90,18 @@ class _Proving:
             proof=proof,
         )
 
-    def _run(self, after: Callable[[Gate, frozenset[str], Stand], None]) -> None:
+    def _run(self, *, again: bool = False) -> None:
         for gate in self._gates:
             if not self._is_due(gate):
                 self._all_ran = False
             elif not executes(gate, self._case) or (gate.name, self._stand) not in self._known:
-                self._ask(gate, after)
+                self._ask(gate, again=again)
             else:
                 self._passed.append(gate.name)
 
-    def _ask(self, gate: Gate, after: Callable[[Gate, frozenset[str], Stand], None]) -> None:
+    def _ask(self, gate: Gate, *, again: bool) -> None:
+        """Run a gate. On the second pass, changes that repeat and that no turn made are put back
+        before anyone looks at them; other changes are an objection."""
         before = self._stand
         case = replace(self._case, snapshot=replace(self._case.snapshot, stand=before))
         found = check(gate, self._ports, case)
@@ -111,42 +113,31 @@ class _Proving:
         self._ask_law()
         now = self._ports.trees.look(after=gate.name)
         changed = self._ports.trees.changed(before, now)
-        if changed:
-            after(gate, changed, now)
+        churn = (changed & self._made) - self._turns - OF_GIT if again else frozenset[str]()
+        if churn and churn == changed:
+            self._ports.trees.put_back(before, churn, str(case.state.iteration))
+            self._put_back |= churn
             return
         self._stand = now
-        if not found:
-            self._known |= {(gate.name, before), (gate.name, now)}
-
-    def _note(self, gate: Gate, changed: frozenset[str], now: Stand) -> None:
-        """The first pass: there will be another."""
-        self._made |= changed
-        self._stand = now
-
-    def _object(self, gate: Gate, changed: frozenset[str], now: Stand) -> None:
-        """The second: what changes again and no turn has touched is put back before anybody looks
-        at it; the rest is an objection."""
-        churn = (changed & self._made) - self._turns - OF_GIT
-        if changed - churn:
+        if changed and again:
             self._object_to(restless(gate.name, changed - churn))
-            self._stand = now
-            return
-        iteration = self._case.state.iteration
-        self._ports.trees.put_back(self._stand, churn, f"{iteration}")
-        self._put_back |= churn
+        elif changed:
+            self._made |= changed
+        elif not found:
+            self._known |= {(gate.name, before), (gate.name, now)}
 
     def _object_to(self, *findings: Finding) -> None:
         self.found += findings
         _tell(self._ports, *findings)
 
     def _ask_law(self, *, always: bool = False) -> None:
-        """The law is told of where it objects, and the first time."""
+        """Ask the law; its checks are recorded the first time, and whenever it objects."""
         for gate in self._law:
             self.found += check(gate, self._ports, self._case, quietly=not always)
 
 
 def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tuple[Finding, ...]:
-    """What a gate finds, told to the journal; `quietly`: only if that is something."""
+    """The findings of a gate, also recorded in the journal; `quietly`: only if there are any."""
     began = ports.clock.now()
     if not quietly:
         ports.journal.record(Checking(began, gate.name))
@@ -158,7 +149,7 @@ def check(gate: Gate, ports: Ports, case: Case, *, quietly: bool = False) -> tup
 
 
 def uphold(law: tuple[Gate, ...], ports: Ports, state: RunState) -> None:
-    """Ask the law once more: hooks of a commit or a push run code that the agent wrote, too."""
+    """Ask the law once more: commit and push hooks also run code that the agent wrote."""
     case = survey(ports, state, Boundary.CLOSING)
     for gate in law:
         check(gate, ports, case, quietly=True)

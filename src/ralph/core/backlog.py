@@ -1,29 +1,23 @@
-"""A backlog as a whole: what may follow on a status, who waits for a stranger, or for himself."""
+"""Rules of a whole backlog: legal changes of status, unknown blockers, and cycles."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from ralph.core.task import Backlog, Status, Task
 from ralph.core.value import replace
 
-ENDED = frozenset({Status.DONE, Status.CANCELLED})
+ENDED = frozenset({Status.DONE, Status.CANCELLED})  # `edit --reopen` alone brings these back
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {
-    Status.PENDING: frozenset(
-        {Status.IN_PROGRESS, Status.BLOCKED, Status.DONE, Status.CANCELLED},
-    ),
-    Status.IN_PROGRESS: frozenset(
-        {Status.PENDING, Status.BLOCKED, Status.REVIEW, Status.DONE, Status.CANCELLED},
-    ),
+    Status.PENDING: frozenset({Status.IN_PROGRESS, Status.BLOCKED}) | ENDED,
+    Status.IN_PROGRESS: frozenset({Status.PENDING, Status.BLOCKED, Status.REVIEW}) | ENDED,
     Status.BLOCKED: frozenset({Status.PENDING, Status.IN_PROGRESS, Status.CANCELLED}),
-    Status.REVIEW: frozenset(
-        {Status.PENDING, Status.IN_PROGRESS, Status.BLOCKED, Status.DONE, Status.CANCELLED},
-    ),
-    Status.DONE: frozenset(),  # `edit --reopen` alone brings these two back
+    Status.REVIEW: frozenset({Status.PENDING, Status.IN_PROGRESS, Status.BLOCKED}) | ENDED,
+    Status.DONE: frozenset(),
     Status.CANCELLED: frozenset(),
 }
 
 
 def legal(old: Status, new: Status) -> bool:
-    """Whether a task may go from one status to the other; to stay is always legal."""
+    """True if a task may go from one status to the other, or stays."""
     return old is new or new in TRANSITIONS[old]
 
 
@@ -34,7 +28,7 @@ def unknown_blockers(backlog: Backlog) -> tuple[tuple[str, str], ...]:
 
 
 def cycle(tasks: Iterable[Task]) -> tuple[str, ...]:
-    """One circle of tasks that wait for each other, each before its blocker; () if there is none.
+    """One cycle of tasks that wait for each other, each before its blocker; () if there is none.
     Tasks that are done or cancelled wait for nobody."""
     waits = {t.id: t.blocked_by for t in tasks if t.blocked_by and t.status not in ENDED}
     clear: set[str] = set()
@@ -45,8 +39,8 @@ def cycle(tasks: Iterable[Task]) -> tuple[str, ...]:
 
 
 def _circle(start: str, waits: Mapping[str, tuple[str, ...]], clear: set[str]) -> tuple[str, ...]:
-    """A circle that can be reached from here. What cannot lead to one is put among the clear.
-    Not recursive: a chain may be as long as the backlog."""
+    """A cycle that can be reached from here. Tasks that lead to none are added to `clear`. Not
+    recursive: a chain may be as long as the backlog."""
     path: dict[str, Iterator[str]] = {start: iter(waits[start])}
     while path:
         here, blockers = path.popitem()  # the last one
@@ -64,14 +58,14 @@ def _circle(start: str, waits: Mapping[str, tuple[str, ...]], clear: set[str]) -
 
 
 def chosen(backlog: Backlog, task: str | None, tags: tuple[str, ...] = ()) -> Backlog:
-    """The backlog with all but the tasks asked for put aside: the one with this id, and those that
-    have any of these tags. Nothing asked for is everything."""
+    """The backlog with all tasks put aside but those asked for, by id and by any of the tags.
+    Nothing asked for is everything."""
     if task is None and not tags:
         return backlog
-    wanted = frozenset(tags)
-
-    def is_asked_for(t: Task) -> bool:
-        return task in (None, t.id) and (not wanted or not wanted.isdisjoint(t.tags))
-
-    tasks = (t if is_asked_for(t) else replace(t, aside=True) for t in backlog.tasks)
+    tasks = (
+        t
+        if task in (None, t.id) and (not tags or not set(tags).isdisjoint(t.tags))
+        else replace(t, aside=True)
+        for t in backlog.tasks
+    )
     return replace(backlog, tasks=tuple(tasks))

@@ -1,4 +1,4 @@
-"""What an agent is told about a task of a backlog (B §The Loop)."""
+"""The prompt for a task of a backlog (B §The Loop)."""
 
 from ralph.core.contracts import CompleteClaim
 from ralph.core.prompt import count_line
@@ -18,7 +18,7 @@ _WORDS = (
 
 @value
 class Material:
-    """What is known beside the task itself."""
+    """Context for a task."""
 
     papers: tuple[tuple[str, str], ...] = ()  # (name, text) of AGENTS.md and the like
     lessons: tuple[str, ...] = ()  # what earlier iterations and tasks taught
@@ -26,7 +26,12 @@ class Material:
 
 def task_prompt(task: Task, known: Material, iteration: int, most: int | None) -> str:
     """The papers first, then the task, its rule, and what was learned."""
-    parts = [*map(_paper, known.papers), _task(task), _rule(task)]
+    parts = []
+    for name, paper in known.papers:
+        text = paper.strip()
+        cut = f"\n[... the rest is in {name}]" if len(text) > _LARGEST else ""
+        parts.append(f'<file path="{name}">\n{text[:_LARGEST]}{cut}\n</file>')
+    parts += [_task(task), _rule(task)]
     if task.answers:
         parts.append("A person has answered:\n" + _bullets(task.answers))
     if task.saved:
@@ -36,13 +41,6 @@ def task_prompt(task: Task, known: Material, iteration: int, most: int | None) -
     if most is not None:
         parts.append(count_line(iteration, most))
     return "\n\n".join(parts)
-
-
-def _paper(paper: tuple[str, str]) -> str:
-    name, text = paper
-    text = text.strip()
-    cut = f"\n[... the rest is in {name}]" if len(text) > _LARGEST else ""
-    return f'<file path="{name}">\n{text[:_LARGEST]}{cut}\n</file>'
 
 
 def _task(task: Task) -> str:

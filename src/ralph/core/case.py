@@ -49,8 +49,8 @@ class Case:
 
     @property
     def open_tasks(self) -> tuple[Task, ...]:
-        """Tasks to work on. The backlog says which: one that was parked may have its answer. None
-        is begun that could not be proven."""
+        """Tasks to work on, by the backlog: a parked one may have its answer by now. None is begun
+        that could not be proven."""
         taken = self.state.done | self.state.at_work
         at = self.state.assignment
         begun = at.task if at is not None and self.state.task_iteration else ""

@@ -1,4 +1,4 @@
-"""Facts: what happened, in order. The journal is a list of these, and nothing else is stored."""
+"""Facts: the events of a run. Its journal is a list of these, and nothing else is stored."""
 
 from ralph.core.events import Usage
 from ralph.core.gates import Finding
@@ -75,8 +75,8 @@ class Landed:
     held: tuple[str, ...] = ()  # paths that wait for a person's review
     spared: tuple[str, ...] = ()  # what could not be applied, and why
     saved: str = ""  # where to find what is not in the project
-    refused: tuple[str, ...] = ()  # hosts that it wanted to call, and might not
-    ours: tuple[str, ...] = ()  # of Ralph's own files, those that it changed
+    refused: tuple[str, ...] = ()  # hosts that it was not allowed to call
+    ours: tuple[str, ...] = ()  # Ralph's own files that it changed
 
 
 @value
@@ -172,8 +172,8 @@ class Returned:
 
 @value
 class Settled:
-    """The verdict's consequences are in place. The verdict that stands may differ from the
-    decided one: an Accept whose commit was refused is a Continue."""
+    """The verdict is carried out. It may differ from the decided one: an Accept whose commit was
+    refused is a Continue."""
 
     time: float
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Findings: what a gate objects to."""
+"""Findings: the objections of gates."""
 
 from ralph.core.value import value
 from ralph.core.verdict import Feedback, Placement
@@ -20,7 +20,7 @@ class Finding:
 
     @property
     def identity(self) -> Identity:
-        """What makes two findings the same, log files and iteration numbers aside."""
+        """Equal for findings that are the same but for log files and iteration numbers."""
         return (self.gate, self.code, self.gist or self.text)
 
     def feedback(self) -> Feedback:
@@ -29,7 +29,7 @@ class Finding:
 
 
 def repeated(before: Repeats, findings: tuple[Finding, ...]) -> Repeats:
-    """How many times in a row each of these was found, by what was known before."""
+    """The times in a row that each of these was found, given those of the turn before."""
     known = dict(before)
     found = dict.fromkeys(finding.identity for finding in findings)
     return tuple((identity, known.get(identity, 0) + 1) for identity in found)

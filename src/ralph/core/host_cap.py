@@ -1,8 +1,8 @@
-"""Claude's cap of held stops in a row: lifted in the text of its settings, and as it was again."""
+"""Lifts Claude's cap on held stops in a row in the text of its settings, and restores it."""
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from ralph.core.json_text import Item, JsonText
+    from ralph.core.json_text import JsonText
 
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 MARK = "RALPH_LIFTED_CAP"  # beside it, so that nobody's own is taken for ours
@@ -11,7 +11,7 @@ _NONE = "0"
 
 
 def cap_in(text: "JsonText") -> str | None:
-    """What the settings say of the cap; None if nothing."""
+    """The cap in the settings; None if there is none."""
     env = text.member(text.top, _ENV)
     cap = env.content.get(CAP) if env is not None and isinstance(env.content, dict) else None
     return cap if isinstance(cap, str) else None
@@ -38,11 +38,7 @@ def unlifted(text: "JsonText") -> str:
         return text.raw
     ours = (MARK, CAP) if env.content.get(CAP) == _NONE else (MARK,)
     for name in ours:
-        text = text.removed(env.at, _inside(text, env, name).start)
+        found = text.member(env.at, name)
+        assert found is not None, "it was seen there"
+        text = text.removed(env.at, found.start)
     return text.removed(text.top, env.start).raw if text.is_hollow(env.at) else text.raw
-
-
-def _inside(text: "JsonText", env: "Item", name: str) -> "Item":
-    found = text.member(env.at, name)
-    assert found is not None, "it was seen there"
-    return found

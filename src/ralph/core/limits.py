@@ -35,7 +35,7 @@ class Spent:
 
 
 def exceeded(limits: Limits, spent: Spent) -> str | None:
-    """Which limit is used up, in words; None while there is something left."""
+    """The limit that is used up, in words; None while something is left."""
     if limits.iterations is not None and spent.iterations >= limits.iterations:
         return f"{counted(limits.iterations, 'iteration')} used up"
     if limits.seconds is not None and spent.seconds >= limits.seconds:
@@ -82,7 +82,7 @@ def cost_of(usage: Usage, prices: Prices) -> float:
 
 
 def priced(used: Used, prices: Prices | None) -> float | None:
-    """What was used cost by its own account, else by its tokens; None where nobody knows."""
+    """The cost as reported, else by tokens; None if it is not known."""
     if used.cost_usd is not None or prices is None or used.usage == Usage():
         return used.cost_usd
     return cost_of(used.usage, prices)

@@ -1,4 +1,4 @@
-"""The prompt of a turn: what the task says, what came back, where we are."""
+"""The prompt of a turn: the task, feedback, and the iteration's number."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -29,7 +29,7 @@ def place(prompt: str, feedback: Iterable[Feedback]) -> str:
 
 
 def told(feedback: tuple[Feedback, ...]) -> tuple[Feedback, ...]:
-    """What of it the next prompt holds: a REPLACE wipes what stood before it."""
+    """The feedback that the next prompt holds: a REPLACE wipes what stood before it."""
     last = [n for n, piece in enumerate(feedback) if piece.placement is Placement.REPLACE][-1:]
     return feedback[last[0] :] if last else feedback
 
@@ -45,7 +45,7 @@ def completion_sentence(marker: str) -> str:
 
 
 def cut_off_notice(iteration: int, turn: str = "Iteration") -> str:
-    """What the agent is told when a crash cut its turn off and the turn is taken again."""
+    """A notice that a crash cut the turn off, and that it is taken again."""
     return (
         f"{turn} {iteration} was cut off before it ended and is taken again. "
         "Look at what is already there before you go on."
@@ -53,13 +53,13 @@ def cut_off_notice(iteration: int, turn: str = "Iteration") -> str:
 
 
 def cut_off(state: RunState, turn: str = "Iteration") -> tuple[Feedback, ...]:
-    """The notice in front of the prompt, if there is anything to notice."""
+    """The notice in front of the prompt, if the turn was cut off."""
     notice = Feedback(cut_off_notice(state.iteration, turn), Placement.PREPEND)
     return (notice,) if state.cut_off else ()
 
 
 def landed(state: RunState) -> tuple[Feedback, ...]:
-    """What the agent must know of its last turn's changes, if they are not all in the project."""
+    """A notice about changes of the last turn that are not in the project."""
     last, notes = state.landed, []
     if last is not None and not last.kept and last.count:
         notes.append("What the last turn changed was thrown away, because that turn failed.")

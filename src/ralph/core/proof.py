@@ -1,4 +1,4 @@
-"""What a proof is about (ADR 33): one tree, and the words when gates do not leave it alone."""
+"""The subject of a proof (ADR 33): one tree, and messages for when gates or hooks change it."""
 
 from ralph.core.gates import Finding
 from ralph.core.value import value
@@ -20,12 +20,10 @@ class Stand:
     settings: str = ""  # a digest of the repository's configuration
 
     def moved(self, other: "Stand") -> frozenset[str]:
-        """What differs beside the files."""
-        pairs = (
-            (HEAD, self.head, other.head),
-            (REFS, self.refs, other.refs),
-            (SETTINGS, self.settings, other.settings),
-        )
+        """The names of what differs beside the files."""
+        ours = (self.head, self.refs, self.settings)
+        theirs = (other.head, other.refs, other.settings)
+        pairs = zip((HEAD, REFS, SETTINGS), ours, theirs, strict=True)
         return frozenset(name for name, one, two in pairs if one != two)
 
 
@@ -40,7 +38,7 @@ def restless(gate: str, paths: frozenset[str]) -> Finding:
 
 
 def hook_words(altered: tuple[str, ...], findings: tuple[Finding, ...] = ()) -> str:
-    """Why a commit that a hook of the user's changed does not stand."""
+    """The reason why a commit that one of the user's hooks changed does not stand."""
     what = f"a commit hook changed {listed(altered, _MOST_NAMED)}"
     if not findings:
         return f"{what}, each time: what was checked is not what would be committed"

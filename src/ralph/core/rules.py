@@ -1,9 +1,7 @@
 """Rules: each answers one question about a case, or nothing. Ladders put them in order.
 
-What only one way of working needs is in `rules_tasks`, `rules_marks`, `rules_stories` and
-`rules_session`.
-
-A rule with parameters is a value, so that it prints, compares and explains itself.
+A rule with parameters is a value, so that it prints, compares and explains itself. Rules of one
+way of working are in `rules_tasks`, `rules_marks`, `rules_stories` and `rules_session`.
 """
 
 from collections.abc import Callable
@@ -12,7 +10,7 @@ from dataclasses import field, fields, is_dataclass
 from ralph.core.case import Case, Rule
 from ralph.core.contracts import Contract, asked
 from ralph.core.events import Usage
-from ralph.core.limits import Limits, Spent, exceeded
+from ralph.core.limits import Limits, exceeded
 from ralph.core.task import Assignment
 from ralph.core.turn import Ending, Turn
 from ralph.core.value import replace, value
@@ -39,12 +37,12 @@ _SAID = 300  # of a program's last words; an agent that prints its prompt must n
 
 
 def rule_name(rule: Rule) -> str:
-    """How a rule is shown: `carry_on`, `RunLimit(limits=Limits(iterations=10))`."""
+    """The name of a rule: `carry_on`, `RunLimit(limits=Limits(iterations=10))`."""
     return getattr(rule, "__name__", None) or _shown(rule)
 
 
 def _shown(value: object) -> str:
-    """A dataclass without what says nothing: fields that are None or hidden."""
+    """A dataclass without fields that are None or hidden."""
     if not is_dataclass(value):
         return repr(value)
     told = [(f.name, getattr(value, f.name)) for f in fields(value) if f.repr]
@@ -105,7 +103,10 @@ class RunLimit:
     limits: Limits
 
     def __call__(self, case: Case) -> Answer | None:
-        why = exceeded(self.limits, _spent_in_full(case))
+        spent = case.spent
+        if case.state.again:  # an iteration that is taken again has not been spent
+            spent = replace(spent, iterations=spent.iterations - 1)
+        why = exceeded(self.limits, spent)
         return Stop(Reason.LIMIT, why) if why else None
 
 
@@ -224,8 +225,8 @@ def _with_remedy(why: str, turn: Turn) -> str:
 
 @value
 class RateLimit:
-    """Wait for the stated reset, else 30 s doubling to 15 min, then take the iteration again. A
-    service that fails or has no room is tried so often; then the turn has failed."""
+    """Wait for the stated reset, else 30 s doubling to 15 min, then take the iteration again. An
+    overloaded service is tried so often; then the turn has failed."""
 
     max_wait: float = 86_400.0
     tries: int = 10
@@ -283,7 +284,7 @@ class Failing:
 
 
 def describe_failure(turn: Turn) -> str:
-    """Why the turn failed, in one line; its last words where nothing else says more."""
+    """The reason why a turn failed, in one line; its last output where nothing says more."""
     if turn.ending is not Ending.EXITED:
         return turn.why
     if turn.failure is not None and turn.failure.status is not None:
@@ -369,14 +370,14 @@ class Objections:
 
 
 def spacing(case: Case, delay: float) -> float:
-    """How long to leave a failing agent alone: the first delay, doubling to a minute."""
+    """Seconds to leave a failing agent alone: the first delay, doubling to a minute."""
     return _doubling(delay, case.state.failures, 60.0) if case.turn.failed else 0.0
 
 
 def objections(case: Case) -> tuple[Feedback, ...]:
-    """What the host has to say about a turn: what the gates found, and that it failed.
+    """The host's feedback on a turn: what the gates found, and that it failed.
 
-    Commands come first, in the settings' order: a REPLACE of theirs wipes none of the others.
+    Commands come first, in the settings' order: their REPLACE wipes none of the others.
     """
     ordered = sorted(case.findings, key=lambda finding: finding.code is None)
     findings = tuple(finding.feedback() for finding in ordered)
@@ -388,9 +389,3 @@ def objections(case: Case) -> tuple[Feedback, ...]:
 def release(case: Case) -> Answer | None:
     """Let the session end: the closing boundary judges."""
     return Release()
-
-
-def _spent_in_full(case: Case) -> Spent:
-    """An iteration that is to be taken again has not been spent."""
-    spent = case.spent
-    return replace(spent, iterations=spent.iterations - 1) if case.state.again else spent

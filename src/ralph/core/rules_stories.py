@@ -4,7 +4,7 @@ from ralph.core.case import Case
 from ralph.core.contracts import Contract
 from ralph.core.gates import repeated
 from ralph.core.rules import objections, spacing
-from ralph.core.task import ReviewStatus, Task
+from ralph.core.task import ReviewStatus
 from ralph.core.value import value
 from ralph.core.verdict import Answer, Boundary, Continue, Feedback, Reason, Release, Stop, Wait
 
@@ -17,19 +17,14 @@ class AllApproved:
 
     def __call__(self, case: Case) -> Answer | None:
         tasks = case.backlog.tasks
-        if not tasks or _objected(case) or not all(self._is_done(t) for t in tasks):
+        # An objection after the last turn does not go away by itself.
+        last = case.state.findings if case.boundary is Boundary.OPENING else ()
+        if not tasks or case.findings or last or not all(t.passes for t in tasks):
+            return None
+        if not self.skip_review and any(t.review is not ReviewStatus.APPROVED for t in tasks):
             return None
         word = "passes" if self.skip_review else "is approved"
         return Stop(Reason.COMPLETED, f"every story {word}", tuple(f"{t.id} {word}" for t in tasks))
-
-    def _is_done(self, story: Task) -> bool:
-        return story.passes and (self.skip_review or story.review is ReviewStatus.APPROVED)
-
-
-def _objected(case: Case) -> bool:
-    """Whether a gate objects, or did after the last turn: that does not pass by itself."""
-    last = case.state.findings if case.boundary is Boundary.OPENING else ()
-    return bool(case.findings or last)
 
 
 @value

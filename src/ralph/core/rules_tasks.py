@@ -30,12 +30,12 @@ def none_ready(case: Case) -> Answer | None:
     if next_task(case) is not None:
         return None
     waiting = [_why_it_waits(task, case) for task in waiting_tasks(case)]
-    stuck = [_what_it_waits_for(task, case) for task in case.open_tasks]
-    return Stop(Reason.BLOCKED, listed((*waiting, *stuck), _SHOWN, "; "))
+    waiting += (f"{t.id} waits for {listed(blockers(t, case), _SHOWN)}" for t in case.open_tasks)
+    return Stop(Reason.BLOCKED, listed(waiting, _SHOWN, "; "))
 
 
 def waiting_tasks(case: Case) -> tuple[Task, ...]:
-    """Those that only a person can bring back."""
+    """The tasks that only a person can bring back."""
     open_now = {task.id for task in case.open_tasks}
     return tuple(
         t
@@ -54,10 +54,6 @@ def _why_it_waits(task: Task, case: Case) -> str:
     return f"{task.id} is blocked" + (f": {why}" if why else "")
 
 
-def _what_it_waits_for(task: Task, case: Case) -> str:
-    return f"{task.id} waits for {listed(blockers(task, case), _SHOWN)}"
-
-
 @value
 class Halt:
     """`onFailure: stop`: a task that failed ends the run. One that only asks has not failed."""
@@ -72,8 +68,8 @@ class Halt:
 
 
 def broken(case: Case) -> Answer | None:
-    """Two tasks in a row without one turn that did not fail, or the only one there is: the agent is
-    broken, and would block all the others too. These are for the next run."""
+    """Every turn failed in two tasks in a row, or in the only one: the agent is broken, and would
+    block the other tasks too. They are left for the next run."""
     state, last = case.state, case.state.verdict
     crashed = isinstance(last, Park) and last.cause is Cause.CRASH
     only = crashed and len(state.parked) == 1 and not state.done and next_task(case) is None
@@ -184,8 +180,8 @@ def limits_of_task(case: Case, usual: Limits) -> Limits:
 
 
 def spent_on_task(case: Case) -> Spent:
-    """What was used since the first turn of the task under work began, and by the runs before that
-    had to leave it in the middle."""
+    """What the current task has used since its first turn, and in earlier runs that had to leave
+    it in the middle."""
     spent, before, used = case.spent, case.state.spent_before_task, case.task.used
     return Spent(
         used.iterations + spent.iterations - before.iterations,

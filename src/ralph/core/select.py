@@ -1,4 +1,4 @@
-"""Selection: which task is next, and what to do to it."""
+"""Selection of the next task, and of what to do to it."""
 
 from ralph.core.case import Case
 from ralph.core.task import Assignment, Mode, ReviewStatus, Status, Task
@@ -58,13 +58,15 @@ def next_unreviewed(case: Case) -> Assignment | None:
 
 
 def blockers(task: Task, case: Case) -> tuple[str, ...]:
-    """What it waits for. One that is done, cancelled or unknown does not block (ADR 21)."""
-    return tuple(b for b in task.blocked_by if _blocks(case.backlog.get(b), case))
+    """The tasks it waits for. One that is done, cancelled or unknown does not block (ADR 21)."""
 
+    def blocks(name: str) -> bool:
+        blocker = case.backlog.get(name)
+        if blocker is None:
+            return False
+        ended = blocker.status in (Status.DONE, Status.CANCELLED)
+        # One at work may be called done by now, and is not merged.
+        at_work = blocker.id in case.state.at_work
+        return at_work or not (ended or blocker.passes or blocker.id in case.state.done)
 
-def _blocks(blocker: Task | None, case: Case) -> bool:
-    if blocker is not None and blocker.id in case.state.at_work:
-        return True  # it may be called done by now, and is not merged
-    if blocker is None or blocker.id in case.state.done or blocker.passes:
-        return False
-    return blocker.status not in (Status.DONE, Status.CANCELLED)
+    return tuple(filter(blocks, task.blocked_by))

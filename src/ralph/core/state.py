@@ -121,7 +121,7 @@ class RunState:
 
     @property
     def asleep(self) -> Wait | None:
-        """What the run waits for before its next turn; this time is not spent."""
+        """The wait before the next turn; its time is not spent."""
         return self.verdict if isinstance(self.verdict, Wait) else None
 
 
@@ -130,32 +130,10 @@ NEW = RunState()
 
 def fold(state: RunState, fact: Fact) -> RunState:
     """The state after one more fact."""
-    return _after(_at(state, fact), fact)
-
-
-def replay(facts: "list[Fact] | tuple[Fact, ...]", state: RunState = NEW) -> RunState:
-    """The state after all these facts."""
-    return reduce(fold, facts, state)
-
-
-def _at(state: RunState, fact: Fact) -> RunState:
-    """Time passes up to the fact; the time between a crash and its resume does not."""
-    if isinstance(fact, Launching | Checking | Checked):
-        return state  # words on the way to a Decided, which tells the time
-    if isinstance(fact, Resumed):
-        return replace(state, time=fact.time)
-    waited = state.waited
-    if state.asleep and state.asleep.until is not None:  # a pause uses up no patience
-        waited += max(0.0, fact.time - state.time)
-    return replace(state, time=fact.time, spent=state.spent_at(fact.time), waited=waited)
-
-
-def _after(state: RunState, fact: Fact) -> RunState:
+    state = _at(state, fact)
     match fact:
         case Started() | Checking() | Checked():
             return state
-        case Launching() | Landed() | Proved():
-            return _under_way(state, fact)
         case Resumed():
             return _resumed(state)
         case Began():
@@ -168,12 +146,46 @@ def _after(state: RunState, fact: Fact) -> RunState:
             return _stepped(state, fact)
         case Settled():
             return _settled(state, fact.verdict)
+        case Returned():
+            return _returned(state, fact)
         case _:
-            return _side_by_side(state, fact)
+            return _noted(state, fact)
+
+
+def replay(facts: "list[Fact] | tuple[Fact, ...]", state: RunState = NEW) -> RunState:
+    """The state after all these facts."""
+    return reduce(fold, facts, state)
+
+
+def _at(state: RunState, fact: Fact) -> RunState:
+    """Time passes up to the fact; the time between a crash and its resume does not."""
+    if isinstance(fact, Launching | Checking | Checked):
+        return state  # a Decided follows, which tells the time
+    if isinstance(fact, Resumed):
+        return replace(state, time=fact.time)
+    waited = state.waited
+    if state.asleep and state.asleep.until is not None:  # a pause uses up no patience
+        waited += max(0.0, fact.time - state.time)
+    return replace(state, time=fact.time, spent=state.spent_at(fact.time), waited=waited)
+
+
+def _noted(state: RunState, fact: Launching | Landed | Proved | Moved | Assigned) -> RunState:
+    """Facts that change a field or two."""
+    match fact:
+        case Launching():
+            return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
+        case Landed():
+            return replace(state, landed=fact)
+        case Proved():
+            return replace(state, proof=fact, commit=fact.commit)
+        case Moved():
+            return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
+        case _:
+            return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
 
 
 def _resumed(state: RunState) -> RunState:
-    """A turn that was cut off is taken again. Who asked the run to stop asks for it again."""
+    """A turn that was cut off is taken again, and a stop that was asked for is forgotten."""
     if state.unsettled is not None:
         return replace(state, verdict=state.unsettled, unsettled=None, stop=None)
     if not is_interrupted(state.verdict):
@@ -189,7 +201,7 @@ def _resumed(state: RunState) -> RunState:
 
 
 def _cut_off(state: RunState) -> RunState:
-    """The turn is taken again. What it had cost is not known, if it came to that."""
+    """The turn is taken again. If its agent was started, what it cost is not known."""
     spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
     return replace(state, cut_off=True, unjudged=False, launched=False, spent=spent)
 
@@ -230,14 +242,6 @@ def _began(state: RunState, fact: Began) -> RunState:
     )
 
 
-def _under_way(state: RunState, fact: Launching | Landed | Proved) -> RunState:
-    if isinstance(fact, Landed):
-        return replace(state, landed=fact)
-    if isinstance(fact, Proved):
-        return replace(state, proof=fact, commit=fact.commit)
-    return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
-
-
 def _ended(state: RunState, turn: Turn) -> RunState:
     return replace(
         state,
@@ -253,27 +257,14 @@ def _ended(state: RunState, turn: Turn) -> RunState:
 
 def _decided(state: RunState, fact: Decided) -> RunState:
     state = replace(state, verdict=fact.verdict)
-    match fact.boundary:
-        case Boundary.OPENING:
-            return _opened(state, fact.verdict)
-        case Boundary.STOPPING:
-            return _held(state, fact)
-        case _:
+    match fact.boundary, fact.verdict:
+        case Boundary.CLOSING, _:
             return _judged(state, fact)
-
-
-def _opened(state: RunState, verdict: Verdict) -> RunState:
-    if isinstance(verdict, Wait):  # a pause does not forget the time a rate limit ends
-        return state if verdict.until is None else replace(state, wake=verdict.until)
-    return state if isinstance(verdict, Continue) else replace(state, phase=Phase.SETTLING)
-
-
-def _held(state: RunState, fact: Decided) -> RunState:
-    """P: the iteration counts blocked exits; the session goes on by itself."""
-    match fact.verdict:
-        case Release():
+        case Boundary.OPENING, Wait(until=until):  # a pause does not forget when a rate limit ends
+            return state if until is None else replace(state, wake=until)
+        case (Boundary.OPENING, Continue()) | (Boundary.STOPPING, Release()):
             return state
-        case Continue():
+        case Boundary.STOPPING, Continue():  # P: the iteration counts blocked exits
             number = state.iteration + 1
             spent = replace(state.spent, iterations=number)
             state = replace(state, iteration=number, spent=spent, findings=fact.findings)
@@ -283,7 +274,7 @@ def _held(state: RunState, fact: Decided) -> RunState:
 
 
 def _judged(state: RunState, fact: Decided) -> RunState:
-    """Count in a row: failures, stalls, waits. A turn that waits is not judged: it is retaken."""
+    """Count failures, stalls and waits in a row. A turn that waits is retaken, not judged."""
     state = replace(state, phase=Phase.SETTLING)
     if isinstance(fact.verdict, Wait):
         return _retaken(state, fact, fact.verdict)
@@ -311,7 +302,7 @@ def _told(state: RunState, fact: Decided) -> tuple[Feedback, ...]:
 
 
 def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
-    """What gates found is told and settled all the same: waiting is no way round them."""
+    """Findings are told and settled all the same: waiting is no way around the gates."""
     failure = state.turn.failure if state.turn else None
     return replace(
         state,
@@ -361,30 +352,16 @@ def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
     task = state.assignment.task if state.assignment else ""
     if isinstance(verdict, Accept):
         return replace(state, done=state.done | {task}, evidence=verdict.evidence, barren=())
-    barren = tuple(dict.fromkeys((*state.barren, task))) if _is_barren(state, verdict) else ()
+    # A task is barren if each of its turns failed; one that used up its time has worked.
+    turns, crash = state.task_iteration, verdict.cause is Cause.CRASH  # or a worker's, who tells
+    cut = state.turn is not None and state.turn.ending is Ending.CUT
+    is_barren = state.failures >= turns and (crash or (turns > 0 and not cut))
+    barren = tuple(dict.fromkeys((*state.barren, task))) if is_barren else ()
     return replace(state, parked=(*state.parked, (task, verdict.why)), barren=barren)
 
 
-def _is_barren(state: RunState, verdict: Park) -> bool:
-    """Whether each turn of a task has failed. A task that used up its time has worked."""
-    turns, crash = state.task_iteration, verdict.cause is Cause.CRASH  # or a worker's, who tells
-    cut = state.turn is not None and state.turn.ending is Ending.CUT
-    return state.failures >= turns and (crash or (turns > 0 and not cut))
-
-
-def _side_by_side(state: RunState, fact: Moved | Assigned | Returned) -> RunState:
-    """What happens only where several tasks are worked on at once."""
-    match fact:
-        case Moved():
-            return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
-        case Assigned():
-            return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
-        case _:
-            return _returned(state, fact)
-
-
 def _returned(state: RunState, fact: Returned) -> RunState:
-    """What a worker has spent is the run's; its time is not: others worked in it as well."""
+    """A worker's money is the run's; its time is not, since others worked at the same time."""
     crew = tuple(sent for sent in state.crew if sent.worker != fact.worker)
     spent, used = state.spent, fact.spent
     paid = spent.paid(used.dollars, used.usage, uncounted=used.uncounted)

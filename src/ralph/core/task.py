@@ -9,7 +9,7 @@ from ralph.core.value import value
 
 
 class Mode(StrEnum):
-    """What a turn does to its task (R §6)."""
+    """The kind of a turn (R §6)."""
 
     IMPLEMENT = "implement"
     REVIEW = "review"
@@ -17,7 +17,7 @@ class Mode(StrEnum):
 
 
 class Status(StrEnum):
-    """Where a task stands (B)."""
+    """The status of a task (B)."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -28,7 +28,7 @@ class Status(StrEnum):
 
 
 class ReviewStatus(StrEnum):
-    """Where a story stands in its review cycle (R §8)."""
+    """The place of a story in its review cycle (R §8)."""
 
     NEEDS_REVIEW = "needs_review"
     CHANGES_REQUESTED = "changes_requested"
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def open(self) -> bool:
-        """Still to be worked on, by this run."""
+        """True while this run has work on it."""
         return self.status in (Status.PENDING, Status.IN_PROGRESS) and not self.aside
 
 
@@ -77,7 +77,6 @@ class Backlog:
     known: Mapping[str, Task] = field(default_factory=dict)  # the same by id, where they are many
 
     def get(self, task_id: str) -> Task | None:
-        """The task with this id."""
         if self.known:
             return self.known.get(task_id)
         return next((t for t in self.tasks if t.id == task_id), None)

@@ -5,7 +5,7 @@ half a millisecond a class, and makes each object three times as slowly. A value
 its first object is made, and shares the rest.
 """
 
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
@@ -18,7 +18,8 @@ def value(cls: _Class) -> _Class:
     """Make the class a value: compared, hashed and shown by its fields."""
     made: Any = dataclass(init=False, eq=False, repr=False, slots=True)(cls)
     made.__init__ = _Init(made)
-    made.__eq__, made.__hash__, made.__repr__ = _equals, _hash, _shown
+    made.__eq__, made.__repr__ = _equals, _shown
+    made.__hash__ = lambda self: hash(_parts(self))
     return made  # type: ignore[no-any-return]
 
 
@@ -52,30 +53,26 @@ def _compiled_init(cls: Any) -> Any:  # noqa: ANN401
     known: dict[str, Any] = {"MISSING": MISSING}
     for f in fields(cls):
         known |= {f"default_{f.name}": f.default, f"make_{f.name}": f.default_factory}
-    parameters = ", ".join(["self", *map(_parameter, fields(cls))])
-    lines = [f" self.{f.name} = {_argument(f)}" for f in fields(cls)] or [" pass"]
-    exec("\n".join([f"def __init__({parameters}):", *lines]), known)  # noqa: S102  names of ours
+    parameters, lines = ["self"], []
+    for f in fields(cls):
+        name = f.name
+        if f.default_factory is not MISSING:
+            parameters.append(f"{name}=MISSING")
+            lines.append(f" self.{name} = make_{name}() if {name} is MISSING else {name}")
+        else:
+            parameters.append(name if f.default is MISSING else f"{name}=default_{name}")
+            lines.append(f" self.{name} = {name}")
+    text = "\n".join([f"def __init__({', '.join(parameters)}):", *(lines or [" pass"])])
+    exec(text, known)  # noqa: S102  names of ours
     made = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"  # it stands in a TypeError
     made.__annotations__ = {f.name: f.type for f in fields(cls)} | {"return": None}
     return made
 
 
-def _parameter(f: "Field[Any]") -> str:
-    if f.default_factory is not MISSING:
-        return f"{f.name}=MISSING"
-    return f.name if f.default is MISSING else f"{f.name}=default_{f.name}"
-
-
-def _argument(f: "Field[Any]") -> str:
-    if f.default_factory is MISSING:
-        return f.name
-    return f"make_{f.name}() if {f.name} is MISSING else {f.name}"
-
-
 @cache
 def _reader(cls: Any) -> Any:  # noqa: ANN401
-    """What reads all fields of an object at once."""
+    """A function that reads all fields of an object at once."""
     names = tuple(cls.__dataclass_fields__)
     if len(names) > 1:
         return attrgetter(*names)
@@ -88,10 +85,6 @@ def _parts(self: Any) -> tuple[object, ...]:  # noqa: ANN401  any value
 
 def _equals(self: Any, other: object) -> bool:  # noqa: ANN401
     return type(self) is type(other) and _parts(self) == _parts(other)
-
-
-def _hash(self: Any) -> int:  # noqa: ANN401
-    return hash(_parts(self))
 
 
 def _shown(self: Any) -> str:  # noqa: ANN401

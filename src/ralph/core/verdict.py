@@ -1,4 +1,4 @@
-"""What may be decided, where it is legal, and why a run ends."""
+"""Verdicts: the possible decisions, where each is legal, and the reasons why a run ends."""
 
 from enum import StrEnum
 
@@ -31,7 +31,7 @@ class Feedback:
 
 
 class Reason(StrEnum):
-    """Why a run ended."""
+    """The reason why a run ended."""
 
     COMPLETED = "completed"
     LIMIT = "limit"
@@ -83,7 +83,7 @@ class Accept:
 
 
 class Cause(StrEnum):
-    """Why a task is left to a person."""
+    """The reason why a task is left to a person."""
 
     LIMIT = "limit"
     STALLED = "stalled"
@@ -146,5 +146,5 @@ LEGAL: dict[Boundary, tuple[type[Answer], ...]] = {
 
 
 def is_interrupted(verdict: Verdict | None) -> bool:
-    """Whether someone asked the run to stop."""
+    """True if someone asked the run to stop."""
     return isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED

@@ -1,4 +1,4 @@
-"""What a survey finds outside the run: signals and the state of the workspace."""
+"""The world outside a run: signals, and the state of the workspace."""
 
 from ralph.core.proof import Stand
 from ralph.core.value import value
@@ -8,7 +8,7 @@ from ralph.core.words import duration
 
 @value
 class Signals:
-    """What people and agents ask for while a run goes on; read anew at every survey."""
+    """Requests of people and agents to a run; read anew at every survey."""
 
     cancels: int = 0  # how often the run was asked to end
     cancelled_at: float | None = None  # when first
@@ -19,12 +19,12 @@ class Signals:
 
     @property
     def urgent(self) -> bool:
-        """Whether it is worth waking up for."""
+        """True for a signal worth waking up for."""
         return bool(self.cancels) or self.done_at is not None or self.wait is not None
 
 
 def together(one: Signals, other: Signals) -> Signals:
-    """What is asked for in two places. Who asks twice in different places is in no hurry."""
+    """The signals of two places. Asking once in each is not asking twice."""
     times = [s.cancelled_at for s in (one, other) if s.cancelled_at is not None]
     return Signals(
         cancels=max(one.cancels, other.cancels),
@@ -37,12 +37,11 @@ def together(one: Signals, other: Signals) -> Signals:
 
 
 def hurried(signals: Signals, now: float, stop_grace: float | None) -> Cut | None:
-    """Whether what runs must end: asked to stop twice, or once and too long ago (ADR 7)."""
+    """Cut what runs if asked to stop twice, or once and too long ago (ADR 7)."""
     if signals.cancels >= 2:
         return Cut("asked to stop at once", grace=0.3)
-    if stop_grace is None or signals.cancelled_at is None:
-        return None
-    if now - signals.cancelled_at < stop_grace:
+    asked = signals.cancelled_at
+    if stop_grace is None or asked is None or now - asked < stop_grace:
         return None
     return Cut(f"did not end within {duration(stop_grace)} of being asked to stop")
 
