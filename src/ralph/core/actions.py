@@ -1,4 +1,4 @@
-"""Which of B's five actions a tool call is: read, write, bash, git or eval (B §Actions)."""
+"""Maps tool calls to B's five actions: read, write, bash, git and eval (B §Actions)."""
 
 import re
 

@@ -13,11 +13,15 @@ def outcome(attempt: int, turn: Turn, verdict: Verdict, runs: int | None = None)
         return f"Attempt {attempt}: Agent stopped, {verdict.why}"
     if was_ended(turn, verdict):
         return f"Attempt {attempt}: Agent was ended: {turn.why}"
-    return f"Attempt {attempt}: {_ended(turn)}{_then(attempt, turn, verdict, runs)}"
+    then = ""
+    if isinstance(verdict, Continue):
+        then = "" if turn.failed else " without DONE"
+        then += RESTARTING if attempt != runs else ""
+    return f"Attempt {attempt}: {_ended(turn)}{then}"
 
 
 def timeout(turn: Turn) -> tuple[str, ...]:
-    """S §Timeout Behavior: what the log says of an attempt that took too long, or was silent."""
+    """S §Timeout Behavior: the log's lines on an attempt that took too long, or was silent."""
     if turn.ending is not Ending.CUT or not turn.failed:
         return ()
     words = {TIMED_OUT: "Agent timeout after", SILENT: "Agent silent for"}
@@ -40,13 +44,3 @@ def _ended(turn: Turn) -> str:
     if turn.exit_code and turn.ending is Ending.EXITED and turn.failure is None:
         return f"Agent failed (exit {turn.exit_code})"
     return f"Agent failed ({describe_failure(turn)})"
-
-
-def _then(attempt: int, turn: Turn, verdict: Verdict, runs: int | None) -> str:
-    match verdict:
-        case Continue() if attempt != runs:
-            return RESTARTING if turn.failed else f" without DONE{RESTARTING}"
-        case Continue():
-            return "" if turn.failed else " without DONE"
-        case _:
-            return ""

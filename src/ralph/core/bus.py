@@ -116,7 +116,11 @@ class Decoder:
             if end is None:
                 return
             if end.whole:
-                yield self._message(header, end.at)
+                named = {name: header.fields.get(name, "") for name in HEADER}
+                # A body may be large: it is not copied more often than it must be.
+                with memoryview(self._data) as view, view[header.body : end.at] as body:
+                    text = str(body, "utf-8", "replace")
+                yield Message(**named, body=text)
             self._go_on_at(end.at)
 
     def _next_header(self) -> _Header | None:
@@ -151,7 +155,9 @@ class Decoder:
         if data[end : end + 1] != b"\n":
             return _TORN
         behind = bytes(data[end + 1 : end + 1 + _LONGEST_NEXT])
-        if behind.startswith(_NEXT) or not self._another_begins_before(end):
+        # Another entry may begin inside this one.
+        another = data.find(_OPENING, 1, end - 1 + len(_OPENING)) >= 0
+        if behind.startswith(_NEXT) or not (another or self._cut_off_opening(1) < end):
             return _End(end)
         if not any(known.startswith(behind) for known in _NEXT):
             return _TORN
@@ -175,11 +181,6 @@ class Decoder:
             self._searched = len(self._data) + 1 - len(_OPENING)
         return found
 
-    def _another_begins_before(self, end: int) -> bool:
-        """Whether another entry may begin inside this one."""
-        inside = self._data.find(_OPENING, 1, end - 1 + len(_OPENING))
-        return inside >= 0 or self._cut_off_opening(1) < end
-
     def _cut_off_opening(self, first: int) -> int:
         """Where an entry may begin of which no more is known yet; the end if there is none."""
         data = self._data
@@ -187,12 +188,6 @@ class Decoder:
             if _OPENING.startswith(bytes(data[start:])):
                 return start
         return len(data)
-
-    def _message(self, header: _Header, end: int) -> Message:
-        named = {name: header.fields.get(name, "") for name in HEADER}
-        # A body may be large: it is not copied more often than it must be.
-        with memoryview(self._data) as view, view[header.body : end] as body:
-            return Message(**named, body=str(body, "utf-8", "replace"))
 
     def _go_on_at(self, place: int) -> None:
         del self._data[:place]

@@ -1,6 +1,6 @@
-"""How a task proves that it is complete (B §Completion Detection), and its own limits.
+"""A task's completion rule (B §Completion Detection) and its own limits.
 
-Whatever is wrong with them is a ValueError with a sentence for people.
+Whatever is wrong with them raises a ValueError with a sentence for people.
 """
 
 import json
@@ -14,7 +14,7 @@ _SPELLINGS = "explicit, test:COMMAND, grep:TEXT, file:PATH, validate:SCRIPT or a
 
 
 class Kind(StrEnum):
-    """What completes a task."""
+    """The kind of a completion rule."""
 
     EXPLICIT = "explicit"
     TEST_PASSING = "test_passing"
@@ -80,7 +80,7 @@ def _text(data: dict[str, object], name: str) -> str:
 
 
 def words(completion: Completion, task_id: str) -> str:
-    """What must hold, for the agent and for people; "" where a claim is enough."""
+    """The rule as a phrase, for the agent and for people; "" where a claim is enough."""
     if completion.kind is Kind.EXPLICIT:
         return ""
     if completion.command:
@@ -96,22 +96,18 @@ def spelled(spec: str) -> dict[str, object]:
     """The `completion` object that people mean by `test:make check`, `file:out.txt` and so on."""
     short, colon, rest = spec.strip().partition(":")
     if spec.lstrip().startswith("{"):
-        return _json(spec)
+        try:
+            data = json.loads(spec)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{_shown(spec)} is not JSON: {error}") from None
+        assert isinstance(data, dict), "it begins with a brace"
+        return data
     if short == Kind.EXPLICIT and not colon:
         return {"type": Kind.EXPLICIT.value}
     if short not in _SHORT or not rest.strip():
         raise ValueError(f"{_shown(spec)} is no completion rule: it is {_SPELLINGS}")
     kind, name = _SHORT[short]
     return {"type": kind.value, name: rest.strip()}
-
-
-def _json(spec: str) -> dict[str, object]:
-    try:
-        data = json.loads(spec)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{_shown(spec)} is not JSON: {error}") from None
-    assert isinstance(data, dict), "it begins with a brace"
-    return data
 
 
 def parse_limits(data: object) -> Limits:
@@ -122,12 +118,9 @@ def parse_limits(data: object) -> Limits:
         raise ValueError('limits must be an object such as {"maxIterations": 5}')
     iterations = data.get("maxIterations")
     seconds, dollars = (_amount(data, name, "limits") for name in ("maxTime", "maxCost"))
-    if iterations is None:
-        return Limits(None, seconds, dollars)
-    if type(iterations) is not int or not 0 < iterations < _MOST:
-        raise ValueError(
-            f"limits.maxIterations must be a whole number, 1 or more, not {_shown(iterations)}"
-        )
+    if iterations is not None and (type(iterations) is not int or not 0 < iterations < _MOST):
+        rule = "limits.maxIterations must be a whole number, 1 or more"
+        raise ValueError(f"{rule}, not {_shown(iterations)}")
     return Limits(iterations, seconds, dollars)
 
 

@@ -1,4 +1,4 @@
-"""Ralph's hooks in the settings of an agent's host: put in once, found, and taken out again.
+"""Installs, finds and removes Ralph's hooks in the text of a host's settings.
 
 Claude Code, Codex and Gemini have one shape: `{"hooks": {EVENT: [{"matcher", "hooks": [...]}]}}`.
 """
@@ -14,8 +14,8 @@ Group = Mapping[str, Any]
 
 
 def installed(text: JsonText | None, groups: Mapping[str, Group]) -> str:
-    """The settings with one group an event, and with none of ours beside. Text that has just
-    these stays as it is; None is a file that is not there."""
+    """The settings with one group an event, and no other of ours. Text that has just these stays
+    as it is; None is a missing file."""
     if text is not None:
         refuse_other_shapes(text, groups)
         if found(text) == {event: [group] for event, group in groups.items()}:
@@ -24,7 +24,14 @@ def installed(text: JsonText | None, groups: Mapping[str, Group]) -> str:
     if text is None or text.is_hollow(text.top):
         return fresh([(KEY, {event: [group] for event, group in groups.items()})])
     for event, group in groups.items():
-        text = _added(text, event, group)
+        hooks = text.member(text.top, KEY)
+        there = text.member(hooks.at, event) if hooks is not None else None
+        if hooks is None:
+            text = text.appended(text.top, 0, {event: [group]}, KEY)
+        elif there is None:
+            text = text.appended(hooks.at, 1, [group], event)
+        else:
+            text = text.appended(there.at, 2, group)
     return text.raw
 
 
@@ -43,7 +50,7 @@ def found(text: JsonText) -> dict[str, list[Group]]:
 
 
 def refuse_other_shapes(text: JsonText, groups: Mapping[str, Group]) -> None:
-    """JsonTextError where there is something else in the place that hooks have."""
+    """Raise JsonTextError if something else stands in the place of hooks."""
     hooks = text.member(text.top, KEY)
     if hooks is None:
         return
@@ -54,18 +61,8 @@ def refuse_other_shapes(text: JsonText, groups: Mapping[str, Group]) -> None:
             raise JsonTextError(f'"{event}" in "{KEY}" is not a list')
 
 
-def _added(text: JsonText, event: str, group: Group) -> JsonText:
-    hooks = text.member(text.top, KEY)
-    if hooks is None:
-        return text.appended(text.top, 0, {event: [group]}, KEY)
-    there = text.member(hooks.at, event)
-    if there is None:
-        return text.appended(hooks.at, 1, [group], event)
-    return text.appended(there.at, 2, group)
-
-
 def _removed(text: JsonText) -> JsonText:
-    """One command at a time, and what that leaves empty; every edit moves what follows."""
+    """Remove one command at a time, and what that leaves empty; every edit moves what follows."""
     while ours := next(_ours(text), None):
         event, group, command = ours
         commands = text.member(group.at, KEY)
@@ -74,18 +71,13 @@ def _removed(text: JsonText) -> JsonText:
             text = text.removed(commands.at, command.start)
             continue
         text = text.removed(event.at, group.start)
-        text = _without_hollow(text, event.key)
-    return text
-
-
-def _without_hollow(text: JsonText, event: str) -> JsonText:
-    hooks = text.member(text.top, KEY)
-    assert hooks is not None
-    there = text.member(hooks.at, event)
-    if there is not None and text.is_hollow(there.at):
-        text = text.removed(hooks.at, there.start)
-        if text.is_hollow(hooks.at):
-            text = text.removed(text.top, hooks.start)
+        hooks = text.member(text.top, KEY)
+        assert hooks is not None
+        there = text.member(hooks.at, event.key)
+        if there is not None and text.is_hollow(there.at):
+            text = text.removed(hooks.at, there.start)
+            if text.is_hollow(hooks.at):
+                text = text.removed(text.top, hooks.start)
     return text
 
 
@@ -105,6 +97,6 @@ def _inside(text: JsonText, item: Item | None, kind: type) -> list[Item]:
 
 
 def is_ours(command: object) -> bool:
-    """Whether `ralph plugin install` wrote this command."""
+    """True if `ralph plugin install` wrote this command."""
     words = command.get("command") if isinstance(command, dict) else None
     return isinstance(words, str) and MARK in words

@@ -1,7 +1,6 @@
 """JSON text that is edited in place: what an edit does not name keeps every byte it had.
 
-People's settings have an order, an indentation, sometimes comments. To read them into values and
-write these back would lose all that.
+People's settings have an order, an indentation and comments, which writing values would lose.
 """
 
 import json
@@ -25,7 +24,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 class JsonTextError(ValueError):
-    """Why a text cannot be edited: it is not JSON, or not an object."""
+    """The text cannot be edited: it is not JSON, or not an object."""
 
 
 @value
@@ -50,10 +49,10 @@ class JsonText:
 
     @classmethod
     def of(cls, raw: str, *, comments: bool = False) -> Self:
-        """The text as it is; JsonTextError, with the place, where that is no JSON object."""
+        """Parse the text. Raises JsonTextError, with the place, if it is no JSON object."""
         clear = f" {raw[1:]}" if raw.startswith("\ufeff") else raw
         if comments:
-            clear = _COMMENT.sub(lambda found: found[1] or _blanked(found[0]), clear)
+            clear = _COMMENT.sub(lambda m: m[1] or re.sub(r"[^\r\n]", " ", m[0]), clear)
         try:
             content, end = _DECODER.raw_decode(clear, _after_blanks(clear, 0))
         except json.JSONDecodeError as error:
@@ -72,7 +71,7 @@ class JsonText:
 
     @property
     def top(self) -> int:
-        """Where the object begins."""
+        """The start of the object."""
         return _after_blanks(self.clear, 0)
 
     def items(self, at: int) -> list[Item]:
@@ -115,7 +114,11 @@ class JsonText:
         index = [item.start for item in items].index(start)
         item = items[index]
         if index + 1 < len(items):
-            return self._without_following(item, items[index + 1].start)
+            following = items[index + 1].start
+            if self.raw[item.end : following].strip(_BLANKS) == ",":
+                return self.cut(item.start, following)
+            comma = self.clear.index(",", item.end)
+            return self.cut(comma, comma + 1).cut(item.start, item.end)
         if not index:
             return self.cut(item.start, item.end)
         before = items[index - 1].end
@@ -124,14 +127,8 @@ class JsonText:
         comma = self.clear.index(",", before)
         return self.cut(item.start, item.end).cut(comma, comma + 1)
 
-    def _without_following(self, item: Item, following: int) -> Self:
-        if self.raw[item.end : following].strip(_BLANKS) == ",":
-            return self.cut(item.start, following)
-        comma = self.clear.index(",", item.end)
-        return self.cut(comma, comma + 1).cut(item.start, item.end)
-
     def is_hollow(self, at: int) -> bool:
-        """Whether nothing but an empty line is left in it: it was written for what was removed."""
+        """True if nothing but an empty line is left in it: it was written for what was removed."""
         _, end = _DECODER.raw_decode(self.clear, at)
         return _HOLLOW.fullmatch(self.raw[at + 1 : end - 1]) is not None
 
@@ -154,10 +151,6 @@ def _after_blanks(text: str, position: int) -> int:
     while text[position : position + 1] in tuple(_BLANKS):
         position += 1
     return position
-
-
-def _blanked(comment: str) -> str:
-    return re.sub(r"[^\r\n]", " ", comment)
 
 
 def _at(text: str, position: int, why: str) -> JsonTextError:

@@ -1,7 +1,6 @@
-"""What earlier tasks teach: lessons added up by type, and the lines for the next prompt (B §Logs).
+"""Lessons of earlier tasks, added up by type, and the lines for the next prompt (B §Logs).
 
-Lessons and progress come from files that an agent can write to: whatever makes no sense in them is
-left out.
+Lessons and progress come from files that an agent can write: nonsense in them is left out.
 """
 
 import math
@@ -22,7 +21,7 @@ _COMMONEST = 5  # blockers and gates that are named
 
 @value
 class Lesson:
-    """What became of a task, and what that took."""
+    """The end of a task, and what it took."""
 
     task: str
     title: str = ""
@@ -41,7 +40,7 @@ class Lesson:
 
     @property
     def ratio(self) -> float | None:
-        """What it took against what was estimated: iterations, or time."""
+        """Iterations or time used, against the estimate."""
         if self.estimate:
             return self.iterations / self.estimate
         return self.seconds / self.estimated_time if self.estimated_time else None
@@ -49,7 +48,7 @@ class Lesson:
 
 @value
 class Figures:
-    """Several numbers in one: None of them is no figures at all."""
+    """Mean and median of several numbers."""
 
     count: int
     mean: float
@@ -61,7 +60,7 @@ Counts = tuple[tuple[str, int], ...]
 
 @value
 class TypeSummary:
-    """What the tasks of one type teach."""
+    """The lessons of one type of tasks, added up."""
 
     kind: str
     done: int
@@ -76,7 +75,7 @@ class TypeSummary:
 
 @value
 class Summary:
-    """What all tasks teach: by type, and together."""
+    """The lessons of all tasks: by type, and together."""
 
     types: tuple[TypeSummary, ...]
     together: TypeSummary
@@ -87,8 +86,7 @@ class Summary:
 
 def lessons_of(objects: Iterable[Mapping[str, Any]]) -> tuple[Lesson, ...]:
     """The lessons among JSON objects."""
-    found = map(_lesson, objects)
-    return tuple(lesson for lesson in found if lesson is not None)
+    return tuple(lesson for data in objects if (lesson := _lesson(data)) is not None)
 
 
 def _lesson(data: Mapping[str, Any]) -> Lesson | None:
@@ -228,22 +226,15 @@ def relevant(
     """Short lines for the task's next prompt: what its own earlier iterations did, the newest last,
     then what tasks of the same type, or with a tag in common, taught."""
     tasks = by_task(lessons)
-    own = (*_earlier_tries(tasks, task), *_iterations(progress))
+    own = [
+        f"An earlier try ended blocked after {counted(t.iterations, 'iteration')}: {t.reason}"
+        for t in tasks
+        if t.task == task.id and not t.done
+    ]
+    own += (_iteration(entry) for entry in progress if entry.get("type") == "iteration")
     others = _others([t for t in tasks if _is_alike(t, task)])[: max(1, most // 3)]
     room = max(0, most - len(others))
     return tuple(plain(line) for line in (*own[max(0, len(own) - room) :], *others))[:most]
-
-
-def _earlier_tries(tasks: Iterable[Lesson], task: Task) -> list[str]:
-    tries = [lesson for lesson in tasks if lesson.task == task.id and not lesson.done]
-    return [
-        f"An earlier try ended blocked after {counted(t.iterations, 'iteration')}: {t.reason}"
-        for t in tries
-    ]
-
-
-def _iterations(progress: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [_iteration(entry) for entry in progress if entry.get("type") == "iteration"]
 
 
 def _iteration(entry: Mapping[str, Any]) -> str:
@@ -262,7 +253,7 @@ def _is_alike(lesson: Lesson, task: Task) -> bool:
 
 
 def _others(tasks: Sequence[Lesson]) -> list[str]:
-    """What was learned from them: how long they took, who objected, what blocked the latest."""
+    """The lessons of similar tasks: how long they took, what objected, what blocked the latest."""
     if not tasks:
         return []
     together = _added_up("", tasks)

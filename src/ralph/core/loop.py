@@ -1,7 +1,7 @@
-"""The words of a loop inside one session (P): what a person types, and what the agent is told.
+"""The words of a loop inside one session (P): a person's command, and the agent's instructions.
 
-The text comes as it was typed and meets no shell, so nothing of a task is lost: flags are taken
-out of it, and what is left is the task, in its own spelling and spacing.
+The text comes as it was typed, through no shell: flags are taken out of it, and the rest is the
+task, in its own spelling and spacing.
 """
 
 from ralph.core.claims import find_claims
@@ -44,14 +44,13 @@ class Refused(ValueError):  # noqa: N818  it says what happened
 
 
 def parse(text: str, *, ulw: bool = False) -> Wish:
-    """What somebody typed after the command; Refused where that is no loop."""
-    reader = _Reader(text)
-    task, flags = reader.read()
+    """Parse what a person typed after the command. Raises Refused if that is no loop."""
+    task, flags = _Reader(text).read()
     return wished(task, flags, ulw=ulw or "--ulw" in dict(flags))
 
 
 def wished(task: str, flags: "list[tuple[str, str]]", *, ulw: bool = False) -> Wish:
-    """A wish of a task and flags with their values, in order; the last of a name counts."""
+    """A wish from a task and flags with their values, in order; the last of a name counts."""
     given = dict(flags)
     if not task.strip():
         raise Refused('there is no task: type it behind the command, such as "make the tests pass"')
@@ -73,7 +72,7 @@ def wished(task: str, flags: "list[tuple[str, str]]", *, ulw: bool = False) -> W
 
 
 def number(name: str, text: str) -> int:
-    """A whole number, 0 or more; leading zeros mean nothing. Refused for all else."""
+    """A whole number, 0 or more; leading zeros mean nothing. Raises Refused for all else."""
     if not (text.isascii() and text.isdigit()):
         raise Refused(f"{name} is a whole number, 0 or more, not {text!r}")
     if len(text.lstrip("0")) > _MOST_DIGITS:
@@ -82,7 +81,7 @@ def number(name: str, text: str) -> int:
 
 
 def _token(text: str) -> str:
-    """What is promised. It must be one that can be found again as it is."""
+    """Check a promise: it must be one that can be found again as it is."""
     if not text.strip():
         raise Refused("--completion-promise needs a word, such as DONE")
     marker = f"<promise>{text}</promise>"
@@ -212,7 +211,7 @@ class _Reader:
 
 
 def _closing(text: str, begin: int) -> int:
-    """Where the quote that opens here is closed, quotes within quotes aside; -1 if it is not."""
+    """The end of the quote that opens here, quotes within quotes aside; -1 if it has none."""
     quote = text[begin]
     if quote not in _QUOTES:
         return -1
@@ -280,7 +279,7 @@ def _evidence(wish: Wish) -> str:
 
 
 def controls(session: str, slash: str = "") -> str:
-    """What people can do about a running loop."""
+    """The commands for people about a running loop."""
     cancel, status = spelled("cancel-ralph", slash), spelled("ralph-status", slash)
     return (
         f"For people: {cancel} ends the loop, {status} shows it; from a terminal: "

@@ -1,4 +1,4 @@
-"""The state of a loop inside one session: what is remembered between two stops (P)."""
+"""The state of a loop inside one session, kept between two stops (P)."""
 
 from ralph.core.loop import Wish
 from ralph.core.value import replace, value
@@ -16,7 +16,7 @@ _MOST_DECISIONS = 1000
 
 @value
 class Decision:
-    """What was said to one stop."""
+    """The answer to one stop."""
 
     iteration: int  # of blocked stops before it
     found: bool  # the promise was there
@@ -47,7 +47,7 @@ class Loop:
 
     @property
     def running(self) -> bool:
-        """Whether it still holds stops."""
+        """True while it holds stops."""
         return self.status == RUNNING
 
     @property
@@ -82,28 +82,15 @@ def told(loop: Loop, decision: Decision) -> Loop:
 # ------------------------------------------------------------------ as JSON
 
 _WISH = ("task", "promise", "max_iterations", "min_tool_calls", "on_promise_no_work", "ulw")
-_OWN: tuple[str, ...] = (
-    "started",
-    "touched",
-    "iteration",
-    "status",
-    "why",
-    "project",
-    "transcript",
-    "offset",
+_OWN = (
+    *("started", "touched", "iteration", "status", "why", "project", "transcript", "offset"),
+    *("since", "tools", "unanswered", "heard", "before"),
 )
-_OWN += ("since", "tools", "unanswered", "heard", "before")
 _DECISION = ("iteration", "found", "accepted", "reason")
-_PUBLIC: tuple[str, ...] = (
-    "session",
-    "task",
-    "promise",
-    "iteration",
-    "max_iterations",
-    "status",
-    "decisions",
+_PUBLIC = (
+    *("session", "task", "promise", "iteration", "max_iterations", "status", "decisions"),
+    *("why", "min_tool_calls", "on_promise_no_work", "gates", "ulw", "tools", "project"),
 )
-_PUBLIC += ("why", "min_tool_calls", "on_promise_no_work", "gates", "ulw", "tools", "project")
 
 
 def record_of(loop: Loop) -> dict[str, object]:
@@ -125,7 +112,7 @@ def shown_record(loop: Loop) -> dict[str, object]:
 
 
 def loop_of(record: object) -> Loop:
-    """The loop of a record; ValueError, in words, for what is none."""
+    """The loop of a record. Raises ValueError if it is none."""
     if not isinstance(record, dict):
         raise ValueError("it is not an object")
     if record.get("version") != VERSION:
@@ -169,7 +156,7 @@ def _is_number(given: object) -> bool:
 
 
 def told_of(loop: Loop) -> str:
-    """What there is to say about a loop, in a few lines."""
+    """A loop in a few lines."""
     lines = [
         f"Ralph loop of session {loop.session}: {loop.status}"
         + (f" ({loop.why})" if loop.why else ""),
@@ -178,10 +165,8 @@ def told_of(loop: Loop) -> str:
         *(f"gate: {gate}" for gate in loop.wish.gates),
         f"task: {loop.wish.task}",
     ]
-    return "\n".join((*lines, *(_line(d) for d in loop.decisions[-5:])))
-
-
-def _line(decision: Decision) -> str:
-    found = "promise found" if decision.found else "no promise"
-    accepted = ", accepted" if decision.accepted else ""
-    return f"- after {decision.iteration} blocked stops: {found}{accepted}: {decision.reason}"
+    for decision in loop.decisions[-5:]:
+        found = "promise found" if decision.found else "no promise"
+        found += ", accepted" if decision.accepted else ""
+        lines.append(f"- after {decision.iteration} blocked stops: {found}: {decision.reason}")
+    return "\n".join(lines)

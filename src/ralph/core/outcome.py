@@ -1,4 +1,4 @@
-"""What came of an iteration, in the words of B's IterationResult (B §Iteration Result)."""
+"""The outcome of an iteration, as B's IterationResult has it (B §Iteration Result)."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class Outcome:
     status: str
     reason: str = ""
     artifacts: tuple[str, ...] = ()
-    error: str = ""  # what was wrong with the iteration itself, where the reason is another
+    error: str = ""  # of the iteration itself, where the reason is another
 
     def result(self) -> dict[str, Any]:
         """B's object: every status has its own second key."""
@@ -30,7 +30,7 @@ class Outcome:
 
 
 def outcome(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...] = ()) -> Outcome:
-    """What a judged turn came to. A stop of the run leaves the task as the turn left it."""
+    """The outcome of a judged turn. A stop of the run leaves the task as the turn left it."""
     match verdict:
         case Accept(evidence=evidence):
             return Outcome("complete", "; ".join(evidence), artifacts_of(turn))
@@ -48,26 +48,22 @@ def _unfinished(turn: Turn, verdict: Verdict, findings: tuple[Finding, ...]) -> 
     error = own_error(turn, findings)
     if turn.failed or said_failed(turn):
         return Outcome("failed", error)
-    reasons = [
-        error,
-        *([verdict.why] if isinstance(verdict, Stop) and verdict.why else []),
-        *(_first_line(told.text) for told in _told(verdict)),
-        _said(turn, "reason"),
-    ]
+    reasons = [error]
+    if isinstance(verdict, Stop):
+        reasons.append(verdict.why)
+    if isinstance(verdict, Continue):
+        reasons += (_first_line(told.text) for told in verdict.feedback)
+    reasons.append(_said(turn, "reason"))
     return Outcome("continue", next(filter(None, reasons), "not complete yet"))
 
 
 def own_error(turn: Turn, findings: tuple[Finding, ...]) -> str:
-    """What is wrong with the iteration, whatever was decided then; "" if nothing is."""
+    """The problem with the iteration, whatever was decided then; "" if there is none."""
     if turn.failed:
         return describe_failure(turn)
     if said_failed(turn):
         return _said(turn, "error") or "the agent says that it failed"
     return next((f"{found.gate}: {_first_line(found.text)}" for found in findings), "")
-
-
-def _told(verdict: Verdict) -> tuple[Any, ...]:
-    return verdict.feedback if isinstance(verdict, Continue) else ()
 
 
 def _first_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Words of an agent, or of anybody else, as one line that is safe to show and to keep."""
+"""Turns the words of an agent, or of anybody, into one line that is safe to show and to keep."""
 
 import re
 
@@ -17,7 +17,7 @@ _ESCAPE_SEQUENCE = re.compile(
 
 
 def without_escapes(text: str) -> str:
-    """The text without what a terminal would take for orders and not show."""
+    """The text without terminal escape sequences."""
     return _ESCAPE_SEQUENCE.sub("", text)
 
 

@@ -1,16 +1,16 @@
-"""The law of stories (R §5b): what a list must be, and what a turn may have done to it.
+"""The law of stories (R §5b): what a list must be, and what a turn may do to it.
 
-Pure functions over the list as JSON has it, for the stop hook and for the gate after the agent's
-exit alike; a hook has no time to import more than this.
+Pure functions over the parsed JSON, for the stop hook and for the gates after the agent's exit. A
+hook has no time to import more than this.
 """
 
 from ralph.core.review_text import NAME_RULE, is_name, shown, some
-from ralph.core.review_text import NotAListError as NotAListError  # noqa: PLC0414  given on
-from ralph.core.review_text import parsed as parsed  # noqa: PLC0414  to whoever has a list to judge
+from ralph.core.review_text import NotAListError as NotAListError  # noqa: PLC0414  re-exported
+from ralph.core.review_text import parsed as parsed  # noqa: PLC0414  re-exported
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, TypeGuard
 
     Story = Mapping[str, Any]
@@ -35,7 +35,7 @@ def stories_of(listing: "Listing") -> "dict[str, Story]":
 
 
 def snapshot(listing: "Listing") -> "dict[str, dict[str, object]]":
-    """What a review decides of each story, as the marker of a run holds it."""
+    """The fields of each story that a review decides, as the marker of a run holds them."""
     return {
         name: {field: story.get(field) for field in DECIDED}
         for name, story in stories_of(listing).items()
@@ -46,7 +46,7 @@ def snapshot(listing: "Listing") -> "dict[str, dict[str, object]]":
 
 
 def has_shape(listing: object) -> "TypeGuard[Listing]":
-    """Whether its stories can be told apart, whatever else is wrong with them."""
+    """True if the stories can be told apart, whatever else is wrong with them."""
     if not isinstance(listing, dict) or not isinstance(listing.get("userStories"), list):
         return False
     stories = listing["userStories"]
@@ -58,7 +58,11 @@ def malformed(listing: object) -> "list[Problem]":
     """Check 1: each field and story that is not as R §8 has it."""
     if not isinstance(listing, dict):
         return [("", "tasks.json must hold a JSON object.")]
-    problems = [("", words) for words in _top_problems(listing)]
+    problems = [
+        ("", f"tasks.json: '{field}' is missing or not a string.")
+        for field in TOP
+        if not isinstance(listing.get(field), str)
+    ]
     stories = listing.get("userStories")
     if not isinstance(stories, list):
         return [*problems, ("", "tasks.json: 'userStories' must be an array.")]
@@ -66,12 +70,6 @@ def malformed(listing: object) -> "list[Problem]":
     for number, story in enumerate(stories, 1):
         problems += _story_problems(story, number, seen)
     return problems
-
-
-def _top_problems(listing: "Listing") -> "Iterator[str]":
-    for field in TOP:
-        if not isinstance(listing.get(field), str):
-            yield f"tasks.json: '{field}' is missing or not a string."
 
 
 def _story_problems(story: object, number: int, seen: set[str]) -> "Iterator[Problem]":
@@ -91,55 +89,43 @@ def _story_problems(story: object, number: int, seen: set[str]) -> "Iterator[Pro
             yield name, f"Story {name} {words}"
 
 
+def _is_count(given: object) -> bool:
+    return type(given) is int and given >= 0
+
+
+_REQUIRED: "tuple[tuple[str, Callable[[Any], bool], str], ...]" = (
+    ("title", lambda v: isinstance(v, str), "must be a string"),
+    ("passes", lambda v: isinstance(v, bool), "must be true or false"),
+    ("priority", lambda v: type(v) in (int, float), "must be a number"),
+    (
+        "acceptanceCriteria",
+        lambda v: isinstance(v, list) and bool(v),
+        "must be an array with at least one criterion",
+    ),
+    (
+        "reviewStatus",
+        lambda v: v is None or (isinstance(v, str) and v in _STATUSES),
+        f"must be null or one of {', '.join(_STATUSES[1:])}",
+    ),
+    ("reviewCount", _is_count, "must be an integer from 0 on"),
+    ("reviewFeedback", lambda v: isinstance(v, str), "must be a string"),
+)
+
+
 def wrong_fields(story: "Story") -> "Iterator[tuple[str, str]]":
     """Each field of a story that is not what it must be, and what it must be."""
-    for field, is_right, words in (
-        ("title", _is_text, "must be a string"),
-        ("passes", _is_truth, "must be true or false"),
-        ("priority", _is_number, "must be a number"),
-        ("acceptanceCriteria", _is_full_list, "must be an array with at least one criterion"),
-        ("reviewStatus", _is_status, f"must be null or one of {', '.join(_STATUSES[1:])}"),
-        ("reviewCount", _is_count, "must be an integer from 0 on"),
-        ("reviewFeedback", _is_text, "must be a string"),
-    ):
+    for field, is_right, words in _REQUIRED:
         if field not in story:
             yield field, "is missing"
         elif not is_right(story[field]):
             yield field, f"{words}, not {shown(story[field])}"
-    for field, may_be, words in (
-        ("dependsOn", _is_names, "must be an array of story ids"),
-        ("notes", _is_text, "must be a string"),
+    names, notes = story.get("dependsOn"), story.get("notes")
+    if names is not None and (
+        not isinstance(names, list) or not all(isinstance(name, str) for name in names)
     ):
-        if story.get(field) is not None and not may_be(story[field]):
-            yield field, words
-
-
-def _is_text(given: object) -> bool:
-    return isinstance(given, str)
-
-
-def _is_truth(given: object) -> bool:
-    return isinstance(given, bool)
-
-
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool)
-
-
-def _is_count(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
-
-
-def _is_full_list(given: object) -> bool:
-    return isinstance(given, list) and bool(given)
-
-
-def _is_status(given: object) -> bool:
-    return given is None or (isinstance(given, str) and given in _STATUSES)
-
-
-def _is_names(given: object) -> bool:
-    return isinstance(given, list) and all(isinstance(name, str) for name in given)
+        yield "dependsOn", "must be an array of story ids"
+    if notes is not None and not isinstance(notes, str):
+        yield "notes", "must be a string"
 
 
 def _filled(given: object) -> bool:
@@ -152,9 +138,9 @@ def _filled(given: object) -> bool:
 def inconsistent(
     listing: "Listing", cap: int = DEFAULT_CAP, before: "Fields | None" = None
 ) -> "Iterator[Problem]":
-    """Check 2, of a list that has its shape: what must hold of every story, in whatever mode.
+    """Check 2, of a list that has its shape: the invariants of every story, in any mode.
 
-    A cap that was lowered meanwhile does not make a story wrong that had more reviews `before`.
+    A cap that was lowered does not make a story wrong that had more reviews `before`.
     """
     for name, story in stories_of(listing).items():
         had = (before or {}).get(name, {}).get("reviewCount")
@@ -203,12 +189,17 @@ def _word(status: object) -> str:
 
 
 def illegal(before: "Fields", listing: "Listing", mode: str) -> "Iterator[Problem]":
-    """Check 2.5, of a list that has its shape: what a turn in that mode may not have done."""
+    """Check 2.5, of a list that has its shape: changes that a turn in that mode may not make."""
     stories = stories_of(listing)
     yield from deleted(before, stories)
     for name, story in stories.items():
-        if name not in before:
-            yield from _born_wrong(name, story)
+        for field, must in BORN.items() if name not in before else ():
+            if not same(story.get(field), must):
+                rule = (
+                    "new stories must start incomplete: passes=false, reviewStatus=null, "
+                    f"reviewCount=0, not {field}={shown(story.get(field))}"
+                )
+                yield name, f"Story {name} is new, and {rule}."
     moved = {
         name: moves
         for name, story in stories.items()
@@ -221,20 +212,10 @@ def illegal(before: "Fields", listing: "Listing", mode: str) -> "Iterator[Proble
 
 
 def deleted(before: "Iterable[str]", stories: "Iterable[str]") -> "Iterator[Problem]":
-    """Stories that are gone: a list is not shortened to be complete."""
+    """Stories that are gone: a list must not be shortened to become complete."""
     for name in before:
         if name not in stories:
             yield name, f"Story {name} was deleted. Stories are never deleted: put it back."
-
-
-def _born_wrong(name: str, story: "Story") -> "Iterator[Problem]":
-    for field, must in BORN.items():
-        if not same(story.get(field), must):
-            rule = (
-                "new stories must start incomplete: passes=false, reviewStatus=null, reviewCount=0"
-            )
-            wrong = f"{field}={shown(story.get(field))}"
-            yield name, f"Story {name} is new, and {rule}, not {wrong}."
 
 
 Move = tuple[str, object, object]  # a field, what it was, what it is
@@ -274,18 +255,13 @@ def _in_work(
     for name in sent:
         if len(sent) > 1:
             yield name, several
-        wanted = [n for n in stories[name].get("dependsOn") or () if _is_missing(n, stories)]
+        named = [n for n in stories[name].get("dependsOn") or () if isinstance(n, str)]
+        wanted = [n for n in named if n in stories and stories[n].get("passes") is not True]
         if wanted and mode == IMPLEMENT:
-            yield (
-                name,
-                f"Story {name} depends on {some(wanted)}, to be approved first: begin there.",
-            )
+            words = f"depends on {some(wanted)}, to be approved first: begin there."
+            yield name, f"Story {name} {words}"
         if mode == REVIEW_FIX and stories[name].get("reviewFeedback") != "":
             yield name, f"Story {name} goes back to needs_review: clear its reviewFeedback first."
-
-
-def _is_missing(name: object, stories: "Mapping[str, Story]") -> bool:
-    return isinstance(name, str) and name in stories and stories[name].get("passes") is not True
 
 
 def _illegal_move(name: str, move: Move, mode: str) -> str:
@@ -314,10 +290,10 @@ def _in_review(
 
 def _review_details(old: "Mapping[str, object]", story: "Story") -> list[str]:
     status, count, had = story.get("reviewStatus"), story.get("reviewCount"), old.get("reviewCount")
-    details = []
-    if old.get("reviewStatus") != NEEDS_REVIEW:
-        was = _word(old.get("reviewStatus"))
-        details.append(f"only a story with reviewStatus needs_review can be reviewed, not {was}")
+    details, was = [], old.get("reviewStatus")
+    if was != NEEDS_REVIEW:
+        rule = "only a story with reviewStatus needs_review can be reviewed"
+        details.append(f"{rule}, not {_word(was)}")
     if not isinstance(had, int) or not same(count, had + 1):
         details.append(f"review must increment reviewCount by 1, not {shown(had)} → {shown(count)}")
     if status not in (APPROVED, CHANGES_REQUESTED):

@@ -1,25 +1,19 @@
-"""What is to be said of a list of stories as it stands, without a turn: for people and for CI."""
+"""Checks a list of stories as it stands, without a turn: for people and for CI."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ralph.core import review
 from ralph.core.backlog import cycle
-from ralph.core.review import (
-    APPROVED,
-    CHANGES_REQUESTED,
-    NEEDS_REVIEW,
-    deleted,
-    has_shape,
-    stories_of,
-)
+from ralph.core.review import deleted, has_shape, stories_of
 from ralph.core.review_marker import Marked, problems
 from ralph.core.task import Task
 from ralph.core.value import value
 
 _BY_STATUS = {
-    APPROVED: "approved",
-    NEEDS_REVIEW: "to review",
-    CHANGES_REQUESTED: "to fix",
+    review.APPROVED: "approved",
+    review.NEEDS_REVIEW: "to review",
+    review.CHANGES_REQUESTED: "to fix",
     None: "to do",
 }
 
@@ -34,8 +28,8 @@ class Remark:
 
 
 def remarks(listing: object, marked: Marked = Marked({})) -> list[Remark]:
-    """Checks 1, 2 and 2.5, as far as the list can be read and there is a turn to compare with. A
-    list that is worked on without reviews must still not be shortened."""
+    """Checks 1, 2 and 2.5, as far as the list can be read and there is a turn to compare with.
+    Even without reviews a list must not be shortened."""
     found = [Remark(*one) for one in problems(listing, marked)]
     if marked.skip_review and not marked.lacks and has_shape(listing):
         gone = deleted(marked.before or (), stories_of(listing))
@@ -44,7 +38,7 @@ def remarks(listing: object, marked: Marked = Marked({})) -> list[Remark]:
 
 
 def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
-    """What is wrong with `dependsOn`, and with a list of nothing."""
+    """The problems with `dependsOn`, and with an empty list."""
     if not tasks:
         words = "There are no stories: an empty list is never complete."
         yield Remark("empty", "", f"{words} Write some, or /ralph:ralph-plan.")
@@ -60,17 +54,15 @@ def about_order(tasks: Sequence[Task]) -> Iterator[Remark]:
 
 
 def tally(listing: object) -> dict[str, int]:
-    """How many stories there are, and how many of each kind; those that are none are left out."""
-    stories = stories_of(listing).values() if has_shape(listing) else ()
-    counts = dict.fromkeys(("approved", "passed", "to review", "to fix", "to do"), 0)
-    for story in stories:
-        counts[standing(story)] += 1
-    return {"total": len(stories), **counts}
+    """The number of stories, in all and of each kind; zero where the list has not its shape."""
+    kinds = list(map(standing, stories_of(listing).values())) if has_shape(listing) else []
+    names = ("approved", "passed", "to review", "to fix", "to do")
+    return {"total": len(kinds), **{name: kinds.count(name) for name in names}}
 
 
 def standing(story: Mapping[str, Any]) -> str:
-    """How far a story is. One that passes without a review is `passed`."""
+    """The progress of a story. One that passes without a review is `passed`."""
     status = story.get("reviewStatus")
-    if status != APPROVED and story.get("passes") is True:
+    if status != review.APPROVED and story.get("passes") is True:
         return "passed"
     return _BY_STATUS.get(status if isinstance(status, str) else None, "to do")

@@ -1,5 +1,5 @@
-"""What the marker of a run says about its turn (R §3), and what is wrong by it (R §5b): one
-reader for the stop hook and for `ralph prd check`. A hook has no time to import more than this.
+"""Reads the marker of a run (R §3) and checks its list of stories by it (R §5b), for the stop hook
+and for `ralph prd check`. A hook has no time to import more than this.
 """
 
 from ralph.core.review import DEFAULT_CAP, MODES, has_shape, illegal, inconsistent, malformed
@@ -17,18 +17,21 @@ class Marked:
     """A marker, as far as it can be used: nonsense in it says nothing."""
 
     def __init__(self, marker: "Mapping[str, object]") -> None:
-        mode, folder, run = (marker.get(name) for name in ("iterationMode", "ralphDir", "run"))
+        mode, folder, cap = (marker.get(n) for n in ("iterationMode", "ralphDir", "reviewCap"))
         self.mode = mode if isinstance(mode, str) and mode in MODES else ""
-        self.before = _snapshot(marker.get("preIterationSnapshot"))
-        self.cap = _cap(marker.get("reviewCap"))
+        # Each story's fields before the turn; an empty one says that there were no stories.
+        before = marker.get("preIterationSnapshot")
+        is_whole = isinstance(before, dict) and all(isinstance(v, dict) for v in before.values())
+        self.before: Fields | None = before if isinstance(before, dict) and is_whole else None
+        self.cap = cap if type(cap) is int and cap > 0 else DEFAULT_CAP
         self.skip_review = marker.get("skipReview") is True
         is_path = isinstance(folder, str) and "\0" not in folder
         self.folder = str(folder) if is_path and folder else "ralph"
-        self.run = run
+        self.run = marker.get("run")
 
     @property
     def lacks(self) -> str:
-        """What check 2.5 would need, and is not there; empty if it can be made."""
+        """The field that check 2.5 needs and the marker lacks; "" if it can be made."""
         if self.before is None:
             return "preIterationSnapshot"
         return "" if self.mode else "iterationMode"
@@ -43,16 +46,3 @@ def problems(listing: object, marked: Marked) -> "list[Found]":
     if marked.before is not None and marked.mode:
         found += [("2.5", *one) for one in illegal(marked.before, listing, marked.mode)]
     return found
-
-
-def _snapshot(given: object) -> "Fields | None":
-    """Each story's fields before the turn; an empty one says that there were no stories."""
-    if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
-        return None
-    return given
-
-
-def _cap(given: object) -> int:
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
-    return DEFAULT_CAP

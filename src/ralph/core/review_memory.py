@@ -1,5 +1,4 @@
-"""What a turn may have done to a list, by what the host remembers of it: more than a snapshot holds
-(check 2.5, ADR 20)."""
+"""Check 2.5 by the host's copy of the list, which holds more than a snapshot (ADR 20)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -40,20 +39,20 @@ def transitions(
 
 
 def undecided(before: Listing, listing: Listing) -> Iterator[Problem]:
-    """After a turn that failed: whoever crashes has not finished to look, whatever stands there."""
+    """Decisions of a turn that failed: it had not finished its review, whatever it wrote."""
     old, new = snapshot(before), snapshot(listing)
     for name in (name for name in old if name in new and old[name] != new[name]):
         yield name, f"Story {name}: the iteration failed, so what it decided does not count."
 
 
 def commands_of(listing: Listing) -> list[Any]:
-    """How a project is verified."""
+    """The commands that verify a project."""
     given = listing.get("verifyCommands")
     return given if isinstance(given, list) else []
 
 
 def _loosened(before: Listing, listing: Listing) -> Iterator[Problem]:
-    """Reviews go by these commands: whoever is reviewed may add some, and take none away."""
+    """Reviews go by these commands: a turn may add some, and take none away."""
     now = commands_of(listing)
     gone = [command for command in commands_of(before) if command not in now]
     if gone:
@@ -71,8 +70,7 @@ def _unreviewed(old: Mapping[str, Story], new: Mapping[str, Story]) -> Iterator[
 
 
 def _reworded(old: Mapping[str, Story], new: Mapping[str, Story], mode: str) -> Iterator[Problem]:
-    """A story is reviewed as it was sent there: nothing else may slip under a review, neither
-    before nor after it."""
+    """A story is reviewed as it was sent there: its wording may not change, before or after."""
     for name in (name for name in old if name in new):
         if mode == REVIEW:
             why = "Review iterations leave stories as they are"
@@ -86,7 +84,7 @@ def _reworded(old: Mapping[str, Story], new: Mapping[str, Story], mode: str) -> 
 
 
 def _talked_over(old: Mapping[str, Story], new: Mapping[str, Story]) -> Iterator[Problem]:
-    """What a review has found stays, until its story goes to the next one."""
+    """The findings of a review stay until its story goes to the next one."""
     for name in (name for name in old if name in new):
         status, feedback = (old[name].get(f) for f in ("reviewStatus", "reviewFeedback"))
         if status not in (APPROVED, CHANGES_REQUESTED) or new[name].get("reviewStatus") != status:

@@ -1,4 +1,4 @@
-"""What the reviews of a list of stories were worth (R §8, post-completion analytics)."""
+"""Statistics of the reviews of a list of stories (R §8, post-completion analytics)."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,18 +24,18 @@ class Review:
     branch: str = ""  # of which list
 
     def detail(self) -> str:
-        """As a step of a journal tells it."""
+        """The review as JSON, for a step of a journal."""
         told = {"story": self.story, "outcome": self.outcome, "count": self.count}
         return json.dumps({**told, "feedback": self.feedback, "list": self.branch})
 
     @property
     def caught(self) -> bool:
-        """Whether it found something."""
+        """True if it found something."""
         return self.outcome != APPROVED and bool(self.feedback)
 
 
 def review_of(detail: str) -> Review | None:
-    """What a step of a journal tells; None where that is no review."""
+    """The review that a step of a journal tells; None if it is none."""
     try:
         told = json.loads(detail)
     except (ValueError, RecursionError):
@@ -50,9 +50,7 @@ def review_of(detail: str) -> Review | None:
 
 def _number(told: Mapping[str, Any], field: str) -> int:
     given = told.get(field)
-    if not isinstance(given, int) or isinstance(given, bool):  # to Python, true is 1
-        return 0
-    return max(given, 0)
+    return max(given, 0) if type(given) is int else 0  # to Python, true is 1
 
 
 def _text(told: Mapping[str, Any], field: str) -> str:
@@ -75,7 +73,7 @@ class StoryStats:
 
     @property
     def first_time(self) -> bool:
-        """Whether its first review had nothing to say."""
+        """True if its first review had nothing to say."""
         return self.outcome == "approved" and self.reviews == 1
 
 
@@ -87,38 +85,33 @@ class Analytics:
 
     @property
     def done(self) -> int:
-        """How many stories are done."""
         return sum(s.done for s in self.stories)
 
     @property
     def reviews(self) -> int:
-        """How many reviews the stories count."""
         return sum(s.reviews for s in self.stories)
 
     @property
     def recorded(self) -> int:
-        """How many of them journals here know of."""
         return sum(s.recorded for s in self.stories)
 
     @property
     def average(self) -> float:
-        """Reviews of a story that was reviewed at all."""
+        """Reviews per story that was reviewed at all."""
         reviewed = sum(s.reviews > 0 for s in self.stories)
         return self.reviews / reviewed if reviewed else 0.0
 
     @property
     def first_time(self) -> int:
-        """How many were approved by their first review."""
         return sum(s.first_time for s in self.stories)
 
     @property
     def cap_hits(self) -> int:
-        """How many were approved only because the cap was reached."""
         return sum(s.cap_hit for s in self.stories)
 
 
 def analytics(listing: Mapping[str, Any], reviews: Iterable[Review] = ()) -> Analytics:
-    """What a list that has its shape and the reviews of it, oldest first, tell together."""
+    """The statistics of a list that has its shape, with the reviews of it, oldest first."""
     by_story: dict[str, list[Review]] = {}
     for review in reviews:
         by_story.setdefault(review.story, []).append(review)

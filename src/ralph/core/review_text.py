@@ -1,12 +1,11 @@
-"""The text of a list of stories: an agent writes it, so that it may be anything (R §5b, check 1).
+"""Reads the text of a list of stories, which an agent may have written (R §5b, check 1).
 
-What is read here can be written again, compared and shown, whatever it is. Hooks import this too:
-nothing heavy at the top.
+Whatever is read here can be written again, compared and shown. Hooks import this too: nothing
+heavy at the top.
 """
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any, NoReturn
 
 LARGEST = 64 << 20  # bytes of a list, for whoever reads one
@@ -22,8 +21,8 @@ class NotAListError(ValueError):
 
 
 def parsed(raw: bytes) -> object:
-    """What tasks.json holds. NotAListError, in words, where it is not JSON in UTF-8, or where it
-    is JSON that two readers could understand differently."""
+    """The content of tasks.json. Raises NotAListError if it is not JSON in UTF-8, or is JSON that
+    two readers could understand differently."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -92,21 +91,16 @@ def _without_halves(found: object, text: str) -> object:
 def _is_deep(found: object) -> bool:
     level: list[Any] = [found]
     for _ in range(_DEEPEST + 1):
-        level = [inner for one in level for inner in _inside(one) if isinstance(inner, dict | list)]
-        if not level:
+        nested = [one for one in level if isinstance(one, dict | list)]
+        if not nested:
             return False
-    return True
-
-
-def _inside(given: object) -> "Iterable[object]":
-    if isinstance(given, dict):
-        return given.values()
-    return given if isinstance(given, list) else ()
+        level = [i for one in nested for i in (one.values() if isinstance(one, dict) else one)]
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def is_name(given: object) -> bool:
-    """Whether it can stand for a story: on one line of a prompt, a commit or a console, and not
-    beside another that looks the same but for its blanks."""
+    """True if it can name a story: on one line of a prompt, a commit or a console, and not beside
+    another that looks the same but for its blanks."""
     return (
         isinstance(given, str)
         and 0 < len(given) <= _LONGEST_NAME

@@ -1,6 +1,6 @@
-"""Scalars of YAML as people and other programs write them behind a key: `key: scalar # comment`.
+"""Reads and writes YAML scalars as they stand behind a key: `key: scalar # comment`.
 
-What begins as JSON is read as JSON; of YAML only as much as stands on one line.
+What begins as JSON is read as JSON; of YAML only what stands on one line.
 """
 
 import json
@@ -22,11 +22,12 @@ def written(text: str) -> str:
 
 
 def text_of(text: str) -> str | None:
-    """What a scalar says as text, also where it looks like a number; None for null and nothing."""
+    """A scalar as text, also where it looks like a number; None for null and nothing."""
     text = text.strip()
     if text[:1] in ('"', "'"):
         return _quoted(text)
-    bare = _bare(text)
+    comment = _COMMENT.search(text)
+    bare = text[: comment.start()].rstrip() if comment else text
     return None if bare in _NOTHING else bare
 
 
@@ -40,8 +41,3 @@ def _quoted(text: str) -> str:
     except ValueError:  # YAML knows more escapes than JSON: these stay as they are
         inside, closed, rest = text[1:].rpartition('"')
         return inside if closed else rest
-
-
-def _bare(text: str) -> str:
-    comment = _COMMENT.search(text)
-    return text[: comment.start()].rstrip() if comment else text

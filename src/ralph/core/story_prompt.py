@@ -1,4 +1,4 @@
-"""The prompt of a story's turn: the project's own text, with what the host has chosen (R §6)."""
+"""The prompt of a story's turn: the project's own text, headed by the host's choice (R §6)."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _NAME = re.compile(r"\{\{RALPH_([A-Z_0-9]+)\}\}|\$\{RALPH_([A-Z_0-9]+)\}|\$RALPH
 
 @value
 class Terms:
-    """What is the same for every turn of a run."""
+    """Settings that are the same for every turn of a run."""
 
     max_iterations: int
     review_cap: int = DEFAULT_CAP
@@ -22,7 +22,7 @@ class Terms:
     folder: str = FOLDER  # of prd.md, tasks.json and progress.txt, as people write it
 
     def values(self, iteration: int, assignment: Assignment) -> dict[str, str]:
-        """What a prompt may name as RALPH_..."""
+        """The values that a prompt may name as RALPH_..."""
         return {
             "ITERATION": str(iteration),
             "MAX_ITERATIONS": str(self.max_iterations),
@@ -35,19 +35,13 @@ class Terms:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with `$RALPH_X`, `${RALPH_X}` and `{{RALPH_X}}` as they are meant. Values go in as
-    they are, and a name that nobody knows stays."""
-
-    def value_of(found: re.Match[str]) -> str:
-        name = found[1] or found[2] or found[3]
-        return values.get(name, found[0])
-
-    return _NAME.sub(value_of, text)
+    """The text with `$RALPH_X`, `${RALPH_X}` and `{{RALPH_X}}` filled in. Values go in as they are,
+    and unknown names stay."""
+    return _NAME.sub(lambda found: values.get(found[1] or found[2] or found[3], found[0]), text)
 
 
 def headed(text: str, assignment: Assignment, folder: str = FOLDER) -> str:
-    """The text below the host's choice, which is not the agent's to make, and below the folder
-    where that is not the one that prompts usually name."""
+    """The text below the host's choice of mode and story, and the folder if it is not the usual."""
     head = f"Mode: {assignment.mode}\nStory: {assignment.task}"
     if folder != FOLDER:
         head += f"\nFolder of prd.md, tasks.json and progress.txt: {folder}"

@@ -1,4 +1,4 @@
-"""Times, counts and lists as people read them."""
+"""Formats times, counts and lists for people."""
 
 from collections.abc import Sequence
 
