@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph.adapters.bus import Bus
-from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
+from ralph.adapters.company import BusReader, ChildTerms, TaskChildRuns
 from ralph.adapters.run_info import RunInfo, read_run_info, write_run_info
 from ralph.adapters.stamps import timestamp
 from ralph.adapters.task_folder import TaskFolder, folder_at
@@ -43,9 +43,9 @@ def child(folder: TaskFolder) -> Iterator["subprocess.Popen[bytes]"]:
 
 def company(
     folder: TaskFolder, told: list[str] | None = None, *, resumed: bool = False
-) -> TaskCompany:
+) -> TaskChildRuns:
     tell = (told if told is not None else []).append
-    return TaskCompany(folder, RUN, ChildTerms(0.02, 0.2), tell=tell, resumed=resumed)
+    return TaskChildRuns(folder, RUN, ChildTerms(0.02, 0.2), tell=tell, resumed=resumed)
 
 
 def never() -> bool:

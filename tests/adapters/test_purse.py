@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.adapters.purse import Purse
+from ralph.adapters.purse import Budget
 
 
 def test_shares_are_equal_and_what_is_not_spent_comes_back() -> None:
     """A lease is a part of what is free; the rest of it is free again when the turn is over."""
-    purse = Purse(8.0, 4)
+    purse = Budget(8.0, 4)
     assert all(purse.lease(worker) for worker in "abcd")
     assert [purse.held(worker) for worker in "abcd"] == [2.0, 2.0, 2.0, 2.0]
     purse.paid("a", 0.5)
@@ -19,7 +19,7 @@ def test_shares_are_equal_and_what_is_not_spent_comes_back() -> None:
 
 def test_whoever_holds_a_lease_keeps_it() -> None:
     """Asked again, nothing more is put aside."""
-    purse = Purse(8.0, 2)
+    purse = Budget(8.0, 2)
     assert purse.lease("a")
     assert purse.lease("a")
     assert purse.held("a") == 4.0
@@ -27,7 +27,7 @@ def test_whoever_holds_a_lease_keeps_it() -> None:
 
 def test_without_a_limit_nobody_waits() -> None:
     """There is nothing to share."""
-    purse = Purse(None, 2, dearest=None)
+    purse = Budget(None, 2, dearest=None)
     assert purse.lease("a")
     assert purse.lease("b")
     assert (purse.held("a"), purse.left()) == (None, None)
@@ -35,7 +35,7 @@ def test_without_a_limit_nobody_waits() -> None:
 
 def test_while_nobody_knows_what_a_turn_costs_one_is_taken_alone() -> None:
     """And then as many as there is money for, by what it has cost."""
-    purse = Purse(1.0, 4, dearest=None)
+    purse = Budget(1.0, 4, dearest=None)
     assert purse.lease("a")
     assert not purse.lease("b")
     purse.paid("a", 0.4)
@@ -46,7 +46,7 @@ def test_while_nobody_knows_what_a_turn_costs_one_is_taken_alone() -> None:
 
 def test_a_turn_that_costs_nothing_tells_the_price_too() -> None:
     """And a lease of which no turn came tells nothing."""
-    purse = Purse(1.0, 2, dearest=None)
+    purse = Budget(1.0, 2, dearest=None)
     assert purse.lease("a")
     purse.give_back("a")
     assert purse.lease("a")
@@ -65,7 +65,7 @@ def test_leases_are_never_more_than_what_is_left(
     limit: float, workers: int, turns: list[tuple[int, float]]
 ) -> None:
     """Turns that keep to their leases never spend more than the limit."""
-    purse = Purse(limit, workers, dearest=None)
+    purse = Budget(limit, workers, dearest=None)
     for number, part in turns:
         name = str(number % workers)
         held = purse.held(name)

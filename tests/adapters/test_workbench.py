@@ -24,7 +24,7 @@ from workbench_support import (
 )
 
 from ralph.adapters.completion_gate import evidence_file
-from ralph.adapters.workbench import Bench
+from ralph.adapters.workbench import TaskSettlement
 from ralph.core.gates import Finding
 from ralph.core.limits import Spent
 from ralph.core.state import RunState
@@ -64,7 +64,7 @@ def test_a_task_that_was_taken_away_is_an_error(place: Place) -> None:
         bench.record(state, ACCEPT)
 
 
-def cut_off(place: Place) -> tuple[Bench, RunState]:
+def cut_off(place: Place) -> tuple[TaskSettlement, RunState]:
     """A turn that wrote a file, and was cut off by a crash."""
     bench = place.bench()
     state = replace(place.begun(bench), turn=None, cut_off=True)

@@ -9,7 +9,7 @@ from workbench_support import ACCEPT, GO_ON, LIMIT, QUESTION, STOP, Json, Place,
 from ralph.adapters import append_log, task_file
 from ralph.adapters.append import append_line
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.workbench import Bench
+from ralph.adapters.workbench import TaskSettlement
 from ralph.core.turn import Turn
 from ralph.core.value import replace
 from ralph.core.verdict import Verdict
@@ -75,7 +75,7 @@ def test_who_is_killed_at_any_line_takes_the_step_again(
 # ------------------------------------------------------------------ trying again
 
 
-def failed_try(place: Place, bench: Bench, iteration: int) -> Json:
+def failed_try(place: Place, bench: TaskSettlement, iteration: int) -> Json:
     """What is said of the task after one more try; the step is taken twice."""
     state = replace(place.begun(bench, iteration), task_iteration=1, turn=Turn())
     bench.record(state, LIMIT)

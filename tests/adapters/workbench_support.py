@@ -16,7 +16,7 @@ from ralph.adapters.task_records import Records
 from ralph.adapters.task_sync import Trackers
 from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
-from ralph.adapters.workbench import Bench
+from ralph.adapters.workbench import TaskSettlement
 from ralph.core.claims import Claim
 from ralph.core.limits import Spent
 from ralph.core.state import RunState
@@ -66,7 +66,7 @@ class Place:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(task) + "\n")
 
-    def bench(self, run: str = "run-1", **more: Any) -> Bench:  # noqa: ANN401
+    def bench(self, run: str = "run-1", **more: Any) -> TaskSettlement:  # noqa: ANN401
         """The bench of a run, as a process that begins now makes it."""
         work = self.runs.get(run) or work_of(self.workspace, run)
         self.runs[run] = work
@@ -74,7 +74,7 @@ class Place:
         command = "cat >> ../notified"
         where = str(self.workspace)
         project = str(self.workspace.parent)
-        return Bench(
+        return TaskSettlement(
             file,
             TaskWatch(file, work.run_dir, project),
             work,
@@ -90,7 +90,7 @@ class Place:
             **more,
         )
 
-    def begun(self, bench: Bench, iteration: int = 1, turn: Turn = COMPLETE) -> RunState:
+    def begun(self, bench: TaskSettlement, iteration: int = 1, turn: Turn = COMPLETE) -> RunState:
         """A turn of the task has begun, and ended so."""
         here = bench.work.checkpoint().text()
         state = RunState(

@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from ralph.adapters.purse import Purse
+from ralph.adapters.purse import Budget
 from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
 from ralph.core.limits import Limits, Spent
 from ralph.core.state import NEW, replay
@@ -77,7 +77,7 @@ class Office:
 
     def run(self, facts: tuple[Fact, ...] = ()) -> Stop:
         crew = Crew(self.size, AtOnce(), self.work, self.recall, "run-{:03d}".format, self.end)
-        purse = Purse(self.bounds.run.dollars, self.size, self.cost * len(self.worked))
+        purse = Budget(self.bounds.run.dollars, self.size, self.cost * len(self.worked))
         around = Surroundings(self.world.signals, self.world.backlog, self.journal, self.clock)
         return coordinate(foreman(self.bounds, purse), crew, around, replay(facts, NEW))
 
@@ -211,6 +211,6 @@ def test_threads_are_an_executor_of_that_shape() -> None:
     with ThreadPoolExecutor(2) as threads:
         crew = Crew(2, threads, here.work, here.recall, str)
         around = Surroundings(here.world.signals, here.world.backlog, here.journal, here.clock)
-        stop = coordinate(foreman(here.bounds, Purse(None, 2)), crew, around, NEW)
+        stop = coordinate(foreman(here.bounds, Budget(None, 2)), crew, around, NEW)
     assert stop.reason is Reason.COMPLETED
     assert sorted(here.worked) == ["a", "b", "c"]

@@ -125,7 +125,7 @@ def restarts() -> Stage:
         world.asked = Signals(done_at=1.0) if agent.orders[-1].iteration == 3 else Signals()
 
     clock = FakeClock(tick=0.5, during_rest=mark)
-    return Stage(supervise(company=company), agent, world, lambda: company.told, clock)
+    return Stage(supervise(child_runs=company), agent, world, lambda: company.told, clock)
 
 
 def stories() -> Stage:

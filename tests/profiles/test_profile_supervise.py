@@ -126,7 +126,7 @@ def test_a_cancel_before_it_is_taken_again_leaves_it_cut_off() -> None:
 def test_completed_waits_for_the_children_once() -> None:
     """S §DONE File Detection: "waits for any active child runs ... (up to `waitTimeout`)"."""
     company = FakeCompany("2 child runs ended")
-    policy = supervise(wait_timeout=60.0, company=company)
+    policy = supervise(wait_timeout=60.0, child_runs=company)
     result = play(policy, [WORK], FakeWorld(asked=MARKED))
     assert result.steps == [("children", True, "2 child runs ended"), ("bus", True, "")]
     assert company.waits == [60.0]
@@ -150,14 +150,14 @@ def test_nobody_waits_for_children_of_a_run_that_is_not_complete(
 ) -> None:
     """They are ended, and its end is told."""
     company = FakeCompany()
-    result = play(supervise(1, company=company), [turn])
+    result = play(supervise(1, child_runs=company), [turn])
     assert (company.waits, company.ended, company.told) == ([], [False], [(why, "")])
     assert result.steps == [("children", True, ""), ("bus", True, "")]
 
 
 def test_a_bus_that_cannot_be_written_fails_no_task() -> None:
     company = FakeCompany(problem="cannot write it")
-    result = play(supervise(company=company), [WORK], FakeWorld(asked=MARKED))
+    result = play(supervise(child_runs=company), [WORK], FakeWorld(asked=MARKED))
     assert (result.exit_code, result.steps[-1]) == (0, ("bus", False, "cannot write it"))
 
 
@@ -169,12 +169,12 @@ def test_a_signal_while_it_waits_for_children_ends_the_run() -> None:
         world.asked = Signals(1, 1000.0, done_at=1000.0)
 
     company = FakeCompany(during_wait=press)
-    result = play(supervise(company=company), [WORK], world)
+    result = play(supervise(child_runs=company), [WORK], world)
     assert (result.exit_code, result.steps, company.told) == (130, [], [])
     assert company.ended == [False]
     world.asked = MARKED
     resumed = replay([*result.facts, Resumed(2000.0, 9)])
-    again = play(supervise(company=FakeCompany()), [WORK], world, state=resumed)
+    again = play(supervise(child_runs=FakeCompany()), [WORK], world, state=resumed)
     assert (again.exit_code, [step[0] for step in again.steps]) == (0, ["children", "bus"])
 
 

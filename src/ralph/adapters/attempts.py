@@ -30,7 +30,7 @@ _SUMMARY = 300  # characters
 
 
 @value
-class Origin:
+class RunOrigin:
     """Which run the attempts are of, who started that run, and what they run."""
 
     run: str
@@ -45,7 +45,7 @@ class Attempts:
     what cannot be written there is left out.
     """
 
-    def __init__(self, folder: TaskFolder, origin: Origin, state: RunState = NEW) -> None:
+    def __init__(self, folder: TaskFolder, origin: RunOrigin, state: RunState = NEW) -> None:
         self._folder = folder
         self._origin = origin
         self._state = state
@@ -132,7 +132,7 @@ def bury(folder: TaskFolder, now: float) -> None:
             write_run_info(run.directory, told)
 
 
-def attempt_env(folder: TaskFolder, origin: Origin) -> Mapping[str, str]:
+def attempt_env(folder: TaskFolder, origin: RunOrigin) -> Mapping[str, str]:
     """What an agent is told about its task; `RALPH_RUN` comes with each attempt."""
     return {
         "TASK_FOLDER": folder.path,

@@ -33,7 +33,7 @@ class ChildTerms:
     keeper: Callable[[], int] = lambda: 0  # its pid: whatever is below it is ours
 
 
-class TaskCompany:
+class TaskChildRuns:
     """The child runs and the buses of a task folder. `tell` is for what takes long."""
 
     def __init__(

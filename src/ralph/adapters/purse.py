@@ -4,7 +4,7 @@ spent by another, so that together they spend no more than one worker could."""
 import threading
 
 
-class Purse:
+class Budget:
     """Of `limit` dollars, or of any number. Every method may be called by any worker.
 
     `dearest` is what a turn has cost so far at most; None, while nobody knows, lets only one turn

@@ -3,7 +3,7 @@
 import threading
 
 
-class Turnstile:
+class OneAtATime:
     """For the threads of one process."""
 
     def __init__(self) -> None:

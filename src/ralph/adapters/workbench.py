@@ -36,7 +36,7 @@ _OF_A_TRY = ("reason", "question", "evidence", "completedAt")  # void with the n
 
 
 @value
-class Bench:
+class TaskSettlement:
     """Settles the tasks of one run."""
 
     file: TaskFile

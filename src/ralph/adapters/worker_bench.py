@@ -12,7 +12,7 @@ from ralph.adapters.joining import Conflicts, Joining, Merged
 from ralph.adapters.task_commit import RECORDS
 from ralph.adapters.task_file import NAME
 from ralph.adapters.task_watch import TaskWatch
-from ralph.adapters.workbench import Bench
+from ralph.adapters.workbench import TaskSettlement
 from ralph.core.state import RunState
 from ralph.core.value import value
 from ralph.core.verdict import Verdict
@@ -34,10 +34,10 @@ _IN_THE_WAY = "uncommitted changes in the project are in the way: {}"
 
 
 @value
-class WorkerBench:
+class WorkerSettlement:
     """Settles the one task of a worker."""
 
-    bench: Bench  # its file is the project's, its watch is over the list in the work tree
+    bench: TaskSettlement  # its file is the project's, its watch is over the list in the work tree
     joining: Joining
     project_list: TaskWatch
     contained: bool  # an agent cannot reach the project

@@ -1,4 +1,4 @@
-"""Committing what was proven, for every profile that commits (ADR 33)."""
+"""Commits what was proven, for every profile that commits (ADR 33)."""
 
 from collections.abc import Callable, Generator, Iterator
 
@@ -15,7 +15,7 @@ from ralph.proving import prove, uphold
 
 
 def no_new_step(ports: Ports, what: str) -> None:
-    """Nothing new is begun once somebody has asked to stop; the run goes on with it."""
+    """Begin nothing new once somebody has asked to stop; the resumed run does it."""
     if ports.world.signals().cancels:
         raise AbortedError(f"asked to stop before {what}")
 
@@ -23,16 +23,12 @@ def no_new_step(ports: Ports, what: str) -> None:
 def checked_again(
     ports: Ports, state: RunState, gates: tuple[Gate, ...], law: tuple[Gate, ...]
 ) -> Case:
-    """What the gates say of the tree as it is by now; those that a signal cut off say nothing."""
+    """Run the gates again on the tree as it is now; findings after a signal do not count."""
     case = replace(survey(ports, state, Boundary.CLOSING), snapshot=ports.world.snapshot())
     case = prove(gates, law, ports, case, settling=True)
     if case.findings:
         no_new_step(ports, "the gates had passed again")
     return case
-
-
-def _nothing(_: RunState) -> Iterator[Fact]:
-    return iter(())
 
 
 def committed(
@@ -42,9 +38,9 @@ def committed(
     gates: tuple[Gate, ...],
     law: tuple[Gate, ...],
     *,
-    proven_again: Callable[[RunState], Iterator[Fact]] = _nothing,
+    proven_again: Callable[[RunState], Iterator[Fact]] = lambda _: iter(()),
 ) -> Generator[Fact, None, tuple[RunState, Committed]]:
-    """Commit; once more where a hook changed the tree and the gates pass on that too, after the
+    """Commit. If a hook changed the tree and the gates pass on that too, commit again after the
     facts of `proven_again`. The law is asked last: hooks run code that the agent wrote."""
     made = commit(state)
     if made.altered:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -39,7 +40,7 @@ from ralph.core.select import first_open
 from ralph.core.state import RunState
 from ralph.core.turn import Allowance, Order, Role, Turn
 from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary, Feedback, Placement, Reason, Stop, Verdict
+from ralph.core.verdict import Boundary, Feedback, Placement, Verdict, is_interrupted
 from ralph.core.words import listed
 from ralph.ports import Committed, Gate, Policy, Ports, survey, watcher
 from ralph.profiles.committing import committed, no_new_step
@@ -54,7 +55,7 @@ MESSAGE_PROMPT = (
 
 @value
 class Wording:
-    """How the prompt is put together."""
+    """Additions to the prompt."""
 
     contract: ResponseTag = ResponseTag()
     tell_completion: bool = False
@@ -65,20 +66,19 @@ class Scm(Protocol):
     """Source control as H uses it."""
 
     def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
-        """Whether there is something to commit, and what is wrong if that cannot be told."""
+        """True if there is something to commit; and the problem if git cannot tell."""
 
     def changes(self, proof: Proved | None) -> str:
-        """What the message is about, for an agent that has no tools to look; "" if nobody knows."""
+        """The changes to describe, for an agent without tools to look; "" if unknown."""
 
     def tasks(self) -> tuple[str, ...]:
         """The tasks to run, in order."""
 
     def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
-        """Commit what was proven. What a killed run did already is no failure when it is asked for
-        again."""
+        """Commit what was proven. May be asked again after a kill."""
 
     def run(self, task: str, state: RunState) -> Committed | None:
-        """Run another task; None where there is nothing for it to do."""
+        """Run another task; None if there is nothing for it to do."""
 
 
 def harness(
@@ -94,8 +94,17 @@ def harness(
     return Policy(
         name="harness",
         select=first_open,
-        compose=Compose(wording),
-        opening=opening(limits),
+        compose=partial(compose, wording),
+        opening=(
+            cancelled,
+            paused,
+            accepted,
+            unreadable,
+            nothing_left,
+            Stuck(first_open),
+            RunLimit(limits),
+            carry_on,
+        ),
         watching=watching(limits, patience),
         stopping=(release,),
         closing=closing(limits, patience, wording.contract),
@@ -103,22 +112,10 @@ def harness(
         gates={Boundary.CLOSING: gates},
         law=law,
         allowance=allowance(limits, patience),
-        settle=Settle(scm, watching(limits, patience), allowance(limits, patience), gates, law),
+        settle=RunScmTasks(
+            scm, watching(limits, patience), allowance(limits, patience), gates, law
+        ),
         notes=lambda case: wording.contract.near_misses(case.turn),
-    )
-
-
-def opening(limits: Limits) -> Ladder:
-    """Before a turn."""
-    return (
-        cancelled,
-        paused,
-        accepted,
-        unreadable,
-        nothing_left,
-        Stuck(first_open),
-        RunLimit(limits),
-        carry_on,
     )
 
 
@@ -142,25 +139,19 @@ def closing(limits: Limits, patience: Patience, contract: ResponseTag) -> Ladder
     )
 
 
-@value
-class Compose:
+def compose(wording: Wording, case: Case) -> str:
     """H §Prompt Construction."""
-
-    wording: Wording
-
-    def __call__(self, case: Case) -> str:
-        state, wording = case.state, self.wording
-        extra = [*cut_off(state)]
-        if wording.tell_completion:
-            extra.append(Feedback(completion_sentence(wording.contract.marker)))
-        if wording.count_to is not None:
-            line = count_line(state.iteration, wording.count_to)
-            extra.append(Feedback(line, Placement.PREPEND))
-        return place(case.task.text, (*state.feedback, *extra))
+    state, extra = case.state, [*cut_off(case.state)]
+    if wording.tell_completion:
+        extra.append(Feedback(completion_sentence(wording.contract.marker)))
+    if wording.count_to is not None:
+        line = count_line(state.iteration, wording.count_to)
+        extra.append(Feedback(line, Placement.PREPEND))
+    return place(case.task.text, (*state.feedback, *extra))
 
 
 @value
-class Settle:
+class RunScmTasks:
     """H §SCM Tasks: after each iteration that ended by itself and whose gates all passed."""
 
     scm: Scm | None
@@ -170,7 +161,9 @@ class Settle:
     law: tuple[Gate, ...] = ()
 
     def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-        if self.scm is None or not _is_good(state, verdict):
+        turn = state.turn
+        good = turn is not None and turn.by_itself and state.checked and not state.findings
+        if self.scm is None or not good or is_interrupted(verdict):
             return
         for task in self.scm.tasks():
             ran = state.step(f"scm:{task}")
@@ -191,8 +184,7 @@ class Settle:
     def _commit(
         self, ports: Ports, state: RunState, task: str
     ) -> Generator[Fact, None, tuple[RunState, Step | None]]:
-        """The step that committed, or that says why nothing is; None where there is nothing to
-        commit."""
+        """The step that committed, or that tells why not; None if there is nothing to commit."""
         assert self.scm is not None
         told = state.step("scm:message")
         if told is None:
@@ -222,17 +214,21 @@ class Settle:
         prompt = f"{MESSAGE_PROMPT}{self.scm.changes(state.proof)}"
         order = Order(prompt, state.iteration, Role.MESSAGE, self.allowance(case))
         turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
-        objection = self._objection(ports, replace(state, snapshot=before))
+        # The law holds here too, least of all may it be broken right before a commit.
+        ended = survey(ports, replace(state, snapshot=before), Boundary.CLOSING)
+        objection = " ".join(found.text for gate in self.law for found in gate.check(ended))
         undone = _undone(ports, stand, state.iteration)
         if undone:
             yield Step(ports.clock.now(), "scm:undone", detail=undone)
-        message = commit_message(turn)
+        message, trouble = commit_message(turn), "the agent gave no commit message"
+        if turn.failed:
+            trouble = f"the message turn failed: {describe_failure(turn)}"
         cut = message is None and ports.world.signals().cancels  # it is asked once more
         step = Step(
             ports.clock.now(),
             "scm:message cut off" if cut else "scm:message",
             ok=message is not None and not objection,
-            detail=objection or message or _no_message(turn),
+            detail=objection or message or trouble,
             cost_usd=None if turn.uncounted else turn.cost_usd or 0.0,
             usage=turn.usage,
         )
@@ -241,15 +237,8 @@ class Settle:
             no_new_step(ports, "the commit message was written")
         return step
 
-    def _objection(self, ports: Ports, state: RunState) -> str:
-        """What the law says about the message turn: it may touch protected paths no more than any
-        other, least of all right before a commit."""
-        case = survey(ports, state, Boundary.CLOSING)
-        return " ".join(finding.text for gate in self.law for finding in gate.check(case))
-
 
 def is_commit(task: str) -> bool:
-    """Whether an SCM task commits."""
     return task.split()[:1] == ["commit"]
 
 
@@ -258,27 +247,13 @@ def _scm_step(ports: Ports, task: str, done: Committed) -> Step:
 
 
 def _undone(ports: Ports, stand: Stand, iteration: int) -> str:
-    """What the message turn wrote, which is put back; in words."""
+    """Put back what the message turn wrote; returns a sentence about it."""
     changed = ports.trees.changed(stand, ports.trees.look())
     if not changed:
         return ""
     kept = ports.trees.put_back(stand, changed, str(iteration))
     where = f"; what it wrote is kept in {kept}" if kept else ""
     return f"The commit-message turn changed {listed(sorted(changed))}: put back{where}"
-
-
-def _no_message(turn: Turn) -> str:
-    if turn.failed:
-        return f"the message turn failed: {describe_failure(turn)}"
-    return "the agent gave no commit message"
-
-
-def _is_good(state: RunState, verdict: Verdict) -> bool:
-    """The turn ended by itself, every gate ran and passed, and nobody wants to go home."""
-    if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
-        return False
-    turn = state.turn
-    return turn is not None and turn.by_itself and state.checked and not state.findings
 
 
 def commit_message(turn: Turn) -> str | None:
@@ -296,14 +271,9 @@ def commit_message(turn: Turn) -> str | None:
 def _is_message(line: str) -> bool:
     """Not JSON, nor a fence, nor a tag that was never closed."""
     line = line.strip()
-    if line.startswith(("{", "```", "<response")):
+    if line.startswith(("{", "[{", '["', "```", "<response")):
         return False
-    return not (line.startswith("[") and _is_json(line))
-
-
-def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
+        return not line.startswith("[") or not isinstance(json.loads(line), list)
     except ValueError:
-        return line.startswith(("[{", '["'))  # torn off
-    return True
+        return True

@@ -1,5 +1,5 @@
-"""B §Concurrency: several tasks at once. Each worker has the policy of a backlog of one task, and
-merges what it has proven; the foreman's policy says which task is next."""
+"""B §Concurrency: several tasks at once. The foreman chooses the tasks; each worker has the policy
+of a backlog of one task, and merges what it has proven."""
 
 from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
@@ -40,9 +40,9 @@ from ralph.core.words import listed
 from ralph.ports import Gate, Merge, Policy, Ports, survey
 from ralph.profiles.committing import checked_again
 from ralph.profiles.shared import Patience
-from ralph.profiles.tasks import Bounds, Settle, Workbench, commit_step, tasks
+from ralph.profiles.tasks import Bounds, Settlement, SettleTask, commit_step, tasks
 
-_PATIENCE = 2.0  # seconds between two looks at the purse
+_PATIENCE = 2.0  # seconds between two looks at the budget
 _MOST_CONFLICTS = 3  # of one task, each with other work
 _MOST_MERGES = 5  # of one task, while somebody else commits all the time
 # The first line is for people, who read no more of it.
@@ -53,85 +53,84 @@ _AFTER_MERGE = (
 )
 
 
-class Purse(Protocol):
+class SharedBudget(Protocol):
     """The money that workers share."""
 
     @property
-    def limit(self) -> float | None:
-        """What all of them may spend."""
+    def limit(self) -> float | None: ...
 
     @property
-    def spent(self) -> float:
-        """What all of them have paid."""
+    def spent(self) -> float: ...
 
     def left(self) -> float | None:
-        """What is not paid yet; None without a limit."""
+        """Money not yet paid; None without a limit."""
 
     def lease(self, worker: str) -> bool:
-        """Put its share aside for its next turn; False where that has to wait for others."""
+        """Reserve the worker's share for its next turn; False if it has to wait for others."""
 
     def held(self, worker: str) -> float | None:
         """The lease of a turn that is under way."""
 
 
-class Turnstile(Protocol):
+class MergeLock(Protocol):
     """Lets one worker at a time merge."""
 
     def enter(self, worker: str) -> None:
-        """Wait until nobody else is in it."""
+        """Wait until no other worker holds it."""
 
     def leave(self, worker: str) -> None:
-        """Let the next one in; nothing if one is not in it."""
+        """Let the next worker in; does nothing if this one does not hold it."""
 
 
-class Joiner(Workbench, Protocol):
-    """A bench whose work is merged into a project that others change too."""
+class MergedSettlement(Settlement, Protocol):
+    """Settles a task by merging it into a project that others change too."""
 
     def keep(self, state: RunState) -> None:
         """Save the task's work as it is; nobody has to wait for that."""
 
     def merge(self, state: RunState) -> Merge:
-        """Put the task's work on top of what others have merged. Asked again, it does the same."""
+        """Put the task's work on top of what others have merged. May be asked again."""
 
     def is_current(self, state: RunState) -> bool:
-        """Whether nobody has merged or committed anything since."""
+        """True if nobody has merged or committed anything since."""
 
     def land(self, state: RunState) -> str:
-        """Let the project go on to the commit; why it cannot, "" if it has."""
+        """Move the project to the task's commit. Returns why it cannot, or ""."""
 
     def has_landed(self, state: RunState) -> bool:
-        """Whether a run that was killed then had come so far."""
+        """True if a run that was killed had landed the task."""
 
 
 @value
-class Place:
-    """A worker's place among the others."""
+class WorkerContext:
+    """The things that a worker shares with the others."""
 
     worker: str
-    purse: Purse
-    turnstile: Turnstile
+    budget: SharedBudget
+    merge_lock: MergeLock
 
 
 @value
 class SharedLimit:
     """The money of all workers is used up."""
 
-    purse: Purse
+    budget: SharedBudget
 
     def __call__(self, case: Case) -> Answer | None:
-        if self.purse.left() != 0:
+        if self.budget.left() != 0:
             return None
-        return Stop(Reason.LIMIT, f"${self.purse.limit:g} used up (spent ${self.purse.spent:.2f})")
+        budget = self.budget
+        return Stop(Reason.LIMIT, f"${budget.limit:g} used up (spent ${budget.spent:.2f})")
 
 
 @value
 class Leased:
     """No turn begins without a lease: others may hold all that is left."""
 
-    place: Place
+    context: WorkerContext
 
     def __call__(self, case: Case) -> Answer | None:
-        if self.place.purse.lease(self.place.worker):
+        if self.context.budget.lease(self.context.worker):
             return None
         return Wait(case.now + _PATIENCE, "others hold what is left of the run's money")
 
@@ -150,10 +149,10 @@ class SharedUsedUp:
 class ShareLeft:
     """The turn's lease is used up while the agent works."""
 
-    place: Place
+    context: WorkerContext
 
     def __call__(self, case: Case) -> Answer | None:
-        lease = self.place.purse.held(self.place.worker)
+        lease = self.context.budget.held(self.context.worker)
         assert case.pulse is not None
         if lease is None or case.finished or case.pulse.dollars < lease:
             return None
@@ -161,15 +160,15 @@ class ShareLeft:
 
 
 def not_again(case: Case) -> Answer | None:
-    """What was sent back from its merge had one more turn to pass."""
+    """A task sent back from its merge had one more turn to pass."""
     if not case.state.sent_back or not case.findings or case.turn.failed:
         return None
     first = case.findings[0]
     return Park(f"it cannot be merged: {first.gate}: {first.text}".split("\n", 1)[0])
 
 
-def foreman(bounds: Bounds, purse: Purse) -> Policy:
-    """Who hands out tasks; it takes no turns of its own."""
+def foreman(bounds: Bounds, budget: SharedBudget) -> Policy:
+    """The policy that hands out tasks; it takes no turns of its own."""
     return Policy(
         name="tasks",
         select=next_task,
@@ -184,7 +183,7 @@ def foreman(bounds: Bounds, purse: Purse) -> Policy:
             all_worked,
             none_ready,
             TasksLimit(bounds.tasks),
-            SharedLimit(purse),
+            SharedLimit(budget),
             RunLimit(replace(bounds.run, dollars=None)),
             carry_on,
         ),
@@ -195,9 +194,9 @@ def foreman(bounds: Bounds, purse: Purse) -> Policy:
 
 
 def worker(
-    bench: Joiner,
+    settlement: MergedSettlement,
     bounds: Bounds,
-    place: Place,
+    context: WorkerContext,
     *,
     patience: Patience,
     gates: tuple[Gate, ...],
@@ -205,79 +204,68 @@ def worker(
     about: Callable[[Task], Material],
     after_merge: tuple[Gate, ...],
 ) -> Policy:
-    """Who works on one task. `after_merge` are the gates that pass on the merged tree too."""
+    """The policy of one task. `after_merge` are the gates that must pass on the merged tree too."""
     own = replace(bounds, run=replace(bounds.run, dollars=None), day=None, stop_on_failure=False)
-    policy = tasks(bench, own, patience=patience, gates=gates, law=law, about=about)
-    limit = SharedLimit(place.purse)
+    policy = tasks(settlement, own, patience=patience, gates=gates, law=law, about=about)
+    limit = SharedLimit(context.budget)
+    # The shared money is judged where one run's would be, and gates of a task that was sent back
+    # are judged more strictly.
+    closing = _before(UsedUp, policy.closing, SharedUsedUp(limit))
+    closing = _before(RunLimit, closing, limit)
+
+    def allowance(case: Case) -> Allowance:
+        """No more money than the turn's lease."""
+        allowed, held = policy.allowance(case), context.budget.held(context.worker)
+        return replace(allowed, dollars=least(allowed.dollars, held))
+
     return replace(
         policy,
-        opening=(unreadable, all_worked, *policy.opening[:-1], limit, Leased(place), carry_on),
+        opening=(unreadable, all_worked, *policy.opening[:-1], limit, Leased(context), carry_on),
         retaking=(*policy.retaking, limit),
-        watching=(*policy.watching, ShareLeft(place)),
-        closing=_closing(policy.closing, limit),
-        allowance=Leasing(policy.allowance, place),
-        settle=Join(bench, TaskLimit(bounds.task), after_merge, law, bench, place),
+        watching=(*policy.watching, ShareLeft(context)),
+        closing=_before(Objections, closing, not_again),
+        allowance=allowance,
+        settle=MergeTask(settlement, TaskLimit(bounds.task), after_merge, law, settlement, context),
     )
 
 
-def _closing(ladder: Ladder, limit: SharedLimit) -> Ladder:
-    """The money of all is judged where one run's would be, and gates of what was sent back are
-    judged more strictly."""
-    used_up = next(rule for rule in ladder if isinstance(rule, UsedUp))
-    of_run = next(rule for rule in ladder if isinstance(rule, RunLimit))
-    objects = next(rule for rule in ladder if isinstance(rule, Objections))
-    ladder = _before(used_up, ladder, SharedUsedUp(limit))
-    return _before(objects, _before(of_run, ladder, limit), not_again)
-
-
-def _before(mark: Rule, ladder: Ladder, rule: Rule) -> Ladder:
-    here = ladder.index(mark)
+def _before(kind: type, ladder: Ladder, rule: Rule) -> Ladder:
+    """The ladder with a rule before the first of that kind."""
+    here = next(n for n, known in enumerate(ladder) if isinstance(known, kind))
     return (*ladder[:here], rule, *ladder[here:])
 
 
 @value
-class Leasing:
-    """What a turn may use: no more money than its lease."""
-
-    inner: Callable[[Case], Allowance]
-    place: Place
-
-    def __call__(self, case: Case) -> Allowance:
-        allowed, held = self.inner(case), self.place.purse.held(self.place.worker)
-        return replace(allowed, dollars=least(allowed.dollars, held))
-
-
-@value
-class Join(Settle):
+class MergeTask(SettleTask):
     """Accept: merge, check again, record, commit, sync; the rest as in every backlog.
 
     What cannot be merged goes back to the agent once, and is parked then. One worker at a time.
     """
 
-    joiner: Joiner
-    place: Place
+    merged: MergedSettlement
+    context: WorkerContext
 
     def _accept(self, ports: Ports, state: RunState, verdict: Accept) -> Iterator[Fact]:
         if not state.step("record"):
-            self.joiner.keep(state)
-        self.place.turnstile.enter(self.place.worker)
+            self.merged.keep(state)
+        self.context.merge_lock.enter(self.context.worker)
         try:
             ready = (
                 state if state.step("commit") else (yield from self._landed(ports, state, verdict))
             )
             if ready is not None:
-                yield from Settle._accept(self, ports, ready, verdict)  # noqa: SLF001
+                yield from SettleTask._accept(self, ports, ready, verdict)  # noqa: SLF001
         finally:
-            self.place.turnstile.leave(self.place.worker)
+            self.context.merge_lock.leave(self.context.worker)
 
     def _landed(
         self, ports: Ports, state: RunState, verdict: Accept
     ) -> Generator[Fact, None, RunState | None]:
         """The state in which the project has the task, or its commit was refused; None if it was
-        sent back. Who commits in the project while a hook looks at our commit begins it anew."""
+        sent back. A commit of others in the project, while a hook looks at ours, starts it over."""
         refusal = _BUSY
         for _ in range(_MOST_MERGES):
-            there = state.step("record") is not None and self.joiner.has_landed(state)
+            there = state.step("record") is not None and self.merged.has_landed(state)
             merged = state if there else (yield from self._merged(ports, state))
             if merged is None:
                 return None
@@ -286,14 +274,12 @@ class Join(Settle):
                 yield fact
                 state = fold(state, fact)
             state, made = yield from self._commit(ports, state, verdict)
-            refusal = self.joiner.land(state) if made.ok else ""
+            refusal = self.merged.land(state) if made.ok else ""
             if not refusal:
                 committed = commit_step(ports, made)
                 yield committed
                 return fold(state, committed)
-            if self.joiner.is_current(
-                state
-            ):  # nobody has committed meanwhile: it is something else
+            if self.merged.is_current(state):  # nobody has committed: it is something else
                 break
         yield from self._sent_back(ports, state, Merge(refusal=refusal, hopeless=True))
         return None
@@ -304,7 +290,7 @@ class Join(Settle):
         for _ in range(_MOST_MERGES):
             if refused is not None:
                 break
-            merge = self.joiner.merge(state)
+            merge = self.merged.merge(state)
             if merge.checkpoint:
                 moved = Moved(ports.clock.now(), merge.checkpoint)
                 yield moved
@@ -312,7 +298,7 @@ class Join(Settle):
             why = merge.refusal
             if not why and merge.checkpoint:
                 state, why = yield from self._checked(ports, state)
-            if not why and self.joiner.is_current(state):
+            if not why and self.merged.is_current(state):
                 return state
             if why:
                 refused = Step(ports.clock.now(), "merge", ok=False, detail=why)
@@ -327,8 +313,8 @@ class Join(Settle):
     def _checked(
         self, ports: Ports, state: RunState
     ) -> Generator[Fact, None, tuple[RunState, str]]:
-        """What gates have against the merged tree; "" for nothing. Protected files are right as the
-        merge has left them: whoever committed others in the project may."""
+        """The gates' objections to the merged tree, or "". Protected files are right as the merge
+        left them: whoever committed them to the project may."""
         merged = replace(state, snapshot=ports.world.snapshot())
         case = checked_again(ports, merged, self.gates, self.law)
         if case.proof is not None:
@@ -340,20 +326,17 @@ class Join(Settle):
         return state, _AFTER_MERGE.format(gates, texts) if found else ""
 
     def _sent_back(self, ports: Ports, state: RunState, merge: Merge) -> Iterator[Fact]:
-        verdict = self._after_merge(ports, state, merge)
+        """Back to the agent, once for each conflict: one with work merged since is another."""
+        first, _, _ = merge.refusal.partition("\n")
+        why = f"it cannot be merged: {first}"
+        most = _MOST_CONFLICTS if merge.fresh else 1
+        verdict: Verdict = Continue((Feedback(merge.refusal),))
+        if merge.hopeless or state.sent_back > most:
+            verdict = Park(why)
+        elif (parked := self.limit(survey(ports, state, Boundary.CLOSING))) is not None:
+            verdict = Park(f"{parked.why}; {why}")
         saved = ""
         if isinstance(verdict, Park):
             saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "reopen", verdict, saved)
         yield Settled(ports.clock.now(), verdict)
-
-    def _after_merge(self, ports: Ports, state: RunState, merge: Merge) -> Verdict:
-        """Once for each conflict: one with work that was merged since is another."""
-        why, first = merge.refusal, merge.refusal.split("\n", 1)[0]
-        most = _MOST_CONFLICTS if merge.fresh else 1
-        if merge.hopeless or state.sent_back > most:
-            return Park(f"it cannot be merged: {first}")
-        parked = self.limit(survey(ports, state, Boundary.CLOSING))
-        if parked is not None:
-            return Park(f"{parked.why}; it cannot be merged: {first}")
-        return Continue((Feedback(why),))

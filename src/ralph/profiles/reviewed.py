@@ -1,6 +1,7 @@
 """R: stories that must survive a fresh review. The list is the law, the promise only a hint."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -39,7 +40,7 @@ from ralph.ports import Act, Gate, Policy, Ports
 from ralph.profiles.shared import Patience, allowance, watching
 
 _ONLY_THIS = (
-    "Every story is approved, and nothing is left to implement. Mend only what is said below, and "
+    "Every story is approved, and nothing is left to implement. Fix only what is said below, and "
     "leave the list of stories as it is. When that is done, say <promise>COMPLETE</promise>."
 )
 
@@ -50,21 +51,21 @@ _HOST_COMMITS = (
 
 
 class Desk(Protocol):
-    """What the host does about the list; every method is idempotent for one iteration."""
+    """The host's work on the list of stories; every method is idempotent for one iteration."""
 
     def announce(self, state: RunState) -> str:
-        """Tell the hooks of the agent's session what this turn is. What a turn that was cut off had
-        decided is undone first; what was done, in words."""
+        """Tell the hooks of the agent's session what this turn is, after undoing what a turn that
+        was cut off had decided. Returns what was done, in words."""
 
     def land(self, state: RunState) -> list[Act]:
-        """What the host does before it judges: approve what was reviewed for the last time and is
-        still not liked (R §6), and commit where the agent cannot."""
+        """Approve a story whose last review still asks for changes (R §6), and commit where the
+        agent cannot."""
 
     def correct(self, state: RunState) -> str:
-        """Put back what the agent may not touch, and commit that; what was done, in words."""
+        """Put back what the agent may not touch, and commit that. Returns what was done."""
 
     def outcome(self, state: RunState) -> str:
-        """The legal review that this turn was, as JSON; "" if it was none."""
+        """The legal review of this turn, as JSON; "" if there was none."""
 
 
 @value
@@ -72,13 +73,11 @@ class NoDesk:
     """A list that nobody writes to."""
 
     def announce(self, state: RunState) -> str:
-        """Nobody is told."""
         return ""
 
     correct = outcome = announce
 
     def land(self, state: RunState) -> list[Act]:
-        """Nothing is done."""
         return []
 
 
@@ -93,11 +92,11 @@ def reviewed(
 ) -> Policy:
     """The policy of `ralph prd run`: the law after every turn, the same at the stop hook."""
     approved = AllApproved(terms.skip_review)
-    select = Select(next_unreviewed if terms.skip_review else next_story)
+    select = partial(next_or_last, next_unreviewed if terms.skip_review else next_story)
     return Policy(
         name="reviewed",
         select=select,
-        compose=Compose(terms),
+        compose=partial(compose, terms),
         opening=(
             cancelled,
             paused,
@@ -114,9 +113,9 @@ def reviewed(
         gates={Boundary.CLOSING: gates, Boundary.STOPPING: gates},
         law=law,
         allowance=allowance(limits, patience),
-        prepare=Prepare(desk),
-        land=Land(desk),
-        settle=Settle(desk),
+        prepare=partial(prepare, desk),
+        land=partial(land, desk),
+        settle=partial(settle, desk),
         notes=lambda case: CompleteClaim().near_misses(case.turn),
     )
 
@@ -144,73 +143,48 @@ def closing(limits: Limits, patience: Patience, approved: AllApproved) -> Ladder
     )
 
 
-@value
-class Select:
-    """The next story; where each is approved and a gate still objects, the last one once more."""
-
-    select: Callable[[Case], Assignment | None]
-
-    def __call__(self, case: Case) -> Assignment | None:
-        chosen, last = self.select(case), case.state.assignment
-        if chosen is not None or last is None or not case.state.findings or not _all_pass(case):
-            return chosen
-        return Assignment(last.task, last.title)
+def next_or_last(select: Callable[[Case], Assignment | None], case: Case) -> Assignment | None:
+    """The next story; if each is approved and a gate still objects, the last one once more."""
+    chosen, last = select(case), case.state.assignment
+    if chosen is not None or last is None or not case.state.findings or not _all_pass(case):
+        return chosen
+    return Assignment(last.task, last.title)
 
 
 def _all_pass(case: Case) -> bool:
     return bool(case.backlog.tasks) and all(task.passes for task in case.backlog.tasks)
 
 
-@value
-class Compose:
+def compose(terms: Terms, case: Case) -> str:
     """The project's prompt, headed by the host's choice of mode and story."""
-
-    terms: Terms
-
-    def __call__(self, case: Case) -> str:
-        state = case.state
-        assert state.assignment is not None
-        values = self.terms.values(state.iteration, state.assignment)
-        text = _ONLY_THIS if _all_pass(case) else filled(case.task.text, values)
-        prompt = headed(text, state.assignment, self.terms.folder)
-        commits = (Feedback(_HOST_COMMITS),) if self.terms.host_commits else ()
-        return place(prompt, (*commits, *state.feedback, *cut_off(state)))
+    state = case.state
+    assert state.assignment is not None
+    values = terms.values(state.iteration, state.assignment)
+    text = _ONLY_THIS if _all_pass(case) else filled(case.task.text, values)
+    prompt = headed(text, state.assignment, terms.folder)
+    commits = (Feedback(_HOST_COMMITS),) if terms.host_commits else ()
+    return place(prompt, (*commits, *state.feedback, *cut_off(state)))
 
 
-@value
-class Prepare:
-    """Before a turn: the marker for the hooks."""
-
-    desk: Desk
-
-    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
-        undone = self.desk.announce(state)
-        if undone:
-            yield Step(ports.clock.now(), "cut off", detail=undone)
+def prepare(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
+    """Before a turn: write the marker for the hooks."""
+    undone = desk.announce(state)
+    if undone:
+        yield Step(ports.clock.now(), "cut off", detail=undone)
 
 
-@value
-class Land:
+def land(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
     """After a turn, before it is judged: the host, not the prompt, ends a cycle of reviews."""
-
-    desk: Desk
-
-    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
-        for act in self.desk.land(state):
-            if not state.step(act.key):
-                yield Step(ports.clock.now(), act.key, detail=act.detail)
+    for act in desk.land(state):
+        if not state.step(act.key):
+            yield Step(ports.clock.now(), act.key, detail=act.detail)
 
 
-@value
-class Settle:
-    """Under every verdict, what the agent may not touch is put back and committed."""
-
-    desk: Desk
-
-    def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-        if state.turn is None:
-            return
-        if not state.step("correct"):
-            yield Step(ports.clock.now(), "correct", detail=self.desk.correct(state))
-        if not state.step("review"):
-            yield Step(ports.clock.now(), "review", detail=self.desk.outcome(state))
+def settle(desk: Desk, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
+    """Under every verdict, put back and commit what the agent may not touch."""
+    if state.turn is None:
+        return
+    if not state.step("correct"):
+        yield Step(ports.clock.now(), "correct", detail=desk.correct(state))
+    if not state.step("review"):
+        yield Step(ports.clock.now(), "review", detail=desk.outcome(state))

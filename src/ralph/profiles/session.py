@@ -1,6 +1,5 @@
 """P: the loop inside one session. Only the stopping boundary exists; nothing is started."""
 
-from ralph.core.case import Case
 from ralph.core.contracts import PromiseTag
 from ralph.core.limits import Limits
 from ralph.core.rules import Believed, RunLimit, cancelled
@@ -22,7 +21,7 @@ def session(
     return Policy(
         name="session",
         select=first_open,
-        compose=_task_text,
+        compose=lambda case: case.task.text,
         opening=(),
         watching=(),
         stopping=(
@@ -36,7 +35,3 @@ def session(
         gates={Boundary.STOPPING: gates},
         notes=lambda case: contract.near_misses(case.turn),
     )
-
-
-def _task_text(case: Case) -> str:
-    return case.task.text

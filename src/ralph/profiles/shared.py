@@ -1,4 +1,4 @@
-"""What the profiles that start an agent have in common."""
+"""Rules and limits that the profiles share which start an agent."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from ralph.core.value import value
 
 @value
 class Patience:
-    """How long a run bears with an agent."""
+    """The limits of a run's patience with its agent."""
 
     turn: float | None = None
     idle: float | None = None
@@ -35,7 +35,7 @@ def watching(limits: Limits, patience: Patience) -> Ladder:
 
 
 def allowance(limits: Limits, patience: Patience) -> Callable[[Case], Allowance]:
-    """What a turn may use: the least of the turn's and the run's limits."""
+    """The allowance of a turn: the least of the turn's and the run's limits."""
 
     def allow(case: Case) -> Allowance:
         spent = case.spent

@@ -1,6 +1,7 @@
-"""S: restart an agent until it writes DONE. Words and exit codes complete nothing."""
+"""S: restarts an agent until it writes DONE. Words and exit codes complete nothing."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 from ralph.core.case import Case, Ladder
@@ -24,17 +25,10 @@ from ralph.core.rules import (
     unreadable,
     unstartable,
 )
-from ralph.core.rules_marks import (
-    CarryOn,
-    DoneGrace,
-    MaxRestarts,
-    WaitCode,
-    marked_done,
-    waiting,
-)
+from ralph.core.rules_marks import CarryOn, DoneGrace, MaxRestarts, WaitCode, marked_done, waiting
 from ralph.core.select import first_open
 from ralph.core.state import RunState
-from ralph.core.value import replace, value
+from ralph.core.value import replace
 from ralph.core.verdict import Feedback, Placement, Reason, Stop, Verdict
 from ralph.ports import Policy, Ports
 from ralph.profiles.shared import Patience, allowance
@@ -43,32 +37,29 @@ AGAIN = "Continue working on the following:"
 UNLIMITED = Limits()
 
 
-class Company(Protocol):
-    """Who else has to do with a task: its child runs, and those who read its bus."""
+class ChildRuns(Protocol):
+    """The child runs of a task, and its message bus."""
 
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
-        """Wait for the child runs, so long at most, then end them; what came of it in words."""
+        """Wait for the child runs, at most so long, then end them. Returns what was done."""
 
     def end_children(self, *, at_once: bool) -> str:
-        """End the child runs; who they were in words, or nothing."""
+        """End the child runs. Returns their names in a sentence, or ""."""
 
     def announce(self, stop: Stop, children: str) -> str:
-        """Tell how the task ended, once; why that cannot be told, or nothing."""
+        """Post the end of the task, once. Returns why that failed, or ""."""
 
 
-class Alone:
-    """Nobody else."""
+class NoChildRuns:
+    """A task without child runs or bus."""
 
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
-        """There are none."""
         return NO_CHILDREN
 
     def end_children(self, *, at_once: bool) -> str:
-        """There are none."""
         return ""
 
     def announce(self, stop: Stop, children: str) -> str:
-        """Nobody listens."""
         return ""
 
 
@@ -79,12 +70,10 @@ def supervise(
     *,
     patience: Patience = Patience(fail_after=0),
     limits: Limits = UNLIMITED,
-    company: Company = Alone(),
+    child_runs: ChildRuns = NoChildRuns(),
 ) -> Policy:
-    """The policy of `ralph supervise`; `max_restarts` is the number of runs (ADR 19).
-
-    `limits` are the run's time and money.
-    """
+    """The policy of `ralph supervise`; `max_restarts` is the number of runs (ADR 19), `limits` are
+    the run's time and money."""
     limits = replace(limits, iterations=None)
     return Policy(
         name="supervise",
@@ -111,7 +100,7 @@ def supervise(
         retaking=(cancelled, marked_done, unreadable, waiting, RunLimit(limits)),
         closing=closing(restart_delay, patience),
         allowance=allowance(limits, patience),
-        settle=Settle(wait_timeout, company),
+        settle=partial(settle, child_runs, wait_timeout),
     )
 
 
@@ -131,46 +120,38 @@ def closing(restart_delay: float, patience: Patience) -> Ladder:
 
 
 def compose(case: Case) -> str:
-    """The task; from the second attempt on it says that work goes on. No task: nothing."""
+    """The task; from the second attempt on headed by a request to continue."""
     if not case.task.text:
         return ""
     again = (Feedback(AGAIN, Placement.PREPEND),) if case.state.iteration > 1 else ()
     return place(case.task.text, (*again, *cut_off(case.state, "Attempt")))
 
 
-@value
-class Settle:
-    """Completed: wait for the children, then say so (S §DONE File Detection)."""
+def settle(
+    child_runs: ChildRuns, wait_timeout: float, ports: Ports, state: RunState, verdict: Verdict
+) -> Iterator[Fact]:
+    """Let the child runs of a done task end by themselves, unless a signal comes; end those of any
+    other. Then announce how the task ended (S §DONE File Detection)."""
 
-    wait_timeout: float
-    company: Company
+    def cancels() -> int:
+        return ports.world.signals().cancels
 
-    def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
-        if not isinstance(verdict, Stop):
-            return
-        waited = state.step("children")
-        if waited is None:
-            waited, verdict = self._end_children(ports, verdict)
-            if verdict.reason is Reason.INTERRUPTED:  # no step of it is to be skipped later
-                yield Settled(ports.clock.now(), verdict)
-                return
-            yield waited
-        if state.step("bus") is None:
-            problem = self.company.announce(verdict, waited.detail)
-            yield Step(ports.clock.now(), "bus", ok=not problem, detail=problem)
-
-    def _end_children(self, ports: Ports, stop: Stop) -> tuple[Step, Stop]:
-        """When the task is done its child runs may end by themselves, unless a signal comes; else
-        they are ended. What stands is that the run was interrupted, then."""
-
-        def cancels() -> int:
-            return ports.world.signals().cancels
-
+    if not isinstance(verdict, Stop):
+        return
+    waited = state.step("children")
+    if waited is None:
         said = ""
-        if stop.reason is Reason.COMPLETED:
-            said = self.company.wait_for_children(self.wait_timeout, lambda: bool(cancels()))
+        if verdict.reason is Reason.COMPLETED:
+            said = child_runs.wait_for_children(wait_timeout, lambda: bool(cancels()))
             if cancels():
-                stop = Stop(Reason.INTERRUPTED, "asked to stop")
-        if stop.reason is not Reason.COMPLETED:
-            said = self.company.end_children(at_once=cancels() > 1)
-        return Step(ports.clock.now(), "children", detail=said), stop
+                verdict = Stop(Reason.INTERRUPTED, "asked to stop")
+        if verdict.reason is not Reason.COMPLETED:
+            said = child_runs.end_children(at_once=cancels() > 1)
+        if verdict.reason is Reason.INTERRUPTED:  # no step of it is to be skipped later
+            yield Settled(ports.clock.now(), verdict)
+            return
+        waited = Step(ports.clock.now(), "children", detail=said)
+        yield waited
+    if state.step("bus") is None:
+        problem = child_runs.announce(verdict, waited.detail)
+        yield Step(ports.clock.now(), "bus", ok=not problem, detail=problem)

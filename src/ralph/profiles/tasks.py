@@ -1,6 +1,7 @@
 """B: work through a backlog, one task at a time, each proven complete, committed and recorded."""
 
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Protocol
 
 from ralph.core.backlog_prompt import Material, task_prompt
@@ -72,38 +73,38 @@ _MOST_REFUSALS = 3  # of commits in a row
 RUN_LIMITS = Limits(seconds=14_400.0, dollars=50.0)  # B §Global Limits
 
 
-class Workbench(Protocol):
-    """What settling a task needs; every method is idempotent for one iteration."""
+class Settlement(Protocol):
+    """Settles tasks; every method is idempotent for one iteration."""
 
     def take_up(self, state: RunState) -> str:
-        """Mark the task as under work. What a turn that was cut off has left is discarded first;
-        where that is saved."""
+        """Mark the task as in progress, after discarding what a turn that was cut off has left.
+        Returns where that is saved."""
 
     def undo_edits(self, state: RunState) -> str:
-        """Put back what the turn did to the task list and may not; what that was, in words."""
+        """Put back illegal changes of the turn to the task list. Returns what they were."""
 
     def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
-        """Write status, progress and learning, and where what was undone is saved."""
+        """Write status, progress and learning, and where undone work is saved."""
 
     def commit(self, state: RunState) -> Committed:
         """Commit the task's work under its id, exactly as it was proven."""
 
     def sync(self, state: RunState) -> tuple[bool, str]:
-        """Tell the tracker the task came from: whether it knows, and what was said or is wrong."""
+        """Tell the tracker that the task came from. Returns success, and a sentence."""
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
-        """Discard this turn's changes, or all of the task's; where what stood there is saved."""
+        """Discard this turn's changes, or all of the task's. Returns where they are saved."""
 
     def reopen(self, tasks: tuple[str, ...]) -> None:
-        """Nothing is wrong with these that were parked: they are for the next run."""
+        """Leave these parked tasks to the next run: nothing is wrong with them."""
 
     def end(self) -> None:
-        """The run is over for good: nothing of its beginnings is needed any more."""
+        """Clean up: the run is over for good."""
 
 
 @value
 class Bounds:
-    """How much one task, one run and one day may use."""
+    """The limits of one task, one run and one day."""
 
     task: Limits = TASK_LIMITS
     run: Limits = RUN_LIMITS
@@ -120,26 +121,22 @@ class Bounds:
         return replace(self.run, dollars=least(self.run.dollars, rest))
 
 
-def _nothing(_: Task) -> Material:
-    return Material()
-
-
 def tasks(
-    workbench: Workbench,
+    settlement: Settlement,
     bounds: Bounds = Bounds(),
     *,
     patience: Patience = Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
     law: tuple[Gate, ...] = (),
-    about: Callable[[Task], Material] = _nothing,
+    about: Callable[[Task], Material] = lambda _: Material(),
 ) -> Policy:
     """The policy of `ralph tasks run`. A task's completion check is one of the gates; `about`
-    tells what else is known for a task."""
+    gives the context of a task."""
     contract, within = CompleteClaim(), bounds.within
     return Policy(
         name="tasks",
         select=next_task,
-        compose=Compose(about, bounds.task),
+        compose=partial(compose, about, bounds.task),
         opening=opening(bounds),
         watching=(*watching(within, patience), TaskTimeLeft(bounds.task)),
         stopping=(release,),
@@ -148,9 +145,9 @@ def tasks(
         gates={Boundary.CLOSING: gates},
         law=law,
         allowance=task_allowance(bounds, patience),
-        prepare=Prepare(workbench),
-        land=Land(workbench),
-        settle=Settle(workbench, TaskLimit(bounds.task), gates, law),
+        prepare=partial(prepare, settlement),
+        land=partial(land, settlement),
+        settle=SettleTask(settlement, TaskLimit(bounds.task), gates, law),
         notes=lambda case: contract.near_misses(case.turn),
     )
 
@@ -198,7 +195,8 @@ def closing(bounds: Bounds, patience: Patience, contract: CompleteClaim) -> Ladd
 
 
 def task_allowance(bounds: Bounds, patience: Patience) -> Callable[[Case], Allowance]:
-    """What a turn may use: the least of the turn's, the task's, the run's and the day's limits."""
+    """The allowance of a turn: the least of the turn's, the task's, the run's and the day's
+    limits."""
     of_run = allowance(bounds.within, patience)
 
     def allow(case: Case) -> Allowance:
@@ -213,55 +211,39 @@ def task_allowance(bounds: Bounds, patience: Patience) -> Callable[[Case], Allow
     return allow
 
 
-@value
-class Compose:
-    """The task, the words that complete it, what is known, and what came back."""
-
-    about: Callable[[Task], Material]
-    limits: Limits
-
-    def __call__(self, case: Case) -> str:
-        task, state = case.task, case.state
-        most = limits_of_task(case, self.limits).iterations
-        iteration = task.used.iterations + state.task_iteration
-        text = task_prompt(task, self.about(task), iteration, most)
-        return place(text, (*state.feedback, *cut_off(state)))
+def compose(about: Callable[[Task], Material], limits: Limits, case: Case) -> str:
+    """The task, the words that complete it, its context, and feedback."""
+    task, state = case.task, case.state
+    most = limits_of_task(case, limits).iterations
+    iteration = task.used.iterations + state.task_iteration
+    text = task_prompt(task, about(task), iteration, most)
+    return place(text, (*state.feedback, *cut_off(state)))
 
 
-@value
-class Prepare:
-    """The task is taken up, on files as they were before its turn."""
+def prepare(settlement: Settlement, ports: Ports, state: RunState) -> Iterator[Fact]:
+    """Take the task up, on files as they were before its turn."""
+    if state.cut_off:
+        yield from land(settlement, ports, state)
+    saved = settlement.take_up(state)
+    if saved:
+        yield Step(ports.clock.now(), "cut off", detail=saved)
 
-    workbench: Workbench
 
-    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
-        if state.cut_off:
-            yield from Land(self.workbench)(ports, state)
-        saved = self.workbench.take_up(state)
-        if saved:
-            yield Step(ports.clock.now(), "cut off", detail=saved)
+def land(settlement: Settlement, ports: Ports, state: RunState) -> Iterator[Fact]:
+    """Undo illegal edits of the task list before anything is judged by that list."""
+    undone = settlement.undo_edits(state)
+    if undone:
+        yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
 
 
 @value
-class Land:
-    """What the turn did to the task list is looked at before anything is judged by that list."""
-
-    workbench: Workbench
-
-    def __call__(self, ports: Ports, state: RunState) -> Iterator[Fact]:
-        undone = self.workbench.undo_edits(state)
-        if undone:
-            yield Step(ports.clock.now(), "tasks.jsonl", detail=undone)
-
-
-@value
-class Settle:
+class SettleTask:
     """Accept: record, commit, sync. Park, Stop: restore, record. A failed turn: discard, record.
 
-    What the run kept for itself goes before its end is told: afterwards nobody goes on with it.
+    The run cleans up before its end is recorded: afterwards nobody would.
     """
 
-    workbench: Workbench
+    settlement: Settlement
     limit: TaskLimit
     gates: tuple[Gate, ...]
     law: tuple[Gate, ...]
@@ -283,13 +265,13 @@ class Settle:
             case Stop() if state.turn is not None and state.task_iteration:
                 yield from self._end(ports, state, verdict)
             case Stop(reason=Reason.FAILING) if not state.step("pending again"):
-                self.workbench.reopen(state.barren)
-                words = f"{listed(state.barren)} (mend the agent, then run again)"
+                self.settlement.reopen(state.barren)
+                words = f"{listed(state.barren)} (fix the agent and run again)"
                 yield Step(ports.clock.now(), "pending again", detail=words)
             case _:
                 pass
         if isinstance(verdict, Stop) and not is_interrupted(verdict):
-            self.workbench.end()
+            self.settlement.end()
 
     def _go_on(self, ports: Ports, state: RunState, verdict: Continue) -> Iterator[Fact]:
         failed, saved = _has_failed(state), ""
@@ -301,8 +283,7 @@ class Settle:
             yield Settled(ports.clock.now(), replace(verdict, feedback=told))
 
     def _end(self, ports: Ports, state: RunState, verdict: Stop) -> Iterator[Fact]:
-        """The run ends in the middle of a task: whoever comes next finds a clean tree, and what is
-        worth going on with in git."""
+        """The run ends in the middle of a task: leave a clean tree, and the task's work in git."""
         if _has_failed(state) and not state.step("record"):
             yield from self._restore(ports, state, "discard", whole_task=False)
         saved = yield from self._restore(ports, state, "restore", whole_task=True)
@@ -318,7 +299,7 @@ class Settle:
         if not step.ok:
             yield from self._refused(ports, state, step.detail)
         elif not state.step("sync"):
-            ok, said = self.workbench.sync(state)
+            ok, said = self.settlement.sync(state)
             yield Step(ports.clock.now(), "sync", ok=ok, detail=said)
 
     def _commit(
@@ -327,37 +308,34 @@ class Settle:
         def recorded(proven: RunState) -> Iterator[Fact]:
             return self._record(ports, proven, "record again", verdict)
 
-        commit = self.workbench.commit
+        commit = self.settlement.commit
         return committed(ports, state, commit, self.gates, self.law, proven_again=recorded)
 
     def _refused(self, ports: Ports, state: RunState, refusal: str) -> Iterator[Fact]:
-        """The user's own git hook has the last word: the task is open again (ADR 21)."""
-        verdict = self._after_refusal(ports, state, refusal)
-        saved = ""
+        """The user's own git hook has the last word: the task is open again (ADR 21). The agent is
+        told; what it cannot fix would refuse every other task too."""
+        in_a_row = state.refusals + (state.step("commit") is None)
+        told = Feedback(f"The commit was refused:\n{refusal}")
+        last = (refusal.strip().splitlines() or ["no reason given"])[-1]
+        why, saved = f"the commit was refused: {last}", ""
+        verdict: Verdict = Continue((told,))
+        if told in state.feedback or in_a_row >= _MOST_REFUSALS:
+            verdict = Stop(Reason.BLOCKED, why)
+        elif (parked := self.limit(survey(ports, state, Boundary.CLOSING))) is not None:
+            verdict = Park(f"{parked.why}; {why}")
         if not isinstance(verdict, Continue):
             saved = yield from self._restore(ports, state, "restore", whole_task=True)
         yield from self._record(ports, state, "reopen", verdict, saved)
         if isinstance(verdict, Stop):
-            self.workbench.end()
+            self.settlement.end()
         yield Settled(ports.clock.now(), verdict)
-
-    def _after_refusal(self, ports: Ports, state: RunState, refusal: str) -> Verdict:
-        """The agent is told: what it cannot mend will refuse every other task too."""
-        in_a_row = state.refusals + (state.step("commit") is None)
-        told = Feedback(f"The commit was refused:\n{refusal}")
-        last = (refusal.strip().splitlines() or ["no reason given"])[-1]
-        why = f"the commit was refused: {last}"
-        if told in state.feedback or in_a_row >= _MOST_REFUSALS:
-            return Stop(Reason.BLOCKED, why)
-        parked = self.limit(survey(ports, state, Boundary.CLOSING))
-        return Continue((told,)) if parked is None else Park(f"{parked.why}; {why}")
 
     def _restore(
         self, ports: Ports, state: RunState, key: str, *, whole_task: bool
     ) -> Generator[Fact, None, str]:
         step = state.step(key)
         if step is None:
-            saved = self.workbench.restore(state, whole_task=whole_task)
+            saved = self.settlement.restore(state, whole_task=whole_task)
             step = Step(ports.clock.now(), key, detail=saved)
             yield step
         return step.detail
@@ -366,7 +344,7 @@ class Settle:
         self, ports: Ports, state: RunState, key: str, verdict: Verdict, saved: str = ""
     ) -> Iterator[Fact]:
         if not state.step(key):
-            self.workbench.record(state, verdict, saved)
+            self.settlement.record(state, verdict, saved)
             yield Step(ports.clock.now(), key)
 
 
@@ -376,6 +354,6 @@ def commit_step(ports: Ports, made: Committed) -> Step:
 
 
 def _has_failed(state: RunState) -> bool:
-    """The turn crashed, timed out or said so itself; one that is taken again has not failed."""
+    """True if the turn crashed, timed out or said that it failed, and is not taken again."""
     turn = state.turn
     return turn is not None and not state.again and (turn.failed or said_failed(turn))

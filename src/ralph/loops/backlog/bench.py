@@ -12,7 +12,7 @@ from ralph.adapters.task_records import Records
 from ralph.adapters.task_sync import Trackers
 from ralph.adapters.task_telling import Telling
 from ralph.adapters.task_watch import TaskWatch
-from ralph.adapters.workbench import Bench
+from ralph.adapters.workbench import TaskSettlement
 from ralph.core.verdict import Cut
 from ralph.loops.backlog.plan import TaskWork
 from ralph.runner.plan import Plan
@@ -25,14 +25,14 @@ def bench_of(
     work: WorkTree,
     records: Records,
     hurry: Callable[[], Cut | None],
-) -> Bench:
+) -> TaskSettlement:
     settings, file = plan.settings, plan.work.backlog.file
     told, where = settings.notify, (plan.home, plan.environ)
     notify = Notify(told.command, told.urls, *where, run.tell, start=run.start, hurry=hurry)
     trackers = partial(Trackers, run=runner(*where, starter=run.start))
     # The list that an agent sees in its turn: a worker's is in its work tree.
     seen = file if plan.work.seat is None else TaskFile(plan.workspace)
-    return Bench(
+    return TaskSettlement(
         file,
         TaskWatch(seen, run.directory, plan.project),
         work,

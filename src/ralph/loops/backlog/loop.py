@@ -16,7 +16,7 @@ from ralph.errors import ConfigError
 from ralph.loops.backlog.plan import TaskWork, again, bounds_of, read
 from ralph.loops.backlog.wiring import wire
 from ralph.ports import Policy
-from ralph.profiles.tasks import Compose, Workbench, task_allowance, tasks
+from ralph.profiles.tasks import Settlement, compose, task_allowance, tasks
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Loop, Plan, wary_patience
@@ -25,7 +25,7 @@ from ralph.settings.load import Loaded
 
 def policy(loaded: Loaded) -> Policy:
     """The policy by the settings alone; nothing is settled by it."""
-    bench = cast("Workbench", None)
+    bench = cast("Settlement", None)
     return tasks(bench, bounds_of(loaded.settings), patience=wary_patience(loaded))
 
 
@@ -40,7 +40,7 @@ def first(plan: Plan[TaskWork]) -> tuple[Plan[TaskWork], Order]:
     case = replace(opening, boundary=Boundary.WATCHING, state=state)
     bounds = plan.work.bounds
     allowed = task_allowance(bounds, plan.work.patience)(case)
-    return plan, Order(Compose(about, bounds.task)(case), 1, allowance=allowed)
+    return plan, Order(compose(about, bounds.task, case), 1, allowance=allowed)
 
 
 def by_one_or_many(

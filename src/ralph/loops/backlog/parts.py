@@ -13,7 +13,7 @@ from ralph.adapters.history_gate import HistoryGate
 from ralph.adapters.proven_commit import patient
 from ralph.adapters.task_hooks import HookReader, commands
 from ralph.adapters.task_records import Records
-from ralph.adapters.workbench import Bench
+from ralph.adapters.workbench import TaskSettlement
 from ralph.core.backlog_prompt import Material
 from ralph.core.task import Task
 from ralph.core.value import value
@@ -35,7 +35,7 @@ class Parts:
 
     place: Workplace
     work: WorkTree
-    bench: Bench
+    bench: TaskSettlement
     looks: tuple[Gate, ...]  # gates that execute nothing
     executed: tuple[Gate, ...]  # the guardrails, and what proves the tasks that name a proof
     about: Callable[[Task], Material]

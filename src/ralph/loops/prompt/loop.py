@@ -17,7 +17,7 @@ from ralph.core.verdict import Boundary
 from ralph.core.words import listed
 from ralph.errors import ConfigError
 from ralph.ports import Policy
-from ralph.profiles.harness import Compose, Wording, harness, is_commit
+from ralph.profiles.harness import Wording, compose, harness, is_commit
 from ralph.profiles.shared import allowance
 from ralph.runner.agent_hooks import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
@@ -90,7 +90,7 @@ def first(plan: Plan[Prompt]) -> tuple[Plan[Prompt], Order]:
     state = replace(NEW, iteration=1, assignment=Assignment("prompt"))
     case = Case(Boundary.WATCHING, state, time.time(), backlog=plan.backlog())
     allowed = allowance(plan.limits, patience_of(plan.settings))(case)
-    return plan, Order(Compose(wording_of(plan.settings))(case), 1, allowance=allowed)
+    return plan, Order(compose(wording_of(plan.settings), case), 1, allowance=allowed)
 
 
 def policy(loaded: Loaded) -> Policy:

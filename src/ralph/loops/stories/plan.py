@@ -30,7 +30,7 @@ from ralph.core.turn import Order
 from ralph.core.value import replace, value
 from ralph.core.verdict import Boundary
 from ralph.errors import ConfigError
-from ralph.profiles.reviewed import Compose
+from ralph.profiles.reviewed import compose
 from ralph.profiles.shared import allowance
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Plan, Terms, planned, wary_patience
@@ -253,4 +253,4 @@ def first(plan: Plan[StoryWork]) -> tuple[Plan[StoryWork], Order]:
     case = replace(opening, boundary=Boundary.WATCHING, state=state)
     allowed = allowance(plan.limits, wary_patience(plan.loaded))(case)
     by = plan.agents[-1] if assignment.mode is Mode.REVIEW else plan
-    return by, Order(Compose(terms)(case), 1, allowance=allowed)
+    return by, Order(compose(terms, case), 1, allowance=allowed)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from ralph.adapters.clock import SystemClock
-from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
+from ralph.adapters.company import BusReader, ChildTerms, TaskChildRuns
 from ralph.adapters.stamps import new_run_id
 from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.adapters.task_signals import TaskSignals, seen_in
@@ -133,9 +133,9 @@ class Supervisor:
 
     def _supervise(self) -> Stop:
         folder, name = self._folder, new_run_id(time.time())
-        company = TaskCompany(folder, name, ChildTerms(self._poll_interval))
+        child_runs = TaskChildRuns(folder, name, ChildTerms(self._poll_interval))
         policy = supervise(
-            self._max_restarts, self._restart_delay, self._wait_timeout, company=company
+            self._max_restarts, self._restart_delay, self._wait_timeout, child_runs=child_runs
         )
         world = _World(TaskSignals(folder, seen_in(folder)), lambda: self._cancelled)
         journal = _Journal(BusReader(folder, name, self._max_restarts))

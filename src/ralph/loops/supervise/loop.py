@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ralph.adapters.agent import CliAgent
-from ralph.adapters.attempts import Attempts, Origin, attempt_env
+from ralph.adapters.attempts import Attempts, RunOrigin, attempt_env
 from ralph.adapters.children import job_pids
-from ralph.adapters.company import BusReader, ChildTerms, TaskCompany
+from ralph.adapters.company import BusReader, ChildTerms, TaskChildRuns
 from ralph.adapters.files import PromptFile, PromptInput, PromptText, project_dir
 from ralph.adapters.protect import Protector
 from ralph.adapters.runs import directories
@@ -198,7 +198,7 @@ def make_folder(plan: Plan[Supervision]) -> None:
 def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
     """A supervised run and its task's folder."""
     work, folder, settings = plan.work, plan.work.folder, plan.settings
-    origin = Origin(run.name, work.parent, os.path.basename(plan.command[0]))
+    origin = RunOrigin(run.name, work.parent, os.path.basename(plan.command[0]))
     attempts = Attempts(folder, origin, run.before)
     terms = ChildTerms(work.poll_interval, settings.end_grace, lambda: getattr(run.start, "pid", 0))
     resumed = run.before is not NEW
@@ -208,7 +208,7 @@ def wire(plan: Plan[Supervision], run: RunContext) -> Wired:
         work.wait_timeout,
         patience=patience_of(settings),
         limits=plan.limits,
-        company=TaskCompany(folder, run.name, terms, tell=run.tell, resumed=resumed),
+        child_runs=TaskChildRuns(folder, run.name, terms, tell=run.tell, resumed=resumed),
     )
 
     def agent(readers: AgentReaders) -> CliAgent:

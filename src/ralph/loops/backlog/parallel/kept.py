@@ -12,7 +12,7 @@ from ralph.adapters.joining import on_branch
 from ralph.adapters.journal import JOURNAL, read_journal
 from ralph.adapters.kept_work import reopen
 from ralph.adapters.ledger import read_ledger
-from ralph.adapters.purse import Purse
+from ralph.adapters.purse import Budget
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.worktrees import unmerged
 from ralph.core.state import RunState, replay
@@ -49,10 +49,10 @@ def keep_papers(workspace: str, run_dir: str) -> None:
         shutil.copytree(papers, os.path.join(run_dir, "papers"), ignore=ours, symlinks=True)
 
 
-def shared_purse(plan: Plan[TaskWork], spent: float) -> Purse:
+def shared_purse(plan: Plan[TaskWork], spent: float) -> Budget:
     """What is left for all workers, and what a turn is expected to cost."""
     costs = [entry.cost_usd or 0.0 for entry in read_ledger(plan.project)]
     asked_for = any(plan.loaded.origins.get(name) is not None for name in MONEY)
     # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.
     dearest = max(costs[-_RECENT:], default=0.0) or (None if asked_for else 0.0)
-    return Purse(plan.work.bounds.within.dollars, plan.workers, spent, dearest)
+    return Budget(plan.work.bounds.within.dollars, plan.workers, spent, dearest)

@@ -1,12 +1,12 @@
 """A worker's place among the others."""
 
 from ralph.adapters.git_work import Repository
-from ralph.adapters.purse import Purse
+from ralph.adapters.purse import Budget
 from ralph.adapters.task_edits import note
 from ralph.adapters.task_file import TaskFile
 from ralph.adapters.worktrees import TaskWorktree
 from ralph.core.value import value
-from ralph.profiles.parallel import Place
+from ralph.profiles.parallel import WorkerContext
 
 
 @value
@@ -16,8 +16,8 @@ class Seat:
     tree: TaskWorktree
     repository: Repository  # of the project
     onto: str  # its branch when the run began, which gets the work; "" for none
-    purse: Purse
-    place: Place
+    purse: Budget
+    place: WorkerContext
     told: set[str]  # what one of them has told for all
 
 

@@ -5,10 +5,10 @@ import time
 from ralph.adapters.joining import Joining
 from ralph.adapters.list_gates import TaskListGate
 from ralph.adapters.process import Command
-from ralph.adapters.purse import Purse
+from ralph.adapters.purse import Budget
 from ralph.adapters.task_watch import TaskWatch
 from ralph.adapters.tree_setup import prepare_tree
-from ralph.adapters.worker_bench import WorkerBench
+from ralph.adapters.worker_bench import WorkerSettlement
 from ralph.core.facts import Ended, Fact, Step
 from ralph.core.value import replace, value
 from ralph.core.world import hurried
@@ -31,7 +31,7 @@ def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
 
     def leave() -> None:
         """Whatever became of it, nobody waits for it to merge, or for its money."""
-        seat.place.turnstile.leave(seat.place.worker)
+        seat.place.merge_lock.leave(seat.place.worker)
         seat.purse.give_back(seat.place.worker)
 
     parts = parts_of(plan, run, tell_once)
@@ -57,11 +57,11 @@ def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
     return replace(parts, readers=(payer, *parts.readers)).wired(policy, notes)
 
 
-def _joiner(plan: Plan[TaskWork], run: RunContext, seat: Seat, parts: Parts) -> WorkerBench:
+def _joiner(plan: Plan[TaskWork], run: RunContext, seat: Seat, parts: Parts) -> WorkerSettlement:
     joining = Joining(parts.work, seat.repository, seat.tree.branch, seat.onto)
     watch = TaskWatch(plan.work.backlog.file, run.directory, plan.project, "project.before")
     contained = plan.sandbox is not None and plan.sandbox.can.contain
-    return WorkerBench(parts.bench, joining, watch, contained)
+    return WorkerSettlement(parts.bench, joining, watch, contained)
 
 
 def _set_up(plan: Plan[TaskWork], run: RunContext) -> None:
@@ -78,7 +78,7 @@ def _set_up(plan: Plan[TaskWork], run: RunContext) -> None:
 class _Payer:
     """Pays for turns."""
 
-    purse: Purse
+    purse: Budget
     worker: str
 
     def on_fact(self, fact: Fact) -> None:

@@ -16,7 +16,7 @@ from ralph.adapters.recovery import History, recover
 from ralph.adapters.task_backlog import TaskBacklog
 from ralph.adapters.task_commit import commit_records
 from ralph.adapters.task_file import TaskFile
-from ralph.adapters.turnstile import Turnstile
+from ralph.adapters.turnstile import OneAtATime
 from ralph.adapters.worktrees import Leftovers, TaskWorktree
 from ralph.core.facts import Assigned, Returned
 from ralph.core.limits import left
@@ -33,7 +33,7 @@ from ralph.loops.backlog.parallel.kept import (
 )
 from ralph.loops.backlog.parallel.seat import Seat, noted_file
 from ralph.loops.backlog.plan import TaskWork, worktrees_of
-from ralph.profiles.parallel import Place
+from ralph.profiles.parallel import WorkerContext
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 
@@ -59,7 +59,7 @@ class Foreman:
         self._signals, self._carry_out = signals, carry_out
         self._recalled, self._told, self._onto = False, set[str](), ""
         self._began = time.time() - before.spent.seconds
-        self._trees, self._turnstile = worktrees_of(plan), Turnstile()
+        self._trees, self._turnstile = worktrees_of(plan), OneAtATime()
         self._file = TaskFile(plan.workspace)
         self._filing = threading.Lock()
         spent = before.spent.dollars + sum(self._spent(sent) for sent in before.crew)
@@ -151,7 +151,7 @@ class Foreman:
         self, sent: Assigned, tree: TaskWorktree, run_dir: str, before: RunState
     ) -> Plan[TaskWork]:
         plan, task, bounds = self._plan, sent.assignment.task, self._work.bounds
-        place = Place(sent.worker, self.purse, self._turnstile)
+        place = WorkerContext(sent.worker, self.purse, self._turnstile)
         seat = Seat(
             tree=tree,
             repository=self._repository,
