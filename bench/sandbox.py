@@ -24,8 +24,8 @@ class Cycle:
 
     def ralph(self) -> float:
         """Milliseconds that Ralph takes."""
-        from ralph.adapters.sandbox import overlay
-        from ralph.adapters.sandbox.interface import SandboxPolicy
+        from ralph.sandbox.backends import overlay
+        from ralph.sandbox.interface import SandboxPolicy
 
         policy = SandboxPolicy(self._environ, os.path.join(self._root, "state"), home=self._root)
         began = time.perf_counter()
@@ -53,8 +53,8 @@ class Cycle:
 @contextmanager
 def sandboxes(root: str, environ: dict[str, str]) -> Iterator[str]:
     """Why there can be none here, or "" and the process that makes them, for the time being."""
-    from ralph.adapters.sandbox import overlay
-    from ralph.adapters.sandbox.interface import SandboxPolicy
+    from ralph.sandbox.backends import overlay
+    from ralph.sandbox.interface import SandboxPolicy
 
     can = overlay.probe(root, SandboxPolicy(environ, os.path.join(root, "state")))
     try:

@@ -29,12 +29,12 @@ class Many:
 
     def pick(self) -> float:
         """Milliseconds in which a new process's Ralph, once imported, reads the file and picks."""
-        from ralph.adapters.task_backlog import TaskBacklog
-        from ralph.adapters.task_file import TaskFile
-        from ralph.core.case import Case
-        from ralph.core.select import next_task
-        from ralph.core.state import NEW
-        from ralph.core.verdict import Boundary
+        from ralph.kernel.case import Case
+        from ralph.kernel.state import NEW
+        from ralph.kernel.tasks.select import next_task
+        from ralph.kernel.verdict import Boundary
+        from ralph.loops.backlog.store.selection import TaskBacklog
+        from ralph.loops.backlog.store.task_file import TaskFile
 
         began = time.perf_counter()
         backlog = TaskBacklog(TaskFile(self._workspace))()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from ralph.adapters.agents import KINDS
-from ralph.core.redact import forget
+from ralph.agents.kinds import KINDS
+from ralph.text.redact import forget
 
 AGENTS = frozenset(KINDS) - {"text"}
 ROOT = Path(__file__).resolve().parent.parent

@@ -119,7 +119,7 @@ def test_the_skill_has_both_modes_and_its_trigger_phrases() -> None:
     for words in ("## Mode 1", "## Mode 2", "ralph prd init", "verifyCommands", "dependsOn"):
         assert words in body
     example = json.loads(body.split("```json\n")[1].split("```")[0])
-    from ralph.core.review import malformed
+    from ralph.review.law import malformed
 
     assert malformed(example) == []
 

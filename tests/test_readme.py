@@ -8,7 +8,7 @@ import pytest
 
 from ralph.cli.commands import COMMANDS
 from ralph.cli.run import run
-from ralph.core.verdict import Reason
+from ralph.kernel.verdict import Reason
 from ralph.settings.load import load
 from ralph.settings.problems import known_keys
 

@@ -6,6 +6,6 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "src"))
 
-from ralph.cli.plain import main  # noqa: E402  it lies there
+from ralph.cli.prd.stdlib_main import main  # noqa: E402  it lies there
 
 sys.exit(main(sys.argv[1:], os.environ))

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
 
-    from ralph.adapters.keeper_process import Launched
-    from ralph.adapters.registration import Registered
+    from ralph.loops.supervise.register_job import Registered
+    from ralph.processes.keeper_main import Launched
 else:
     import _signal as signal  # the other makes enums of it all, which takes half of our start
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 def _answer_host(hook: str) -> None:
     """Run a hook and exit; a host waits for it, and no signal of ours may end it."""
-    from ralph.hooks import HOOKS, module_of
+    from ralph.hosts.hook_names import HOOKS, module_of
 
     if hook in HOOKS:
         sys.exit(__import__(module_of(hook), fromlist=("main",)).main())
@@ -77,7 +77,7 @@ def _registered(arguments: list[str]) -> "Registered | None":
     """`ralph job` registers its run at once: whoever ends our caller spares only such as did."""
     if arguments[:1] != ["job"]:
         return None
-    from ralph.adapters.registration import leave_group, register, wanted
+    from ralph.loops.supervise.register_job import leave_group, register, wanted
 
     wish = wanted(arguments[1:], os.environ)
     if wish is None:
@@ -108,7 +108,7 @@ def _keeper_for(arguments: list[str], job: "Registered | None") -> "Launched | N
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if job is None and not _NO_RUN.isdisjoint(own):
         return None
-    from ralph.adapters.keeper_process import launch
+    from ralph.processes.keeper_main import launch
 
     try:
         return launch()

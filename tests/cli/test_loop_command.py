@@ -9,7 +9,7 @@ import pytest
 
 from ralph.cli.main import run_command_line
 from ralph.hooks import stop
-from ralph.hooks.loops import load
+from ralph.loops.session.store import load
 
 
 def ralph(*words: str) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ralph.adapters.task_records import Records
-from ralph.cli.tasks_learn import learn
+from ralph.cli.tasks.learn import learn
+from ralph.loops.backlog.store.records import Records
 
 
 class Learn:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hook_support import Json
 
-from ralph.core.loop_state import Loop
 from ralph.hooks import prompt, stop, stop_failure
-from ralph.hooks.loops import load
+from ralph.loops.session.state import Loop
+from ralph.loops.session.store import load
 
 DONE = "<promise>DONE</promise>"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hook_support import RALPH, begin, event, listing, run, story
 
-from ralph.cli.hook_commands import quickly
 from ralph.cli.main import run_command_line
-from ralph.hooks import HOOKS, module_of
-from ralph.hooks.host import Malformed, event_of, parsed
+from ralph.hosts.hook_commands import quickly
+from ralph.hosts.hook_names import HOOKS, module_of
+from ralph.hosts.protocol import Malformed, event_of, parsed
 
 EVENTS = sorted((Path(__file__).parent / "captures" / "events").glob("*.json"))
 OF_EVENT = {
@@ -106,12 +106,13 @@ def test_the_process_holds_with_one_line_and_exit_0(
 def test_a_failure_of_a_hook_lets_go(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from ralph.hooks import host, prompt
+    from ralph.hooks import prompt
+    from ralph.hosts import protocol
 
     def fail(*_: object) -> str:
         raise MemoryError
 
-    monkeypatch.setattr(host, "sent", lambda: b"{}")
+    monkeypatch.setattr(protocol, "sent", lambda: b"{}")
     monkeypatch.setattr(prompt, "answer", fail)
     assert prompt.main() == 0
     assert "because it failed itself: MemoryError()" in capfd.readouterr().err

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hook_support import begin, event
 
-from ralph.cli.hook_commands import installed
-from ralph.hooks import HOOKS
 from ralph.hooks.installed import main
-from ralph.hooks.plugin_state import plugin_is_on
+from ralph.hosts.hook_commands import installed
+from ralph.hosts.hook_names import HOOKS
+from ralph.hosts.plugin_state import plugin_is_on
 
 Json = dict[str, Any]
 ON: Json = {"enabledPlugins": {"ralph@ralph": True}}

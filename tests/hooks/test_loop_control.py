@@ -10,10 +10,10 @@ import pytest
 from hook_support import RALPH, begin, listing, story
 from loop_support import DONE, Session, assistant, call
 
-from ralph.core.loop_state import TIME_TO_LIVE, Loop
-from ralph.core.rules_session import ULTRAWORK
-from ralph.core.value import replace
-from ralph.hooks.loops import Store
+from ralph.kernel.value import replace
+from ralph.loops.session.rules import ULTRAWORK
+from ralph.loops.session.state import TIME_TO_LIVE, Loop
+from ralph.loops.session.store import Store
 
 
 @pytest.fixture

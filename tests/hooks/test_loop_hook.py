@@ -10,7 +10,7 @@ import pytest
 from hook_support import RALPH, commit, run
 from loop_support import DONE, Session, assistant, call, moment, text
 
-from ralph.core.rules_session import ULTRAWORK
+from ralph.loops.session.rules import ULTRAWORK
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_a_gate_must_pass_before_a_promise_is_accepted(session: Session) -> None
 def test_a_gate_that_does_not_end_is_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ralph.hooks import gate
+    from ralph.loops.session import gate
 
     monkeypatch.setattr(gate, "MOST_SECONDS", 0.2)
     session.starts('Build it --min-tool-calls 0 --gate "sleep 1000"')

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hook_support import RALPH, run
 
-from ralph.adapters import files
+from ralph.files import state_dir
 from ralph.hooks import session_start
-from ralph.hooks.host import Malformed
 from ralph.hooks.post_tool import answer, used, window
-from ralph.hooks.sessions import state_root
+from ralph.hosts.protocol import Malformed
+from ralph.loops.session.memory import state_root
 
 WINDOW = {"CLAUDE_CONTEXT_WINDOW": "1000"}  # so that 40 bytes are a percent
 
@@ -208,7 +208,7 @@ def test_the_state_is_where_all_state_is(monkeypatch: pytest.MonkeyPatch) -> Non
         {"HOME": "/h"},
         {},
     ):
-        assert state_root(changes) == files.state_root(changes)
+        assert state_root(changes) == state_dir.state_root(changes)
     assert state_root({"HOME": "relative"}) == ""
 
 
@@ -307,7 +307,7 @@ def test_it_imports_next_to_nothing(transcript: Path, tmp_path: Path) -> None:
     transcript.write_bytes(b"x" * 40 * 55)
     event = {"session_id": "s", "transcript_path": str(transcript)}
     look = "import sys; from ralph.hooks.post_tool import main; main(); print(*sys.modules)"
-    src = Path(files.__file__).parents[2]
+    src = Path(state_dir.__file__).parents[2]
     argv = (
         sys.executable,
         "-I",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from loop_support import DONE, assistant, call, moment, text
 
-from ralph.hooks.transcript import Seen, Since, seen, size_of
+from ralph.loops.session.transcript import Seen, Since, seen, size_of
 
 START = 1_000_000.0
 

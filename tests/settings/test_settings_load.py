@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from settings_files import BASE, H_EXAMPLE, LOCAL, lay
 
-from ralph.core.limits import Prices
-from ralph.core.verdict import Placement
 from ralph.errors import ConfigError
+from ralph.kernel.limits import Prices
+from ralph.kernel.verdict import Placement
 from ralph.settings.load import load, merge
 from ralph.settings.paths import Json
 from ralph.settings.schema import Settings

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from ralph.testing.install import install_agent
+from ralph.testing.scripted_agent.install import install_agent
 
 CAPTURES = Path(__file__).resolve().parent.parent / "captures"
 STREAM = {

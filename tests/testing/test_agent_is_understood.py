@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from agent_play import play
 
-from ralph.core.collect import Collector
-from ralph.core.events import AgentEvent, Result, ToolEnd, Unknown
-from ralph.streams import parser_for
+from ralph.agents.streams.collect import Collector
+from ralph.agents.streams.dialects import parser_for
+from ralph.kernel.events import AgentEvent, Result, ToolEnd, Unknown
 
 FULL: dict[str, Any] = {
     "thinking": "hm",

@@ -12,9 +12,9 @@ from typing import cast
 
 import pytest
 
-from ralph.adapters.agents import KINDS, AgentModule, Launch, Request, Tells, module_of
-from ralph.testing.agent_bench import Bench, NotApplicable
-from ralph.testing.agent_kit import CHECKS, Outcome, main, table, try_one
+from kits.agent.bench import Bench, NotApplicable
+from kits.agent.kit import CHECKS, Outcome, main, table, try_one
+from ralph.agents.kinds import KINDS, AgentModule, Launch, Request, Tells, module_of
 
 WORLD = {"PATH": os.environ["PATH"]}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agent_play import CAPTURES, STREAM, captured, lines, play, shape, shapes, unknown_fields
 
-from ralph.testing.install import install_agent
+from ralph.testing.scripted_agent.install import install_agent
 
 FINISHED = "All finished.\n\n<promise>DONE</promise>\n<response>DONE</response>"
 TODO = [["Read the file", "completed"], ["Edit", "in_progress"], ["Test", "pending"]]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.testing.fake_sandbox import fake_calls, install_fake, machines
-from ralph.testing.sandbox_stage import overlay_is_usable
+from kits.sandbox.stage import overlay_is_usable
+from kits.sandbox.tools import fake_calls, install_fake, machines
 
 USABLE = overlay_is_usable()
 needs_namespaces = pytest.mark.skipif(not USABLE, reason="this machine allows no namespaces")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from ralph.testing import sandbox_containment, sandbox_keeping
-from ralph.testing.sandbox_kit import BACKENDS, CHECKS, FAKED, faked, main, tried
-from ralph.testing.sandbox_stage import Stage, overlay_is_usable
+from kits.sandbox import containment, keeping
+from kits.sandbox.kit import BACKENDS, CHECKS, FAKED, faked, main, tried
+from kits.sandbox.stage import Stage, overlay_is_usable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CONTAINMENT = {check.__name__ for check in sandbox_containment.CHECKS}
+CONTAINMENT = {check.__name__ for check in containment.CHECKS}
 OVERLAYS = {"throws_home_away", "reaches_a_port", "tells_whom_it_refused"}
-KEEPING = {check.__name__ for check in sandbox_keeping.CHECKS}
+KEEPING = {check.__name__ for check in keeping.CHECKS}
 NOT_APPLICABLE = {  # so that nothing stops to apply unseen
     "overlay": set[str](),
     "srt": OVERLAYS,
@@ -78,10 +78,10 @@ def python_for_everybody() -> str | None:
 
 def copy_for_everybody(place: Path) -> str:
     """A copy of Ralph that everybody may read: the clone may lie in a home that is root's alone."""
-    for name in ("src", "plugin"):
+    for name in ("src", "plugin", "tests/kits"):
         shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
         subprocess.run(["chmod", "-R", "a+rX", str(place / name)], check=True)
-    return str(place / "src")
+    return os.pathsep.join((str(place / "src"), str(place / "tests")))
 
 
 @needs_overlay
@@ -103,7 +103,7 @@ def test_every_backend_passes_as_an_ordinary_user(tmp_path_factory: pytest.TempP
     env |= {"PYTHONPATH": copy_for_everybody(Path(place)), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            [*NOBODY, python, "-m", "ralph.testing.sandbox_kit", "--json", "--fake"],
+            [*NOBODY, python, "-m", "kits.sandbox.kit", "--json", "--fake"],
             cwd=place,
             env=env,
             capture_output=True,
@@ -120,8 +120,8 @@ def test_every_backend_passes_as_an_ordinary_user(tmp_path_factory: pytest.TempP
 
 def test_the_kit_sees_a_sandbox_that_does_not_contain(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend that says more than it does fails."""
-    from ralph.adapters.sandbox import direct
-    from ralph.adapters.sandbox.interface import Capabilities
+    from ralph.sandbox.backends import direct
+    from ralph.sandbox.interface import Capabilities
 
     able = Capabilities(True, True, True, "boasts")
     monkeypatch.setattr(direct, "probe", lambda project, policy: able)

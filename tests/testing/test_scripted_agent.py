@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from agent_play import STREAM, call, lines, play
 
-from ralph.testing.install import calls, install_agent, probes
+from ralph.testing.scripted_agent.install import calls, install_agent, probes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.core.events import (
+from ralph.kernel.events import (
     AgentEvent,
     Failure,
     RateLimited,
@@ -17,7 +17,7 @@ from ralph.core.events import (
     ToolStart,
     Used,
 )
-from ralph.core.facts import (
+from ralph.kernel.facts import (
     Began,
     Checked,
     Checking,
@@ -29,13 +29,13 @@ from ralph.core.facts import (
     Settled,
     Step,
 )
-from ralph.core.state import NEW, fold
-from ralph.core.task import Assignment
-from ralph.core.turn import Role, Turn
-from ralph.core.verdict import Boundary, Continue, Reason, Stop, Wait
-from ralph.core.world import Signals
-from ralph.ui.activity import Activity, Moment
+from ralph.kernel.state import NEW, fold
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Wait
+from ralph.kernel.world import Signals
 from ralph.ui.lines import Briefing
+from ralph.ui.live.activity import Activity, Moment
 
 NOW = 1_700_000_000.0  # 22:13:20 UTC
 BEGAN = Began(NOW, 3, Assignment("prompt"))

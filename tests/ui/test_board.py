@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.core.events import Text, ToolEnd, ToolStart, Used
-from ralph.core.facts import (
+from kits.screen_model import Screen, Terminal
+from ralph.kernel.events import Text, ToolEnd, ToolStart, Used
+from ralph.kernel.facts import (
     Assigned,
     Began,
     Checking,
@@ -20,17 +21,16 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.limits import Spent
-from ralph.core.state import NEW, RunState, replay
-from ralph.core.task import Assignment, Backlog, Status, Task
-from ralph.core.turn import Role, Turn
-from ralph.core.verdict import Accept, Boundary, Continue, Park, Reason, Stop, Wait
-from ralph.core.world import Signals
-from ralph.ui.board import Board, Follower
+from ralph.kernel.limits import Spent
+from ralph.kernel.state import NEW, RunState, replay
+from ralph.kernel.tasks.task import Assignment, Backlog, Status, Task
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.verdict import Accept, Boundary, Continue, Park, Reason, Stop, Wait
+from ralph.kernel.world import Signals
 from ralph.ui.console import Console
 from ralph.ui.lines import Briefing
+from ralph.ui.live.board import Board, Follower
 from ralph.ui.style import Style
-from screen_model import Screen, Terminal
 
 NOW = 1_700_000_000.0
 WORKER = Briefing(iterations=10, guardrails=frozenset({"make test"}), tasks=True, worker=True)

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from ralph.core.claims import Claim
-from ralph.core.events import Failure
-from ralph.core.facts import Began, Decided, Ended, Fact, Settled, Started, Step
-from ralph.core.prompt import completion_sentence
-from ralph.core.state import replay
-from ralph.core.task import Assignment
-from ralph.core.turn import Turn
-from ralph.core.verdict import Boundary, Continue, Reason, Stop, Wait
+from ralph.kernel.claims import Claim
+from ralph.kernel.events import Failure
+from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled, Started, Step
+from ralph.kernel.prompt import completion_sentence
+from ralph.kernel.state import replay
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Turn
+from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Wait
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from ralph.core.events import Result, Text, ToolStart
-from ralph.core.facts import Began, Ended, Fact, Settled, Started
-from ralph.core.redact import redact
-from ralph.core.state import replay
-from ralph.core.task import Assignment
-from ralph.core.turn import Turn
-from ralph.core.verdict import Reason, Stop
-from ralph.ui import Reader
+from ralph.kernel.events import Result, Text, ToolStart
+from ralph.kernel.facts import Began, Ended, Fact, Settled, Started
+from ralph.kernel.state import replay
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Turn
+from ralph.kernel.verdict import Reason, Stop
+from ralph.text.redact import redact
 from ralph.ui.console import Console
 from ralph.ui.lines import Briefing
+from ralph.ui.reader import Reader
 from ralph.ui.style import Style
 
 NOW = 1_700_000_000.0

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ralph.core.facts import Assigned, Began, Fact, Moved, Returned, Settled, Started, Step
-from ralph.core.state import NEW, fold, replay
-from ralph.core.task import Assignment
-from ralph.core.verdict import Accept, Cause, Continue, Feedback, Park, Reason, Stop, Verdict
+from ralph.kernel.facts import Assigned, Began, Fact, Moved, Returned, Settled, Started, Step
+from ralph.kernel.state import NEW, fold, replay
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.verdict import Accept, Cause, Continue, Feedback, Park, Reason, Stop, Verdict
 from ralph.settings.schema import LoopSettings
 from ralph.ui.lines import Briefing
 from ralph.ui.narration import narrate

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ralph.core.facts import (
+from ralph.journal.life import Life
+from ralph.kernel.facts import (
     Assigned,
     Began,
     Checking,
@@ -15,15 +16,14 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.life import Life
-from ralph.core.limits import Spent
-from ralph.core.state import replay
-from ralph.core.task import Assignment
-from ralph.core.turn import Role, Turn
-from ralph.core.value import replace
-from ralph.core.verdict import Accept, Boundary, Park, Reason, Stop
-from ralph.ui.report import Report, doing_words, report_dict
-from ralph.ui.report_lines import report_lines, table_lines
+from ralph.kernel.limits import Spent
+from ralph.kernel.state import replay
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Accept, Boundary, Park, Reason, Stop
+from ralph.ui.status.lines import report_lines, table_lines
+from ralph.ui.status.report import Report, doing_words, report_dict
 from ralph.ui.style import Style
 
 RUN = "20260101-100000-aaaa"

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ralph.core.claims import Claim
-from ralph.core.events import AgentEvent, Failure, Result, Speaker, Text, ToolStart
-from ralph.core.facts import Began, Decided, Ended, Fact, Settled, Started
-from ralph.core.gates import Finding
-from ralph.core.limits import Spent
-from ralph.core.task import Assignment
-from ralph.core.turn import Turn
-from ralph.core.verdict import Boundary, Continue, Feedback, Placement, Reason, Stop
-from ralph.ui import Reader
+from ralph.kernel.claims import Claim
+from ralph.kernel.events import AgentEvent, Failure, Result, Speaker, Text, ToolStart
+from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled, Started
+from ralph.kernel.findings import Finding
+from ralph.kernel.limits import Spent
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Turn
+from ralph.kernel.verdict import Boundary, Continue, Feedback, Placement, Reason, Stop
 from ralph.ui.jsonlines import JsonLines, stop_line
+from ralph.ui.reader import Reader
 
 STOPPED = Stop(Reason.COMPLETED, "nothing is left to do", ("passed: make test",))
 RUN: tuple[Fact, ...] = (

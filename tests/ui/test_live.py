@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.events import Failure, Result, Text, ToolStart
-from ralph.core.facts import Began, Decided, Ended, Fact, Settled
-from ralph.core.task import Assignment
-from ralph.core.turn import Turn
-from ralph.core.verdict import Boundary, Reason, Stop, Wait
-from ralph.core.world import Signals
-from ralph.ui.activity import Moment
-from ralph.ui.clean import columns
+from kits.screen_model import Screen, Terminal
+from ralph.kernel.events import Failure, Result, Text, ToolStart
+from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Turn
+from ralph.kernel.verdict import Boundary, Reason, Stop, Wait
+from ralph.kernel.world import Signals
+from ralph.text.clean import columns
 from ralph.ui.console import Console
 from ralph.ui.lines import Briefing
-from ralph.ui.live import fitted, live_width
+from ralph.ui.live.activity import Moment
+from ralph.ui.live.region import fitted, live_width
 from ralph.ui.style import Style
-from screen_model import Screen, Terminal
 
 NOW = 1_700_000_000.0
 BEGAN = Began(NOW, 1, Assignment("prompt"))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ralph.core.claims import Claim
-from ralph.core.events import Failure
-from ralph.core.facts import (
+from ralph.kernel.claims import Claim
+from ralph.kernel.events import Failure
+from ralph.kernel.facts import (
     Began,
     Checked,
     Checking,
@@ -21,11 +21,11 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.gates import Finding
-from ralph.core.state import NEW, fold, replay
-from ralph.core.task import Assignment
-from ralph.core.turn import Ending, Turn
-from ralph.core.verdict import (
+from ralph.kernel.findings import Finding
+from ralph.kernel.state import NEW, fold, replay
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Ending, Turn
+from ralph.kernel.verdict import (
     Accept,
     Boundary,
     Cause,

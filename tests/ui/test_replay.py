@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from ralph.core.facts import Began, Ended, Fact, Launching, Settled, Started, Step
-from ralph.core.limits import Limits
-from ralph.core.task import Assignment
-from ralph.core.turn import Role, Turn
-from ralph.core.verdict import Reason, Stop
+from ralph.kernel.facts import Began, Ended, Fact, Launching, Settled, Started, Step
+from ralph.kernel.limits import Limits
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.verdict import Reason, Stop
 from ralph.ui.replay import (
     JsonTeller,
     PeopleTeller,

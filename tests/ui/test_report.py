@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ralph.core.events import Failure, Usage
-from ralph.core.facts import (
+from ralph.journal.life import Life
+from ralph.kernel.events import Failure, Usage
+from ralph.kernel.facts import (
     Began,
     Checked,
     Checking,
@@ -20,17 +21,16 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.gates import Finding
-from ralph.core.life import Life
-from ralph.core.limits import Limits
-from ralph.core.state import NEW, fold
-from ralph.core.task import Assignment, Mode
-from ralph.core.turn import Role, Turn
-from ralph.core.verdict import Boundary, Continue, Reason, Stop, Wait
-from ralph.core.world import Signals
-from ralph.ui.clean import columns
-from ralph.ui.report import Report, age, doing_words, phase_of, report_dict
-from ralph.ui.report_lines import report_lines, table_lines
+from ralph.kernel.findings import Finding
+from ralph.kernel.limits import Limits
+from ralph.kernel.state import NEW, fold
+from ralph.kernel.tasks.task import Assignment, Mode
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Wait
+from ralph.kernel.world import Signals
+from ralph.text.clean import columns
+from ralph.ui.status.lines import report_lines, table_lines
+from ralph.ui.status.report import Report, age, doing_words, phase_of, report_dict
 from ralph.ui.style import Style
 from ralph.ui.words import clock_time
 

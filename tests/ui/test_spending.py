@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.core.events import Usage
-from ralph.core.ledger import Entry
-from ralph.ui.spending import spending_dict, spending_lines
+from ralph.journal.spending import Entry
+from ralph.kernel.events import Usage
+from ralph.ui.status.spending import spending_dict, spending_lines
 
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 DAY = 86_400

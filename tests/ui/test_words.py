@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.core.words import counted, duration
+from ralph.text.words import counted, duration
 from ralph.ui.words import clock_time, coming_time, elapsed, money, number
 
 

@@ -1,1 +1,4 @@
-"""The command line: one file a command. `wiring` is the only place that joins adapters."""
+"""The command line: click and nothing else, one module or package a command.
+
+Public: `main`, `commands`, `params`, `ending`.
+"""

@@ -13,8 +13,6 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-from ralph.adapters.bus import Bus, Follower, new_message
-from ralph.adapters.task_folder import TaskFolder, folder_at
 from ralph.cli.params import (
     completed_by,
     current_directory,
@@ -22,13 +20,15 @@ from ralph.cli.params import (
     not_negative,
     whole_number,
 )
-from ralph.cli.terminal import Audience, is_terminal, style_here
-from ralph.core.bus import HEADER, LARGEST, Message
-from ralph.core.redact import redact
-from ralph.core.verdict import Reason
 from ralph.errors import ConfigError, StateError
-from ralph.ui.clean import clean, one_line
+from ralph.kernel.verdict import Reason
+from ralph.loops.supervise.bus import Bus, Follower, new_message
+from ralph.loops.supervise.bus_format import HEADER, LARGEST, Message
+from ralph.loops.supervise.folder import TaskFolder, folder_at
+from ralph.text.clean import clean, one_line
+from ralph.text.redact import redact
 from ralph.ui.style import Style, Tone
+from ralph.ui.terminal import Audience, is_terminal, style_here
 
 _LOOK_EVERY = 0.25
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")

@@ -132,7 +132,7 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The agents that are installed, else all that Ralph knows; a path is completed as one."""
     import shutil
 
-    from ralph.adapters.agents import KINDS
+    from ralph.agents.kinds import KINDS
 
     if os.sep in incomplete:
         return [CompletionItem(incomplete, type="file")]
@@ -142,15 +142,15 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The models whose prices are known."""
-    from ralph.core.pricelist import known_models
+    from ralph.agents.prices import known_models
 
     return _items([name for name in known_models() if name.startswith(incomplete)])
 
 
 def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The runs of this workspace, newest first; where none fits, those of all workspaces."""
-    from ralph.adapters.files import project_dir, state_root
-    from ralph.adapters.runs import projects
+    from ralph.files.state_dir import project_dir, state_root
+    from ralph.journal.runs import projects
 
     root = state_root(os.environ)
     here = _runs([project_dir(root, os.getcwd())], incomplete)
@@ -158,7 +158,7 @@ def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
 
 
 def _runs(projects: list[str], beginning: str) -> list[str]:
-    from ralph.adapters.runs import directories
+    from ralph.journal.runs import directories
 
     names = [name for project in projects for name in directories(os.path.join(project, "runs"))]
     return sorted((n for n in names if n.startswith(beginning)), reverse=True)[:_MOST_RUNS]

@@ -56,7 +56,7 @@ def demo(*, in_json: bool) -> int:
 
 
 def _prepare(home: str, project: str) -> dict[str, str]:
-    from ralph.testing.install import install_agent
+    from ralph.testing.scripted_agent.install import install_agent
 
     os.makedirs(os.path.join(project, ".ralph"))
     bin_dir = os.path.join(home, "bin")

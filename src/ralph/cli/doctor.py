@@ -15,18 +15,10 @@ from typing import TextIO, TypeVar
 
 import click
 
-from ralph.adapters.agents import split_flags
-from ralph.adapters.environment import agent_environment
-from ralph.adapters.files import state_root
-from ralph.adapters.machine import (
-    Machine,
-    Screen,
-    python_check,
-    ralph_check,
-    system_check,
-    terminal_checks,
-)
-from ralph.adapters.machine.agents import (
+from ralph.agents.environment import agent_environment
+from ralph.agents.kinds import split_flags
+from ralph.cli.params import current_directory, in_directory
+from ralph.doctor.agents import (
     NAMES,
     Candidate,
     Examiner,
@@ -35,25 +27,33 @@ from ralph.adapters.machine.agents import (
     repository_check,
     user_check,
 )
-from ralph.adapters.machine.claude import CLAUDE
-from ralph.adapters.machine.git import GIT, git_hooks
-from ralph.adapters.machine.sandbox import SANDBOX, backends
-from ralph.adapters.machine.state import STATE, state_place
-from ralph.adapters.signals import ending_signals
-from ralph.cli.params import current_directory, in_directory
-from ralph.cli.terminal import encoding_of, is_terminal, size_of, style_of
-from ralph.core.health import Area, Check, CheckState, KnownAgent, count, ok, problem, warning
-from ralph.core.redact import redact, redacted
-from ralph.core.words import counted
+from ralph.doctor.checks import Area, Check, CheckState, KnownAgent, count, ok, problem, warning
+from ralph.doctor.claude import CLAUDE
+from ralph.doctor.git import GIT, git_hooks
+from ralph.doctor.machine import (
+    Machine,
+    Screen,
+    python_check,
+    ralph_check,
+    system_check,
+    terminal_checks,
+)
+from ralph.doctor.report import HealthLines, Waiting, health_dict
+from ralph.doctor.sandbox import SANDBOX, backends
+from ralph.doctor.state import STATE, state_place
 from ralph.errors import RalphError
+from ralph.files.state_dir import state_root
 from ralph.loops.prompt.loop import Prompt
 from ralph.loops.prompt.loop import read as plan_run
+from ralph.processes.signals import ending_signals
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import AgentSettings
-from ralph.ui.health import HealthLines, Waiting, health_dict
+from ralph.text.redact import redact, redacted
+from ralph.text.words import counted
 from ralph.ui.style import Style, Wishes
+from ralph.ui.terminal import encoding_of, is_terminal, size_of, style_of
 
 _T = TypeVar("_T")
 _AT_ONCE = 4  # agents start slowly; more at a time would only make each miss its time limit

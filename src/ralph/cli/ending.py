@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import TypeGuard
 
-from ralph.core.redact import redact
-from ralph.core.verdict import Reason
 from ralph.errors import RalphError
-from ralph.ui.channel import Channel, discard
+from ralph.kernel.verdict import Reason
+from ralph.text.redact import redact
+from ralph.ui.safe_stream import Channel, discard
 
 _CANNOT_BE_WRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -90,7 +90,7 @@ def _bug(error: Exception, arguments: list[str], *, last: str) -> int:
 
 
 def _write_report(report: str) -> str | None:
-    from ralph.adapters.files import state_root, write_atomically
+    from ralph.files.state_dir import state_root, write_atomically
 
     try:
         directory = state_root(os.environ)

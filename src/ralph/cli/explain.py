@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import click
 
 from ralph.cli.params import current_directory, in_directory
-from ralph.core.case import Ladder
-from ralph.core.rules import rule_name
-from ralph.ports import Policy
+from ralph.kernel.case import Ladder
+from ralph.kernel.ports import Policy
+from ralph.kernel.rules import rule_name
 from ralph.settings.load import Loaded, load
 
 
@@ -50,7 +50,7 @@ def explain(*, schema: bool, in_json: bool) -> None:
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
     """All profiles, as far as they have any with the settings in force."""
-    from ralph.profiles.session import session
+    from ralph.loops.session.policy import session
     from ralph.runner.loops import LOOPS
     from ralph.runner.plan import loop_named
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph.cli.params import current_directory, in_directory
-from ralph.core.danger_rule import LEVELS, STANDARD, STRICT
+from ralph.guard.rules.rule import LEVELS, STANDARD, STRICT
 from ralph.hooks.pre_tool import allowing, choices, project_of, surroundings, verdict_on
-from ralph.ui.clean import clean
+from ralph.text.clean import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ralph.core.danger import Verdict
+    from ralph.guard.judge import Verdict
 
 _EPILOG = """\b
 Examples:

@@ -4,7 +4,7 @@ import importlib
 
 import click
 
-from ralph.hooks import HOOKS, module_of
+from ralph.hosts.hook_names import HOOKS, module_of
 
 _EPILOG = """\b
 Examples:

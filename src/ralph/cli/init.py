@@ -9,8 +9,8 @@ import click
 
 from ralph.cli.asking import ask, dialogue
 from ralph.cli.params import current_directory
-from ralph.core.verdict import Placement
 from ralph.errors import ConfigError
+from ralph.kernel.verdict import Placement
 from ralph.settings.paths import Json
 
 _DEFAULTS: Json = {"outputTruncateChars": 5000, "streamAgentOutput": True}
@@ -50,7 +50,7 @@ def init(source: str | None, *, dry_run: bool) -> None:
 
 
 def _take_over(source: str, *, dry_run: bool) -> None:
-    from ralph.cli.settings_import import report, take_over
+    from ralph.settings.from_others.merge import report, take_over
 
     workspace = current_directory()
     if not dry_run:
@@ -157,7 +157,7 @@ def _together(kept: Json, answers: Json) -> Json:
 
 
 def _write(workspace: str, settings: Json) -> None:
-    from ralph.adapters.files import ensure_ralph_dir, write_atomically
+    from ralph.files.state_dir import ensure_ralph_dir, write_atomically
 
     ensure_ralph_dir(workspace)
     path = _settings_file(workspace)

@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph.adapters.lock import NAME as LOCK_NAME
-from ralph.adapters.lock import Lock
-from ralph.adapters.registration import Registered, Wanted, leave_group, register
-from ralph.adapters.safe_open import create
-from ralph.adapters.task_folder import TaskFolder, folder_at
-from ralph.adapters.turn_files import SavedStream
+from ralph.agents.turn_files import SavedStream
 from ralph.cli.params import completed_by, current_directory, in_directory
-from ralph.core.redact import redact, redacting
-from ralph.core.value import value
-from ralph.core.verdict import Reason
-from ralph.core.world import hurried
 from ralph.errors import ConfigError, RalphError, StateError
-from ralph.ui.channel import Channel
-from ralph.ui.clean import clean
+from ralph.files.safe_open import create
+from ralph.journal.lock import NAME as LOCK_NAME
+from ralph.journal.lock import Lock
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Reason
+from ralph.kernel.world import hurried
+from ralph.loops.supervise.folder import TaskFolder, folder_at
+from ralph.loops.supervise.register_job import Registered, Wanted, leave_group, register
+from ralph.text.clean import clean
+from ralph.text.redact import redact, redacting
+from ralph.ui.safe_stream import Channel
 
 if TYPE_CHECKING:
-    from ralph.adapters.keeper_process import Launched
-    from ralph.adapters.process import Exit, Starter
-    from ralph.adapters.signals import SignalCounter
+    from ralph.processes.child import Exit, Starter
+    from ralph.processes.keeper_main import Launched
+    from ralph.processes.signals import SignalCounter
 
 _LOOK_EVERY = 0.25
 _END_GRACE = 5.0  # seconds for each child run that has to end with us
@@ -75,7 +75,7 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
     prints is shown, and kept with its exit code in runs/RUN of the task's folder, where the
     environment's keys and tokens are left out.
     """
-    from ralph.adapters.signals import SignalCounter
+    from ralph.processes.signals import SignalCounter
 
     context = click.get_current_context()
     registered = context.meta.get("job") or _register(task_dir, command)
@@ -223,7 +223,7 @@ class Job:
         return os.path.join(self.registered.directory, name)
 
     def _run(self, start: "Starter", output: "Output", errors: "Output") -> "Exit":
-        from ralph.adapters.process import Command, Exit
+        from ralph.processes.child import Command, Exit
 
         if self.is_asked():
             return Exit(Reason.INTERRUPTED.exit_code, 0.0)  # while we were getting ready
@@ -252,15 +252,15 @@ class Job:
 
     def _jobs(self, keeper: int) -> tuple[int, ...]:
         """Jobs that our command started outlive it, as we outlive whoever started us."""
-        from ralph.adapters.children import job_pids
-        from ralph.adapters.keeper_process import descendants
+        from ralph.loops.supervise.child_runs import job_pids
+        from ralph.processes.keeper_main import descendants
 
         but = (self.registered.run_id,)
         return job_pids(self.folder, lambda: descendants(keeper), but, keeper=keeper)
 
     def _stay(self, keeper: int) -> None:
         """Such jobs are below our keeper, which would not end without them."""
-        from ralph.adapters.children import active_children, end_children, is_below
+        from ralph.loops.supervise.child_runs import active_children, end_children, is_below
 
         while True:
             children = active_children(self.folder, (self.registered.run_id,), keeper=keeper)

@@ -11,14 +11,14 @@ import click
 
 from ralph.cli.commands import commands, ralph, with_command
 from ralph.cli.ending import ending, print_anything, report
-from ralph.core.redact import know
-from ralph.core.secrets import secret_among, secrets_of
-from ralph.core.verdict import Reason
+from ralph.kernel.verdict import Reason
 from ralph.runner.loops import is_run
+from ralph.text.redact import know
+from ralph.text.secrets import secret_among, secrets_of
 
 if TYPE_CHECKING:
-    from ralph.adapters.keeper_process import Launched
-    from ralph.adapters.registration import Registered
+    from ralph.loops.supervise.register_job import Registered
+    from ralph.processes.keeper_main import Launched
 
 
 def run_command_line(

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from ralph.adapters.sandbox import BACKENDS
-from ralph.cli import given
+from ralph.runner import arguments
+from ralph.sandbox.names import BACKENDS
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-current_directory = given.current_directory  # where `-C` leads to
+current_directory = arguments.current_directory  # where `-C` leads to
 
 
 def whole_number(value: str) -> int:

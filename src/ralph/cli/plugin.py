@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
-from ralph.adapters.host_files import carry_out
 from ralph.cli.asking import ask, dialogue
-from ralph.cli.hook_commands import SOURCE
 from ralph.cli.params import current_directory, in_directory
-from ralph.cli.plugin_files import (
+from ralph.errors import ConfigError
+from ralph.hosts.files import carry_out
+from ralph.hosts.hook_commands import SOURCE
+from ralph.hosts.hosts import HOSTS, Host
+from ralph.hosts.install import (
     Found,
     Plan,
     commands_there,
@@ -23,12 +25,10 @@ from ralph.cli.plugin_files import (
     plan_install,
     plan_uninstall,
 )
-from ralph.cli.plugin_hosts import HOSTS, Host
-from ralph.cli.terminal import is_terminal
-from ralph.core.host_cap import CAP
-from ralph.core.verdict import Reason
-from ralph.errors import ConfigError
-from ralph.hooks.plugin_state import PLUGIN, plugin_is_on
+from ralph.hosts.plugin_state import PLUGIN, plugin_is_on
+from ralph.hosts.stop_cap import CAP
+from ralph.kernel.verdict import Reason
+from ralph.ui.terminal import is_terminal
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARKETPLACE = os.path.join(".claude-plugin", "marketplace.json")

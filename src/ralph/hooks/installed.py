@@ -6,9 +6,9 @@ hook shall run once, so this one leaves it to them.
 
 import os
 
-from ralph.hooks import module_of
-from ralph.hooks.host import tell
-from ralph.hooks.plugin_state import plugin_is_on
+from ralph.hosts.hook_names import module_of
+from ralph.hosts.plugin_state import plugin_is_on
+from ralph.hosts.protocol import tell
 
 
 def main(agent: str, hook: str) -> int:

@@ -6,13 +6,13 @@ Each threshold is told once a session; whoever jumps over several is told the hi
 
 import os
 
-from ralph.hooks.host import Malformed, serve, tell
+from ralph.hosts.protocol import Malformed, serve, tell
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ralph.hooks.host import Event
+    from ralph.hosts.protocol import Event
 
 THRESHOLDS = (90, 80, 70, 60, 50)  # percent
 _WINDOW = 200_000  # tokens
@@ -117,13 +117,13 @@ def _number(text: str) -> int:
 
 def has_stories(start: str) -> bool:
     """Whether a session here works for a list of stories, and another will follow."""
-    from ralph.hooks.host import upwards
+    from ralph.hosts.protocol import upwards
 
     return bool(upwards(start, (os.path.join("ralph", "tasks.json"), _MARKER)))
 
 
 def _is_news(session: str, reached: int, environ: "Mapping[str, str]") -> bool:
-    from ralph.hooks.sessions import ALERTED, Busy, raise_to
+    from ralph.loops.session.memory import ALERTED, Busy, raise_to
 
     try:
         return raise_to(session, ALERTED, reached, environ)

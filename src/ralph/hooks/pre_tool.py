@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ralph.core.danger import Verdict, Where
+    from ralph.guard.judge import Verdict, Where
 else:
     import _signal as signal  # the other makes enums of it all
 
@@ -23,8 +23,8 @@ if __name__ == "__main__":
     # Under -I neither the current directory nor this one is on the path; the package is needed.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from ralph.core.uncommitted import MARKER  # noqa: E402  the package may lie above
-from ralph.hooks.host import (  # noqa: E402
+from ralph.git.uncommitted_text import MARKER  # noqa: E402  the package may lie above
+from ralph.hosts.protocol import (  # noqa: E402
     KEPT,
     Malformed,
     directory,
@@ -180,7 +180,7 @@ def surroundings(
     cwd: str, project: str, environ: "Mapping[str, str]", *, strict: bool, command: str
 ) -> "Where":
     """The world a command is judged in; links are resolved, so that `..` means what it says."""
-    from ralph.core.danger import Where
+    from ralph.guard.judge import Where
 
     home = environ.get("HOME") or os.path.expanduser("~")
     temps = ["/tmp", "/var/tmp", environ.get("TMPDIR", "")]  # noqa: S108  where others put theirs
@@ -244,7 +244,7 @@ def choices(project: str) -> Choices:
 
 def verdict_on(command: str, where: "Where", allow: tuple[str, ...] = ()) -> "Verdict":
     """The verdict on a command; one that takes too long is refused."""
-    from ralph.core.danger import judge, unreadable
+    from ralph.guard.judge import judge, unreadable
 
     # Garbage is left alone meanwhile: to look for it in a large program takes longer than we may,
     # and what is raised while others are told of that is lost.

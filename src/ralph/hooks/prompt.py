@@ -4,13 +4,13 @@ The host sends what a person typed as it is, with the session's id: no shell see
 Whatever else is typed passes.
 """
 
-from ralph.hooks.host import serve
+from ralph.hosts.protocol import serve
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ralph.hooks.host import Event
+    from ralph.hosts.protocol import Event
 
 _COMMANDS = frozenset({"ralph-loop", "ulw-loop", "cancel-ralph", "ralph-status"})
 
@@ -26,7 +26,7 @@ def answer(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
     name, words = command_of(event.get("prompt"))
     if not name:
         return ""
-    from ralph.hooks.asked import Asked
+    from ralph.loops.session.commands import Asked
 
     return Asked(event, environ, here).answer(name, words)
 

@@ -4,13 +4,13 @@ So every threshold of the context window is told anew (R §5a), whatever began: 
 resumed one, or one that was cleared or made compact.
 """
 
-from ralph.hooks.host import Malformed, serve, tell
+from ralph.hosts.protocol import Malformed, serve, tell
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ralph.hooks.host import Event
+    from ralph.hosts.protocol import Event
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def answer(event: "Event", environ: "Mapping[str, str]", _: str) -> str:
     """Nothing: whatever a hook prints here, the model reads."""
     from time import time
 
-    from ralph.hooks.sessions import forget, sweep
+    from ralph.loops.session.memory import forget, sweep
 
     session = event.get("session_id")
     if not isinstance(session, str) or not session:

@@ -8,8 +8,8 @@ after the agent's exit, from its own memory (ADR 20).
 
 import os
 
-from ralph.core.uncommitted import MARKER, commit_all
-from ralph.hooks.host import (
+from ralph.git.uncommitted_text import MARKER, commit_all
+from ralph.hosts.protocol import (
     is_of_another_run,
     parsed,
     read_regular,
@@ -18,13 +18,13 @@ from ralph.hooks.host import (
     tell,
     upwards,
 )
-from ralph.hooks.session_loop import judge
+from ralph.loops.session.stop import judge
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ralph.hooks.host import Event
+    from ralph.hosts.protocol import Event
 
 # In a row: after 8 the host of an agent goes on without asking, and loses its answer.
 _MOST_HOLDS = 5
@@ -109,8 +109,8 @@ def _marker(project: str) -> "dict[str, object] | None":
 
 def _judged(project: str, marker: "Mapping[str, object]") -> tuple[str, list[str]]:
     """The folder of the stories, and all that is wrong with their list by what the marker says."""
-    from ralph.core.review_marker import Marked, problems
-    from ralph.core.review_text import LARGEST
+    from ralph.review.marker import Marked, problems
+    from ralph.review.text import LARGEST
 
     marked = Marked(marker)
     try:
@@ -133,7 +133,7 @@ def _listing(raw: bytes) -> object:
             return scanned(raw)
         except ValueError:
             pass  # the law has words for it
-    from ralph.core.review_text import parsed as read_by_law
+    from ralph.review.text import parsed as read_by_law
 
     return read_by_law(raw)
 
@@ -143,7 +143,7 @@ def _listing(raw: bytes) -> object:
 
 def _may_hold(key: str, again: bool, environ: "Mapping[str, str]") -> bool:
     """Not for ever: an agent that cannot mend it is left to the checks after its exit."""
-    from ralph.hooks.sessions import HELD, Busy, count_up
+    from ralph.loops.session.memory import HELD, Busy, count_up
 
     if not again:
         _forget_holds(key, environ)
@@ -161,7 +161,7 @@ def _may_hold(key: str, again: bool, environ: "Mapping[str, str]") -> bool:
 
 
 def _forget_holds(key: str, environ: "Mapping[str, str]") -> None:
-    from ralph.hooks.sessions import HELD, forget
+    from ralph.loops.session.memory import HELD, forget
 
     try:
         forget(key, environ, (HELD,))

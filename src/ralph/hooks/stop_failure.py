@@ -1,14 +1,14 @@
 """`ralph hook stop-failure`: a turn ended by an error of the model's service. Nothing is held, and
 nothing counted; a loop of the session stays, and its state says what happened."""
 
-from ralph.hooks.host import serve, tell
+from ralph.hosts.protocol import serve, tell
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ralph.core.loop_state import Loop
-    from ralph.hooks.host import Event
+    from ralph.hosts.protocol import Event
+    from ralph.loops.session.state import Loop
 
 
 def main() -> int:
@@ -18,8 +18,8 @@ def main() -> int:
 
 def answer(event: "Event", environ: "Mapping[str, str]", _here: str) -> str:
     """Nothing: such a stop cannot be held."""
-    from ralph.hooks.host import session_of
-    from ralph.hooks.loops import Store, Unreadable, load
+    from ralph.hosts.protocol import session_of
+    from ralph.loops.session.store import Store, Unreadable, load
 
     session = session_of(event)
     try:
@@ -38,7 +38,7 @@ def answer(event: "Event", environ: "Mapping[str, str]", _here: str) -> str:
 def _failed(loop: "Loop", event: "Event") -> "Loop":
     import time
 
-    from ralph.core.value import replace
+    from ralph.kernel.value import replace
 
     said = event.get("last_assistant_message") or event.get("error") or "no more is known"
     why = f"an error of the model's service ended the turn: {str(said)[:300]}"

@@ -6,8 +6,8 @@ git needs.
 
 import os
 
-from ralph.core.uncommitted import STATUS, foreign
-from ralph.hooks.host import tell
+from ralph.git.uncommitted_text import STATUS, foreign
+from ralph.hosts.protocol import tell
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:

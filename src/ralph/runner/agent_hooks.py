@@ -4,13 +4,13 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ralph.cli.hook_commands import SOURCE, quickly, with_packages
-from ralph.hooks.host import KEPT
+from ralph.hosts.hook_commands import SOURCE, quickly, with_packages
+from ralph.hosts.protocol import KEPT
 from ralph.runner.plan import Plan
 
 if TYPE_CHECKING:
-    from ralph.adapters.git_trees import GitTrees
-    from ralph.adapters.turn_files import Filing
+    from ralph.agents.turn_files import Filing
+    from ralph.git.checkpoint.trees import GitTrees
 
 _SETTINGS = "--settings"
 _EVENTS = {
@@ -25,7 +25,7 @@ _MACHINES = ("sbx", "docker")
 
 def can_hook(plan: Plan[Any]) -> bool:
     """Whether the agent can be made to ask. Whoever gives it settings of his own has said which."""
-    from ralph.adapters.agents import split_flags, value_in
+    from ralph.agents.kinds import split_flags, value_in
 
     flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
     return plan.kind == "claude" and not value_in(flags, (_SETTINGS,))
@@ -36,7 +36,7 @@ def _guard_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
         return {}
     if not plan.settings.guard.enabled:
         return {"RALPH_GUARD": "0"}
-    from ralph.adapters.start_ref import is_kept, start_ref
+    from ralph.git.checkpoint.start_ref import is_kept, start_ref
 
     kept = keeps_start(plan) and is_kept(run_dir)
     return {"RALPH_GUARD": "1", **({KEPT: start_ref(run_dir)} if kept else {})}
@@ -45,7 +45,7 @@ def _guard_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
 def keeps_start(plan: Plan[Any]) -> bool:
     """Whether what is not committed has to be kept when the run begins: then the guard need not
     be strict about local history."""
-    from ralph.adapters.uncommitted import is_repository
+    from ralph.git.uncommitted import is_repository
 
     standard = plan.settings.guard.level == "standard"
     guarded = _is_guarded(plan) and can_hook(plan)
@@ -57,9 +57,9 @@ def keep_what_there_is(plan: Plan[Any], run_dir: str, trees: "GitTrees | None") 
     of it."""
     if not keeps_start(plan):
         return []
-    from ralph.adapters.checkpoint_end import sweep
-    from ralph.adapters.run_trees import trees_of_run
-    from ralph.adapters.start_ref import is_kept, keep_start, start_ref
+    from ralph.git.checkpoint.expiry import sweep
+    from ralph.git.checkpoint.run_trees import trees_of_run
+    from ralph.git.checkpoint.start_ref import is_kept, keep_start, start_ref
 
     trees = trees or trees_of_run(plan.workspace, plan.environ, run_dir)
     if trees is not None and not is_kept(run_dir):
@@ -112,7 +112,7 @@ def hook_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
 
 def _window(plan: Plan[Any]) -> dict[str, str]:
     """The context window that the model's name states, unless somebody has said another."""
-    from ralph.adapters.stated_window import VARIABLE
+    from ralph.runner.context_window import VARIABLE
     from ralph.runner.money import asked_model
 
     model = asked_model(plan.settings, plan.module, plan.command) or ""
@@ -122,7 +122,7 @@ def _window(plan: Plan[Any]) -> dict[str, str]:
 
 def told_window(plan: Plan[Any], filing: "Filing") -> "Filing":
     """Files of turns by which hooks of ours hear of the context window, if nobody has said it."""
-    from ralph.adapters.stated_window import VARIABLE, WindowFiling
+    from ralph.runner.context_window import VARIABLE, WindowFiling
 
     wanted = "post-tool" in _hooks(plan) and VARIABLE not in plan.environment.values
     return WindowFiling(filing) if wanted else filing

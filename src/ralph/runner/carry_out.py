@@ -9,26 +9,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ralph import __version__
-from ralph.adapters.clock import SystemClock
-from ralph.adapters.files import (
+from ralph.errors import RalphError
+from ralph.files.state_dir import (
     ensure_state_root,
     link_run,
     make_run_dir,
     project_dir,
 )
-from ralph.adapters.journal import JOURNAL, FileJournal
-from ralph.adapters.ledger import Ledger
-from ralph.adapters.lock import NAME as LOCK_NAME
-from ralph.adapters.lock import Lock, Owner, claimed, read_owner
-from ralph.adapters.recovery import History, recover
-from ralph.adapters.signals import SignalFiles
-from ralph.adapters.stamps import new_run_id
-from ralph.core.facts import Fact, Resumed, Started
-from ralph.core.state import RunState, replay
-from ralph.core.verdict import Reason, Stop
-from ralph.engine import run
-from ralph.errors import RalphError
-from ralph.ports import Ports
+from ralph.journal.journal import JOURNAL, FileJournal
+from ralph.journal.ledger import Ledger
+from ralph.journal.lock import NAME as LOCK_NAME
+from ralph.journal.lock import Lock, Owner, claimed, read_owner
+from ralph.journal.recovery import History, recover
+from ralph.journal.run_id import new_run_id
+from ralph.kernel.engine import run
+from ralph.kernel.facts import Fact, Resumed, Started
+from ralph.kernel.ports import Ports
+from ralph.kernel.state import RunState, replay
+from ralph.kernel.verdict import Reason, Stop
+from ralph.processes.clock import SystemClock
+from ralph.processes.signals import SignalFiles
 from ralph.runner.display import Attention, Display, Recorder, merged
 from ralph.runner.dry_run import show_first_turn
 from ralph.runner.invocation import Invocation
@@ -85,7 +85,7 @@ def _locked(plan: Plan[Any], run_id: str) -> Iterator[None]:
 def _end_orphans_of(owner: Owner | None) -> None:
     """End what a run left behind whose Ralph and keeper were both killed (ADR 10)."""
     if owner is not None and not owner.is_alive() and sys.platform == "linux":
-        from ralph.adapters.orphans import end_orphans
+        from ralph.processes.orphans import end_orphans
 
         end_orphans(owner.run)
 

@@ -5,23 +5,23 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ralph.adapters.guardrail import GatePlace, Guardrail, slugs
-from ralph.adapters.process import Command
-from ralph.core.value import replace
-from ralph.core.world import hurried
 from ralph.errors import ConfigError
+from ralph.gates.guardrail import GatePlace, Guardrail, slugs
+from ralph.kernel.value import replace
+from ralph.kernel.world import hurried
+from ralph.processes.child import Command
 from ralph.runner.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ralph.adapters.clean_room import CleanRoom
-    from ralph.adapters.git_trees import GitTrees
-    from ralph.adapters.process import Starter
-    from ralph.adapters.sandbox.layers import RunLayers
-    from ralph.core.verdict import Cut
-    from ralph.core.world import Signals
-    from ralph.ports import Gate
+    from ralph.gates.clean_room import CleanRoom
+    from ralph.git.checkpoint.trees import GitTrees
+    from ralph.kernel.ports import Gate
+    from ralph.kernel.verdict import Cut
+    from ralph.kernel.world import Signals
+    from ralph.processes.child import Starter
+    from ralph.sandbox.run_layers import RunLayers
 
 
 class Checks:
@@ -47,7 +47,7 @@ class Checks:
         counts where it stays in the `history`."""
         if self._trees is None:
             return ()
-        from ralph.adapters.secrets_gate import SecretsGate
+        from ralph.gates.secrets import SecretsGate
 
         allow = self._plan.settings.secrets.allow
         return (SecretsGate(self._trees, allow, tell, history=history),)
@@ -74,7 +74,7 @@ class Checks:
         """The gate in the clean room, where the run has one."""
         if self._room is None:
             return gate
-        from ralph.adapters.clean_room import InCleanRoom
+        from ralph.gates.clean_room import InCleanRoom
 
         return InCleanRoom(gate, self._room)
 
@@ -116,7 +116,7 @@ class Checks:
         )
 
     def _made_room(self, trees: "GitTrees | None") -> "CleanRoom":
-        from ralph.adapters.clean_room import CleanRoom
+        from ralph.gates.clean_room import CleanRoom
 
         if trees is None:
             where = self._plan.workspace
@@ -129,7 +129,7 @@ class Checks:
     def _set_up(self, room: str) -> str:
         """Prepare the clean room where its checks run too: what is installed may be the agent's
         idea. What is missing afterwards; "" if nothing."""
-        from ralph.adapters.tree_setup import set_up
+        from ralph.gates.tree_setup import set_up
 
         line = self._plan.settings.loop.setup
         if line is None:

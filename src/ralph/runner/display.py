@@ -8,29 +8,29 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
-from ralph.adapters.agents import Launch
-from ralph.adapters.files import is_inside
-from ralph.adapters.journal import JOURNAL, FileJournal
-from ralph.adapters.signals import SignalFiles
-from ralph.cli.terminal import size_of, style_of
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Fact
-from ralph.core.redact import redact
-from ralph.core.state import NEW, RunState
-from ralph.core.turn import Order
-from ralph.core.value import replace, value
-from ralph.core.verdict import Stop
-from ralph.core.world import Signals, together
+from ralph.agents.kinds import Launch
+from ralph.files.state_dir import is_inside
+from ralph.journal.journal import JOURNAL, FileJournal
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Fact
+from ralph.kernel.state import NEW, RunState
+from ralph.kernel.turn import Order
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Stop
+from ralph.kernel.world import Signals, together
+from ralph.processes.signals import SignalFiles
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
-from ralph.ui import Reader
-from ralph.ui.board import Board
-from ralph.ui.clean import columns
+from ralph.text.clean import columns
+from ralph.text.redact import redact
 from ralph.ui.console import Console
-from ralph.ui.crew import tag_of
 from ralph.ui.jsonlines import JsonLines
-from ralph.ui.live import live_width
+from ralph.ui.live.board import Board
+from ralph.ui.live.region import live_width
+from ralph.ui.reader import Reader
 from ralph.ui.style import Style, Wishes
+from ralph.ui.terminal import size_of, style_of
+from ralph.ui.workers import tag_of
 
 _NARROWEST = 20  # columns beside a tag
 

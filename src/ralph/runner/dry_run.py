@@ -4,11 +4,11 @@ import shlex
 import time
 from typing import Any
 
-from ralph.core.redact import redact, redacted_json
-from ralph.core.verdict import Reason
+from ralph.kernel.verdict import Reason
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 from ralph.runner.workplace import build_agent
+from ralph.text.redact import redact, redacted_json
 from ralph.ui.jsonlines import stop_line
 
 

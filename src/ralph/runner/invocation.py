@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ralph.core.value import value
-from ralph.core.world import Signals
+from ralph.kernel.value import value
+from ralph.kernel.world import Signals
 
 if TYPE_CHECKING:
-    from ralph.adapters.keeper_process import Launched
-    from ralph.core.state import RunState
-    from ralph.ui import Reader
+    from ralph.kernel.state import RunState
+    from ralph.processes.keeper_main import Launched
     from ralph.ui.lines import Briefing
+    from ralph.ui.reader import Reader
 
 AGENT_FLAGS = {  # flag -> the setting it overrides, in every loop
     "--stream-agent-output": "streamAgentOutput",

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ralph.adapters.process import UNBOUND, Starter, start
-from ralph.adapters.signals import SignalCounter
-from ralph.core.world import Signals
 from ralph.errors import StateError
+from ralph.kernel.world import Signals
+from ralph.processes.child import UNBOUND, Starter, start
+from ralph.processes.signals import SignalCounter
 from ralph.runner.invocation import Invocation
 
 if TYPE_CHECKING:
-    from ralph.adapters.keeper import Keeper
-    from ralph.adapters.keeper_process import Launched
+    from ralph.processes.keeper import Keeper
+    from ralph.processes.keeper_main import Launched
 
 
 @contextmanager
@@ -64,8 +64,8 @@ def _keeper(
 ) -> "Keeper | None":
     if sys.platform != "linux":
         return None
-    from ralph.adapters.keeper import Keeper
-    from ralph.adapters.keeper_process import is_possible
+    from ralph.processes.keeper import Keeper
+    from ralph.processes.keeper_main import is_possible
 
     if not is_possible():
         return None

@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ralph.adapters.files import unwritable_state, write_atomically
 from ralph.errors import StateError
+from ralph.files.state_dir import unwritable_state, write_atomically
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan, Work, loop_named
 from ralph.settings.load import combine

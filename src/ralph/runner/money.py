@@ -1,9 +1,9 @@
 """What turns cost: the model that is asked for, its price, and limits that nobody could count
 (ADR 22)."""
 
-from ralph.adapters.agents import AgentModule, split_flags, value_in
-from ralph.core.limits import Prices, per_million
+from ralph.agents.kinds import AgentModule, split_flags, value_in
 from ralph.errors import ConfigError
+from ralph.kernel.limits import Prices, per_million
 from ralph.settings.load import Loaded
 from ralph.settings.paths import dotted, leaves
 from ralph.settings.schema import Settings
@@ -25,7 +25,7 @@ def prices_of(
     model = asked_model(settings, module, command)
     if model is None or not module.REPORTS:
         return None, ""
-    from ralph.core.pricelist import listed, price_words
+    from ralph.agents.prices import listed, price_words
 
     found = listed(model)
     if found is None:
@@ -64,7 +64,7 @@ def limit_of_money(loaded: Loaded, names: tuple[str, ...]) -> str | None:
 
 
 def _price_remedy(kind: str) -> str:
-    from ralph.core.pricelist import known_models
+    from ralph.agents.prices import known_models
 
     set_them = 'Set agent.prices, for example {"input": 1.25, "output": 10}'
     models = ", ".join(known_models(kind))

@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from ralph.adapters.agents import claude, split_flags
+from ralph.agents import claude
+from ralph.agents.kinds import split_flags
 from ralph.runner.plan import Plan
 
 

@@ -5,7 +5,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ralph.adapters.agents import (
+from ralph.agents.environment import Environment, agent_environment
+from ralph.agents.kinds import (
     AgentModule,
     Request,
     find_command,
@@ -14,32 +15,31 @@ from ralph.adapters.agents import (
     named_command,
     split_flags,
 )
-from ralph.adapters.environment import Environment, agent_environment
-from ralph.adapters.files import project_dir, state_root
-from ralph.adapters.scm import task_words
-from ralph.core.limits import Limits, Prices
-from ralph.core.redact import know
-from ralph.core.task import Backlog
-from ralph.core.turn import Order
-from ralph.core.value import replace, value
-from ralph.core.world import Signals
 from ralph.errors import ConfigError
-from ralph.ports import Policy
-from ralph.profiles.shared import Patience
+from ralph.files.state_dir import project_dir, state_root
+from ralph.git.scm import task_words
+from ralph.kernel.limits import Limits, Prices
+from ralph.kernel.patience import Patience
+from ralph.kernel.ports import Policy
+from ralph.kernel.tasks.task import Backlog
+from ralph.kernel.turn import Order
+from ralph.kernel.value import replace, value
+from ralph.kernel.world import Signals
 from ralph.runner.invocation import Invocation
 from ralph.runner.loops import LOOPS
 from ralph.runner.money import asked_model, limit_of_money, prices_of, refuse_uncounted, uncounted
 from ralph.runner.wired import RunContext, Wired
 from ralph.settings.load import Loaded
 from ralph.settings.schema import AgentSettings, Settings
-from ralph.settings.secrecy import secrets_in
+from ralph.settings.secrets import secrets_in
+from ralph.text.redact import know
 from ralph.ui.lines import Briefing
 
 if TYPE_CHECKING:
-    from ralph.adapters.recovery import History
-    from ralph.adapters.sandbox.credentials import Secrets
-    from ralph.adapters.sandbox.interface import Capabilities, Network
-    from ralph.core.verdict import Reason
+    from ralph.journal.recovery import History
+    from ralph.kernel.verdict import Reason
+    from ralph.sandbox.credentials import Secrets
+    from ralph.sandbox.interface import Capabilities, Network
 
 DIRECT = "direct"  # in place, because someone said so
 IN_PLACE = "Sandbox: none (in place)."  # the first line about it

@@ -6,18 +6,18 @@ import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ralph.adapters.sandbox.credentials import Secrets, at_home, secrets_of
-from ralph.adapters.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy
-from ralph.adapters.sandbox.plan import is_within
-from ralph.adapters.sandbox.tools import PRIVATE, is_hidden
-from ralph.core.value import replace
-from ralph.core.words import listed
 from ralph.errors import ConfigError
+from ralph.kernel.value import replace
 from ralph.runner.agent_hooks import guard_words, hook_places
 from ralph.runner.plan import DIRECT, Plan, Sandboxing, Work
+from ralph.sandbox.credentials import Secrets, at_home, secrets_of
+from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy
+from ralph.sandbox.policy import is_within
+from ralph.sandbox.tools import PRIVATE, is_hidden
+from ralph.text.words import listed
 
 if TYPE_CHECKING:
-    from ralph.adapters.sandbox.layers import RunLayers
+    from ralph.sandbox.run_layers import RunLayers
 
 HIDING = ("overlay", "srt")  # where the home directory is this one, but for its credentials
 _MOST_NAMED = 6
@@ -39,7 +39,7 @@ def sandboxed(plan: Plan[_Work]) -> Plan[_Work]:
 
 def _sandboxing(plan: Plan[Any], wish: str) -> Sandboxing:
     """ConfigError if it cannot be had: what was asked for is never quietly left out."""
-    from ralph.adapters.sandbox import catalog
+    from ralph.sandbox import catalog
 
     policy = SandboxPolicy(plan.environ, plan.state_root)
     found = catalog.usable(wish, plan.workspace, policy)
@@ -65,9 +65,9 @@ def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> 
 
 
 def _network(plan: Plan[Any], name: str, can: Capabilities) -> Network:
-    from ralph.adapters.agents import split_flags
-    from ralph.adapters.sandbox.hosts import hosts_of
-    from ralph.adapters.sandbox.network import network_of
+    from ralph.agents.kinds import split_flags
+    from ralph.sandbox.allowed_hosts import hosts_of
+    from ralph.sandbox.network import network_of
 
     try:
         wish = None if plan.settings.network is None else network_of(plan.settings.network)
@@ -98,9 +98,9 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
     instead of in the state directory."""
     if plan.sandbox is None or plan.sandbox.backend == DIRECT:
         return None
-    from ralph.adapters.sandbox import catalog
-    from ralph.adapters.sandbox.layers import RunLayers
-    from ralph.adapters.sandbox.logins import Login
+    from ralph.sandbox import catalog
+    from ralph.sandbox.logins import Login
+    from ralph.sandbox.run_layers import RunLayers
 
     policy = SandboxPolicy(
         plan.environ,

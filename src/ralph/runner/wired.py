@@ -4,18 +4,18 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from ralph.adapters.agents import Launch
-from ralph.adapters.journal import FileJournal
-from ralph.adapters.process import Starter
-from ralph.adapters.world import Workspace
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Launching
-from ralph.core.state import RunState
-from ralph.core.turn import Order
-from ralph.core.value import value
-from ralph.core.world import Signals
-from ralph.ports import Agent, Policy
-from ralph.ui import Reader
+from ralph.agents.kinds import Launch
+from ralph.journal.journal import FileJournal
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Launching
+from ralph.kernel.ports import Agent, Policy
+from ralph.kernel.state import RunState
+from ralph.kernel.turn import Order
+from ralph.kernel.value import value
+from ralph.kernel.world import Signals
+from ralph.processes.child import Starter
+from ralph.runner.survey import Workspace
+from ralph.ui.reader import Reader
 
 
 @value

@@ -4,26 +4,26 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ralph.adapters.agent import CliAgent, Setup, take_file
-from ralph.adapters.agents import split_flags, without
-from ralph.adapters.files import project_dir
-from ralph.adapters.probe import Probe
-from ralph.adapters.process import Starter, start
-from ralph.adapters.protect import ProtectGate, Protector
-from ralph.adapters.turn_files import Filing, NumberedFiles
-from ralph.adapters.world import Workspace
-from ralph.core.value import replace, value
-from ralph.ports import Agent, Gate, NoTrees, Policy
-from ralph.profiles.shared import Patience
+from ralph.agents.cli_agent import CliAgent, Setup, take_file
+from ralph.agents.kinds import split_flags, without
+from ralph.agents.probe import Probe
+from ralph.agents.turn_files import Filing, NumberedFiles
+from ralph.files.state_dir import project_dir
+from ralph.gates.protect import ProtectGate, Protector
+from ralph.kernel.patience import Patience
+from ralph.kernel.ports import Agent, Gate, NoTrees, Policy
+from ralph.kernel.value import replace, value
+from ralph.processes.child import Starter, start
 from ralph.runner.agent_hooks import hook_environment, hook_flags, keep_what_there_is, told_window
 from ralph.runner.checks import Checks
 from ralph.runner.permissions import permission_flags
 from ralph.runner.plan import Plan
+from ralph.runner.survey import Workspace
 from ralph.runner.wired import AgentReaders, RunContext
 
 if TYPE_CHECKING:
-    from ralph.adapters.git_trees import GitTrees
-    from ralph.adapters.sandbox.layers import RunLayers
+    from ralph.git.checkpoint.trees import GitTrees
+    from ralph.sandbox.run_layers import RunLayers
 
 
 @value
@@ -48,7 +48,7 @@ class Workplace:
         """The policy; where turns are contained, nothing is judged before it has landed."""
         if self.layers is None:
             return policy
-        from ralph.profiles.sandboxed import sandboxed
+        from ralph.sandbox.profile import sandboxed
 
         return sandboxed(policy, self.layers)
 
@@ -61,7 +61,7 @@ class Workplace:
         env = {**contained, **hook_environment(plan, run_dir), **env}
         if self.layers is None:
             return build_agent(plan, run_dir, readers, env=env, start=self.run.start)
-        from ralph.adapters.sandbox.layers import InnerFiling, SandboxedAgent
+        from ralph.sandbox.run_layers import InnerFiling, SandboxedAgent
 
         agent = build_agent(
             plan,
@@ -81,7 +81,7 @@ class Workplace:
         world = Workspace(attention, backlog, self.protector, trees=trees, keep=keep)
         if not patience.stall_after:
             return world
-        from ralph.adapters.git import TreeDigest
+        from ralph.git.digest import TreeDigest
 
         return replace(world, progress=TreeDigest(plan.workspace, plan.environ))
 
@@ -101,7 +101,7 @@ class Workplace:
         layers = project_dir(plan.layer_root, plan.scope)
         if not os.path.isdir(os.path.join(layers, "sandboxes")):
             return []
-        from ralph.adapters.sandbox.landing import recover
+        from ralph.sandbox.changes.landing import recover
 
         for kept in recover(plan.workspace, plan.layer_root):
             notes.append("A run was killed while its changes landed; that is finished now.")
@@ -133,7 +133,7 @@ def workplace(
 
 def trees_of(plan: Plan[Any], run: RunContext) -> "GitTrees | None":
     """What knows what would be committed; None outside git."""
-    from ralph.adapters.run_trees import trees_of_run
+    from ralph.git.checkpoint.run_trees import trees_of_run
 
     return trees_of_run(plan.workspace, plan.environ, run.directory)
 
@@ -143,7 +143,7 @@ def _hooks_elsewhere(plan: Plan[Any]) -> tuple[str, ...]:
     here = os.path.join(plan.workspace, ".git")
     if ".git/hooks" not in plan.settings.protect or os.path.isdir(here):
         return ()
-    from ralph.adapters.git import hooks_directory
+    from ralph.git.digest import hooks_directory
 
     directory = hooks_directory(plan.workspace, plan.environ)
     return (directory,) if directory else ()

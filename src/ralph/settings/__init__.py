@@ -1,1 +1,5 @@
-"""Settings: read from two files and the flags, merged, checked, explained (H §Settings File)."""
+"""Loads, merges, checks and explains settings.
+
+Public: `load`, `schema`, `explain`, `problems`, `source`, `paths`, `secrets`; `from_others` imports
+settings of other loops.
+"""

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ralph.core.redact import redact
 from ralph.settings.load import Loaded
 from ralph.settings.paths import Json, Path, dotted
 from ralph.settings.schema import Settings
+from ralph.text.redact import redact
 
 DEFAULT = "default"
 _HIDDEN = (("agent", "env", "set"), ("notify", "urls"))  # apprise has passwords in URLs

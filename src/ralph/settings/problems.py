@@ -105,7 +105,7 @@ def _allowed(hint: object) -> str:
 
 def _not_allowed(value: object, allowed: str, path: Path) -> SettingsProblem:
     """Shows the value short and without secrets; of these and of containers only the kind."""
-    from ralph.core.redact import redact
+    from ralph.text.redact import redact
 
     if path[:2] in _SECRET or isinstance(value, dict | list | tuple):
         return SettingsProblem(path, f"found {kind_of(value)}; allowed: {allowed}.")

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from ralph.core.limits import Prices
-from ralph.core.verdict import Placement
+from ralph.kernel.limits import Prices
+from ralph.kernel.verdict import Placement
 
 _MOST = 1_000_000_000
 

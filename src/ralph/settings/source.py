@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ralph.core.verdict import Placement
 from ralph.errors import ConfigError
+from ralph.kernel.verdict import Placement
 from ralph.settings.paths import Json, dotted, walk
 
 SETTINGS = ".ralph/settings.json"

@@ -1,1 +1,1 @@
-"""What stands in for the world in tests and in `ralph demo`: fakes, a scripted agent and model."""
+"""What outsiders test their agents with. Public: `fakes`, `scripted_agent`."""

@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from ralph.core.case import Case
-from ralph.core.facts import Fact, Proved
-from ralph.core.gates import Finding
-from ralph.core.proof import Stand
-from ralph.core.state import RunState
-from ralph.core.task import Backlog, Status, Task
-from ralph.core.turn import Ending, Order, Pulse, Role, Turn
-from ralph.core.verdict import Accept, Cut, Park, Stop, Verdict
-from ralph.core.world import Signals, Snapshot
 from ralph.errors import StateError
-from ralph.ports import Agent, Committed, NoTrees, Ports, Trees, Watch
+from ralph.kernel.case import Case
+from ralph.kernel.facts import Fact, Proved
+from ralph.kernel.findings import Finding
+from ralph.kernel.ports import Agent, Committed, NoTrees, Ports, Trees, Watch
+from ralph.kernel.proof import Stand
+from ralph.kernel.state import RunState
+from ralph.kernel.tasks.task import Backlog, Status, Task
+from ralph.kernel.turn import Ending, Order, Pulse, Role, Turn
+from ralph.kernel.verdict import Accept, Cut, Park, Stop, Verdict
+from ralph.kernel.world import Signals, Snapshot
 
 ONE_TASK = Backlog((Task("prompt", text="do it"),))
 

@@ -5,10 +5,10 @@ The answer stands at the bottom, where someone looks who comes back to the termi
 
 from collections.abc import Iterator
 
-from ralph.core.events import Usage
-from ralph.core.state import RunState
-from ralph.core.verdict import Reason, Stop
-from ralph.core.words import counted, duration
+from ralph.kernel.events import Usage
+from ralph.kernel.state import RunState
+from ralph.kernel.verdict import Reason, Stop
+from ralph.text.words import counted, duration
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.proof import owed_lines, proof_words
 from ralph.ui.style import Tone

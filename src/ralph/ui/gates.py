@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from ralph.core.facts import Checked, Checking, Proved
-from ralph.core.gates import Finding
-from ralph.core.prompt import told
-from ralph.core.verdict import Feedback
-from ralph.core.words import duration
-from ralph.ui.clean import first_line
+from ralph.kernel.facts import Checked, Checking, Proved
+from ralph.kernel.findings import Finding
+from ralph.kernel.prompt import told
+from ralph.kernel.verdict import Feedback
+from ralph.text.clean import first_line
+from ralph.text.words import duration
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.proof import proof_lines
 from ralph.ui.style import Tone

@@ -4,15 +4,15 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from ralph.core.codec import encode
-from ralph.core.events import AgentEvent
-from ralph.core.facts import Fact
-from ralph.core.limits import Spent
-from ralph.core.redact import redact, redacted_json
-from ralph.core.state import NEW, RunState, fold
-from ralph.core.verdict import Reason, Stop
-from ralph.ui.channel import Channel
-from ralph.ui.crew import with_workers
+from ralph.journal.codec import encode
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Fact
+from ralph.kernel.limits import Spent
+from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.verdict import Reason, Stop
+from ralph.text.redact import redact, redacted_json
+from ralph.ui.safe_stream import Channel
+from ralph.ui.workers import with_workers
 
 
 def stop_line(

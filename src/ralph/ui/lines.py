@@ -1,8 +1,8 @@
 """What Ralph's own lines are made of, and what they must be told about a run."""
 
-from ralph.core.state import RunState
-from ralph.core.value import value
-from ralph.ui.clean import one_line
+from ralph.kernel.state import RunState
+from ralph.kernel.value import value
+from ralph.text.clean import one_line
 from ralph.ui.style import Tone
 
 

@@ -3,8 +3,7 @@
 import signal
 from collections.abc import Iterator
 
-from ralph.core.attempts import RESTARTING, outcome, timeout
-from ralph.core.facts import (
+from ralph.kernel.facts import (
     Began,
     Checked,
     Checking,
@@ -20,10 +19,10 @@ from ralph.core.facts import (
     Started,
     Step,
 )
-from ralph.core.rules import NO_CHILDREN
-from ralph.core.state import Phase, RunState
-from ralph.core.turn import Ending, Role, Turn
-from ralph.core.verdict import (
+from ralph.kernel.rules import NO_CHILDREN
+from ralph.kernel.state import Phase, RunState
+from ralph.kernel.turn import Ending, Role, Turn
+from ralph.kernel.verdict import (
     Accept,
     Boundary,
     Cause,
@@ -34,16 +33,17 @@ from ralph.core.verdict import (
     Verdict,
     Wait,
 )
-from ralph.core.words import counted, duration, listed
-from ralph.core.world import Signals
-from ralph.ui.clean import clean, first_line, one_line, shorten
+from ralph.kernel.world import Signals
+from ralph.text.clean import clean, first_line, one_line, shorten
+from ralph.text.words import counted, duration, listed
+from ralph.ui.attempt_words import RESTARTING, outcome, timeout
 from ralph.ui.closing import closing_lines
-from ralph.ui.crew import Tally
 from ralph.ui.gates import fed_back, gate_lines
 from ralph.ui.lines import Briefing, Line
-from ralph.ui.stories import STORY_STEPS, story_step, story_words
+from ralph.ui.story_words import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
 from ralph.ui.words import coming_time, money, service_words
+from ralph.ui.workers import Tally
 
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80

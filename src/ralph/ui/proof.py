@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ralph.core.facts import Proved, scm_task
-from ralph.core.state import RunState
-from ralph.core.words import listed
+from ralph.kernel.facts import Proved, scm_task
+from ralph.kernel.state import RunState
+from ralph.text.words import listed
 from ralph.ui.lines import Line
 from ralph.ui.style import Tone
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
 from typing import Any, Protocol
 
-from ralph.core.events import (
+from ralph.agents.streams.dialects import Parser, parser_for
+from ralph.agents.streams.framing import Framer
+from ralph.kernel.events import (
     AgentEvent,
     Question,
     RateLimited,
@@ -19,16 +21,14 @@ from ralph.core.events import (
     Text,
     ToolStart,
 )
-from ralph.core.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
-from ralph.core.redact import redact
-from ralph.core.state import NEW, fold
-from ralph.core.turn import Role
-from ralph.core.value import replace
-from ralph.core.verdict import Stop
-from ralph.streams import Parser, parser_for
-from ralph.streams.framing import Framer
-from ralph.ui.clean import clean, columns, one_line, shorten
-from ralph.ui.format import Formatter, not_ours
+from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started
+from ralph.kernel.state import NEW, fold
+from ralph.kernel.turn import Role
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Stop
+from ralph.text.clean import clean, columns, one_line, shorten
+from ralph.text.redact import redact
+from ralph.ui.events import Formatter, not_ours
 from ralph.ui.jsonlines import JsonLines
 from ralph.ui.lines import Briefing
 from ralph.ui.narration import narrate

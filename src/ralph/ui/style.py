@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from ralph.core.value import value
+from ralph.kernel.value import value
 
 _SHOWN_WITH_EMOJI = "⏺✅⎿←…"
 

@@ -2,8 +2,8 @@
 
 import time
 
-from ralph.core.turn import Turn
-from ralph.core.words import duration
+from ralph.kernel.turn import Turn
+from ralph.text.words import duration
 
 _UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 

@@ -1,1 +1,5 @@
-"""B: works through the tasks of `.ralph/tasks.jsonl`, one at a time or several at once."""
+"""The backlog loop: one proven task at a time.
+
+Public: `policy`, `rules`, `prompt`, `settlement`, `hooks`, `library`; `store` keeps the tasks,
+`tracker` speaks with other lists, `parallel` works on several at once.
+"""

@@ -4,17 +4,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from ralph.adapters.checkpoint import WorkTree
-from ralph.adapters.github_cli import runner
-from ralph.adapters.notify import Notify
-from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_records import Records
-from ralph.adapters.task_sync import Trackers
-from ralph.adapters.task_telling import Telling
-from ralph.adapters.task_watch import TaskWatch
-from ralph.adapters.workbench import TaskSettlement
-from ralph.core.verdict import Cut
+from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.kernel.verdict import Cut
 from ralph.loops.backlog.plan import TaskWork
+from ralph.loops.backlog.settlement import TaskSettlement
+from ralph.loops.backlog.store.records import Records
+from ralph.loops.backlog.store.task_file import TaskFile
+from ralph.loops.backlog.store.watch import TaskWatch
+from ralph.loops.backlog.tracker.github import runner
+from ralph.loops.backlog.tracker.reporting import Telling
+from ralph.loops.backlog.tracker.sync import Trackers
+from ralph.notify.notifier import Notify
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext
 

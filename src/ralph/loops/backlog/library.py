@@ -9,9 +9,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ralph.adapters.task_hooks import Hooks
-from ralph.core.value import replace
-from ralph.core.world import Signals
+from ralph.kernel.value import replace
+from ralph.kernel.world import Signals
+from ralph.loops.backlog.hooks import Hooks
 
 __all__ = ["Hooks", "TaskRun"]
 

@@ -4,19 +4,19 @@ import time
 from functools import partial
 from typing import cast
 
-from ralph.adapters.recovery import History
-from ralph.adapters.task_records import Records
-from ralph.core.case import Case
-from ralph.core.select import next_task
-from ralph.core.state import NEW
-from ralph.core.turn import Order
-from ralph.core.value import replace
-from ralph.core.verdict import Boundary, Reason
 from ralph.errors import ConfigError
+from ralph.journal.recovery import History
+from ralph.kernel.case import Case
+from ralph.kernel.ports import Policy
+from ralph.kernel.state import NEW
+from ralph.kernel.tasks.select import next_task
+from ralph.kernel.turn import Order
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Boundary, Reason
 from ralph.loops.backlog.plan import TaskWork, again, bounds_of, read
+from ralph.loops.backlog.policy import Settlement, compose, task_allowance, tasks
+from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.wiring import wire
-from ralph.ports import Policy
-from ralph.profiles.tasks import Settlement, compose, task_allowance, tasks
 from ralph.runner.carry_out import carry_out
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Loop, Plan, wary_patience

@@ -6,27 +6,27 @@ from functools import partial
 
 import msgspec
 
-from ralph.adapters.artifacts_gate import Artifacts
-from ralph.adapters.checkpoint import WorkTree
-from ralph.adapters.completion_gate import CheckTerms, CompletionCheck
-from ralph.adapters.history_gate import HistoryGate
-from ralph.adapters.proven_commit import patient
-from ralph.adapters.task_hooks import HookReader, commands
-from ralph.adapters.task_records import Records
-from ralph.adapters.workbench import TaskSettlement
-from ralph.core.backlog_prompt import Material
-from ralph.core.task import Task
-from ralph.core.value import value
-from ralph.core.verdict import Cut
-from ralph.core.world import hurried
+from ralph.gates.artifacts import Artifacts
+from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.git.checkpoint.proven_commit import patient
+from ralph.kernel.ports import Gate, Policy
+from ralph.kernel.tasks.task import Task
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Cut
+from ralph.kernel.world import hurried
 from ralph.loops.backlog.bench import bench_of
+from ralph.loops.backlog.gates.completion import CheckTerms, CompletionCheck
+from ralph.loops.backlog.gates.history import HistoryGate
+from ralph.loops.backlog.hooks import HookReader, commands
 from ralph.loops.backlog.plan import TaskWork
+from ralph.loops.backlog.prompt import Material
 from ralph.loops.backlog.scripts import Scripts
-from ralph.ports import Gate, Policy
+from ralph.loops.backlog.settlement import TaskSettlement
+from ralph.loops.backlog.store.records import Records
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, workplace
-from ralph.ui import Reader
+from ralph.ui.reader import Reader
 
 
 @value

@@ -7,22 +7,22 @@ from typing import Any
 
 import msgspec
 
-from ralph.adapters.files import project_dir, state_root
-from ralph.adapters.ledger import read_ledger
-from ralph.adapters.runners import Runners
-from ralph.adapters.task_backlog import TaskBacklog
-from ralph.adapters.task_file import TaskFile
-from ralph.adapters.task_hooks import Hooks
-from ralph.adapters.worktrees import Worktrees
-from ralph.core.ledger import total
-from ralph.core.limits import Limits, least
-from ralph.core.rules_tasks import DayLimit
-from ralph.core.value import replace, value
 from ralph.errors import ConfigError
+from ralph.files.state_dir import project_dir, state_root
+from ralph.journal.ledger import read_ledger
+from ralph.journal.spending import total
+from ralph.kernel.limits import Limits, least
+from ralph.kernel.patience import Patience
+from ralph.kernel.value import replace, value
+from ralph.loops.backlog.gates.script_runners import Runners
+from ralph.loops.backlog.hooks import Hooks
 from ralph.loops.backlog.parallel.seat import Seat
+from ralph.loops.backlog.parallel.worktrees import Worktrees
+from ralph.loops.backlog.policy import Bounds
 from ralph.loops.backlog.refusals import refuse_dirt, refuse_unusable
-from ralph.profiles.shared import Patience
-from ralph.profiles.tasks import Bounds
+from ralph.loops.backlog.rules import DayLimit
+from ralph.loops.backlog.store.selection import TaskBacklog
+from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import kept_work
 from ralph.runner.plan import Plan, Terms, planned, wary_patience

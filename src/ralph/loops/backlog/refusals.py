@@ -3,15 +3,15 @@
 import os
 from typing import Any
 
-from ralph.adapters.checkpoint import WorkTree
-from ralph.adapters.notify import notify_problem
-from ralph.adapters.run_trees import made_by_checks
-from ralph.adapters.task_backlog import TaskBacklog
-from ralph.core.verdict import Reason
-from ralph.core.words import listed
 from ralph.errors import ConfigError
+from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.git.checkpoint.run_trees import made_by_checks
+from ralph.kernel.verdict import Reason
+from ralph.loops.backlog.store.selection import TaskBacklog
+from ralph.notify.notifier import notify_problem
 from ralph.runner.plan import Plan
-from ralph.ui.clean import one_line
+from ralph.text.clean import one_line
+from ralph.text.words import listed
 
 _NO_TASKS = 'Add one: ralph tasks add "Build the login page"'
 _MOST_SHOWN = 10
@@ -71,7 +71,7 @@ def _without_checks_own(work: WorkTree, plan: Plan[Any]) -> tuple[str, ...]:
 
 def _unfinished(plan: Plan[Any]) -> str:
     """The last run here, if it was over the backlog and could go on."""
-    from ralph.adapters.runs import account_of, runs_of
+    from ralph.journal.runs import account_of, runs_of
 
     last = next(iter(runs_of(plan.project)), None)
     if last is None or last.owner is not None:

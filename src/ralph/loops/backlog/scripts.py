@@ -2,10 +2,10 @@
 
 import os
 
-from ralph.adapters.protect import Protector
-from ralph.adapters.task_backlog import TaskBacklog
-from ralph.core.facts import Fact, Settled
-from ralph.core.verdict import Accept, Park
+from ralph.gates.protect import Protector
+from ralph.kernel.facts import Fact, Settled
+from ralph.kernel.verdict import Accept, Park
+from ralph.loops.backlog.store.selection import TaskBacklog
 
 
 class Scripts:

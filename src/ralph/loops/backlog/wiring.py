@@ -2,12 +2,12 @@
 
 import os
 
-from ralph.adapters.list_gates import TaskListGate
-from ralph.adapters.worktrees import Leftovers
+from ralph.loops.backlog.gates.task_list import TaskListGate
 from ralph.loops.backlog.parallel.wiring import wire_worker
+from ralph.loops.backlog.parallel.worktrees import Leftovers
 from ralph.loops.backlog.parts import parts_of
 from ralph.loops.backlog.plan import TaskWork, worktrees_of
-from ralph.profiles.tasks import tasks
+from ralph.loops.backlog.policy import tasks
 from ralph.runner.money import uncounted
 from ralph.runner.permissions import permission_notes
 from ralph.runner.plan import Plan

@@ -1,1 +1,1 @@
-"""H: one prompt, guardrails, and completion by a `<response>` tag."""
+"""The prompt loop: one prompt, again and again until it is done. Public: `loop`, `policy`."""

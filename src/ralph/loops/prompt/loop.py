@@ -4,21 +4,20 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ralph.adapters.files import PromptFile, PromptInput, PromptText, ralph_dir_problem
-from ralph.adapters.scm import ScmCommand
-from ralph.core.case import Case
-from ralph.core.contracts import ResponseTag
-from ralph.core.prompt import completion_sentence
-from ralph.core.state import NEW
-from ralph.core.task import Assignment, Backlog
-from ralph.core.turn import Order
-from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary
-from ralph.core.words import listed
 from ralph.errors import ConfigError
-from ralph.ports import Policy
-from ralph.profiles.harness import Wording, compose, harness, is_commit
-from ralph.profiles.shared import allowance
+from ralph.files.state_dir import PromptFile, PromptInput, PromptText, ralph_dir_problem
+from ralph.git.scm import ScmCommand
+from ralph.kernel.case import Case
+from ralph.kernel.contracts import ResponseTag
+from ralph.kernel.patience import allowance
+from ralph.kernel.ports import Policy
+from ralph.kernel.prompt import completion_sentence
+from ralph.kernel.state import NEW
+from ralph.kernel.tasks.task import Assignment, Backlog
+from ralph.kernel.turn import Order
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Boundary
+from ralph.loops.prompt.policy import Wording, compose, harness, is_commit
 from ralph.runner.agent_hooks import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import IN_PLACE, Loop, Plan, Terms, limits_of, patience_of, planned
@@ -27,6 +26,7 @@ from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of, workplace
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
+from ralph.text.words import listed
 
 _FLAGS = {
     **AGENT_FLAGS,

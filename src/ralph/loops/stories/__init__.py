@@ -1,1 +1,4 @@
-"""R: stories of a PRD, each reviewed by a fresh session before it counts."""
+"""Reviewed stories: what is built must survive a fresh review.
+
+Public: `policy`, `rules`, `prompt`, `file`, `gates`, `settlement`, `archive`, `templates`.
+"""

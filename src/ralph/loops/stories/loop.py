@@ -1,9 +1,9 @@
 """`ralph prd run` as a loop."""
 
+from ralph.kernel.ports import Policy
 from ralph.loops.stories.plan import again, first, read, story_defaults
+from ralph.loops.stories.policy import reviewed
 from ralph.loops.stories.wiring import wire
-from ralph.ports import Policy
-from ralph.profiles.reviewed import reviewed
 from ralph.runner.plan import Loop, limits_of, wary_patience
 from ralph.settings.load import Loaded
 

@@ -8,30 +8,30 @@ from typing import Any
 
 import msgspec
 
-from ralph.adapters.files import project_dir, state_root
-from ralph.adapters.story_file import PROMPT, TASKS, StoryBacklog
-from ralph.adapters.story_runs import unjudged, worked_since
-from ralph.adapters.uncommitted import is_repository, uncommitted
-from ralph.core.backlog import cycle
-from ralph.core.case import Case
-from ralph.core.review import (
+from ralph.errors import ConfigError
+from ralph.files.state_dir import project_dir, state_root
+from ralph.git.uncommitted import is_repository, uncommitted
+from ralph.kernel.case import Case
+from ralph.kernel.patience import allowance
+from ralph.kernel.state import NEW
+from ralph.kernel.tasks.backlog import cycle
+from ralph.kernel.tasks.select import next_story, next_unreviewed
+from ralph.kernel.tasks.task import Mode, Task
+from ralph.kernel.turn import Order
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Boundary
+from ralph.loops.stories.file import PROMPT, TASKS, StoryBacklog
+from ralph.loops.stories.past_runs import unjudged, worked_since
+from ralph.loops.stories.policy import compose
+from ralph.loops.stories.prompt import Terms as StoryTerms
+from ralph.review.law import (
     DEFAULT_CAP,
     NotAListError,
     has_shape,
     inconsistent,
     snapshot,
 )
-from ralph.core.review_mend import same_list
-from ralph.core.select import next_story, next_unreviewed
-from ralph.core.state import NEW
-from ralph.core.story_prompt import Terms as StoryTerms
-from ralph.core.task import Mode, Task
-from ralph.core.turn import Order
-from ralph.core.value import replace, value
-from ralph.core.verdict import Boundary
-from ralph.errors import ConfigError
-from ralph.profiles.reviewed import compose
-from ralph.profiles.shared import allowance
+from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import DIRECT, Plan, Terms, planned, wary_patience
 from ralph.runner.sandboxing import sandboxed

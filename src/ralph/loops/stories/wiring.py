@@ -5,11 +5,16 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
-from ralph.adapters.artifacts_gate import Artifacts
-from ralph.adapters.git_ignore import ignore_here, is_ignored
-from ralph.adapters.story_desk import StoryDesk
-from ralph.adapters.story_file import PRD, PROMPT
-from ralph.adapters.story_gates import (
+from ralph.gates.artifacts import Artifacts
+from ralph.git.ignore import ignore_here, is_ignored
+from ralph.git.uncommitted import Corrections, HostCommit, identity, is_repository, uncommitted
+from ralph.git.uncommitted_text import MARKER
+from ralph.kernel.ports import Agent, Gate, Watch
+from ralph.kernel.state import NEW
+from ralph.kernel.turn import Order, Role, Turn
+from ralph.kernel.value import value
+from ralph.loops.stories.file import PRD, PROMPT
+from ralph.loops.stories.gates import (
     CleanGate,
     InvariantsGate,
     Lists,
@@ -17,25 +22,20 @@ from ralph.adapters.story_gates import (
     StoryListGate,
     TransitionsGate,
 )
-from ralph.adapters.story_marker import StoryMarker
-from ralph.adapters.story_reviews import ARCHIVES
-from ralph.adapters.story_runs import STORE, unjudged
-from ralph.adapters.story_store import StoryStore
-from ralph.adapters.uncommitted import Corrections, HostCommit, identity, is_repository, uncommitted
-from ralph.core.state import NEW
-from ralph.core.story_prompt import Terms
-from ralph.core.turn import Order, Role, Turn
-from ralph.core.uncommitted import MARKER
-from ralph.core.value import value
-from ralph.core.words import listed
+from ralph.loops.stories.marker_file import StoryMarker
+from ralph.loops.stories.memory_store import StoryStore
+from ralph.loops.stories.past_reviews import ARCHIVES
+from ralph.loops.stories.past_runs import STORE, unjudged
 from ralph.loops.stories.plan import StoryWork, backlog_of, estimate, terms_of
-from ralph.ports import Agent, Gate, Watch
-from ralph.profiles.reviewed import reviewed
+from ralph.loops.stories.policy import reviewed
+from ralph.loops.stories.prompt import Terms
+from ralph.loops.stories.settlement import StoryDesk
 from ralph.runner.agent_hooks import hook_notes
 from ralph.runner.permissions import permission_notes
 from ralph.runner.plan import Plan, wary_patience
 from ralph.runner.wired import AgentReaders, RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of, workplace
+from ralph.text.words import listed
 
 _MOST_MARKED = 200  # paths in the marker
 

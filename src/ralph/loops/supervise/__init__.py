@@ -1,1 +1,4 @@
-"""S: restarts an agent until its task is marked DONE."""
+"""The restart supervisor: attempts at one task until it is marked done.
+
+Public: `library`, `policy`, `rules`, `attempts`, `child_runs`, `bus`, `marks`, `folder`.
+"""

@@ -18,23 +18,23 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from ralph.adapters.clock import SystemClock
-from ralph.adapters.company import BusReader, ChildTerms, TaskChildRuns
-from ralph.adapters.stamps import new_run_id
-from ralph.adapters.task_folder import TaskFolder, folder_at
-from ralph.adapters.task_signals import TaskSignals, seen_in
-from ralph.core.events import Failure
-from ralph.core.facts import Fact
-from ralph.core.redact import know, redact
-from ralph.core.secrets import secrets_of
-from ralph.core.task import Backlog, Task
-from ralph.core.turn import Ending, Order, Pulse, Turn, ended_by
-from ralph.core.value import replace, value
-from ralph.core.verdict import Cut, Reason, Stop
-from ralph.core.world import Signals, Snapshot
-from ralph.engine import run
-from ralph.ports import Clock, Ports, Watch
-from ralph.profiles.supervise import supervise
+from ralph.journal.run_id import new_run_id
+from ralph.kernel.engine import run
+from ralph.kernel.events import Failure
+from ralph.kernel.facts import Fact
+from ralph.kernel.ports import Clock, Ports, Watch
+from ralph.kernel.tasks.task import Backlog, Task
+from ralph.kernel.turn import Ending, Order, Pulse, Turn, ended_by
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Cut, Reason, Stop
+from ralph.kernel.world import Signals, Snapshot
+from ralph.loops.supervise.announcements import BusReader, ChildTerms, TaskChildRuns
+from ralph.loops.supervise.folder import TaskFolder, folder_at
+from ralph.loops.supervise.marks import TaskSignals, seen_in
+from ralph.loops.supervise.policy import supervise
+from ralph.processes.clock import SystemClock
+from ralph.text.redact import know, redact
+from ralph.text.secrets import secrets_of
 
 Runner = Callable[[int, threading.Event], int | None]
 

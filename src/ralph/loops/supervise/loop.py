@@ -5,23 +5,23 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ralph.adapters.agent import CliAgent
-from ralph.adapters.attempts import Attempts, RunOrigin, attempt_env
-from ralph.adapters.children import job_pids
-from ralph.adapters.company import BusReader, ChildTerms, TaskChildRuns
-from ralph.adapters.files import PromptFile, PromptInput, PromptText, project_dir
-from ralph.adapters.protect import Protector
-from ralph.adapters.runs import directories
-from ralph.adapters.task_folder import Marker, TaskFolder, folder_at, folder_of
-from ralph.adapters.task_signals import Seen, TaskSignals, seen_in
-from ralph.adapters.world import Workspace
-from ralph.core.state import NEW
-from ralph.core.task import Backlog, Task
-from ralph.core.value import replace, value
+from ralph.agents.cli_agent import CliAgent
 from ralph.errors import ConfigError, StateError
-from ralph.profiles.supervise import supervise
+from ralph.files.state_dir import PromptFile, PromptInput, PromptText, project_dir
+from ralph.gates.protect import Protector
+from ralph.journal.runs import directories
+from ralph.kernel.state import NEW
+from ralph.kernel.tasks.task import Backlog, Task
+from ralph.kernel.value import replace, value
+from ralph.loops.supervise.announcements import BusReader, ChildTerms, TaskChildRuns
+from ralph.loops.supervise.attempts import Attempts, RunOrigin, attempt_env
+from ralph.loops.supervise.child_runs import job_pids
+from ralph.loops.supervise.folder import Marker, TaskFolder, folder_at, folder_of
+from ralph.loops.supervise.marks import Seen, TaskSignals, seen_in
+from ralph.loops.supervise.policy import supervise
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
 from ralph.runner.plan import Loop, Plan, Terms, patience_of, planned
+from ralph.runner.survey import Workspace
 from ralph.runner.wired import AgentReaders, RunContext, Wired
 from ralph.runner.workplace import build_agent
 from ralph.settings.load import Loaded, load
@@ -247,7 +247,7 @@ def _notes(plan: Plan[Supervision]) -> tuple[str, ...]:
 
 def jobs(plan: Plan[Supervision], run: str, keeper: int) -> tuple[int, ...]:
     """Child runs outlive the agent that started them; an attempt is no child run."""
-    from ralph.adapters.keeper_process import descendants
+    from ralph.processes.keeper_main import descendants
 
     folder = plan.work.folder
     mine = [name for name in directories(folder.runs) if name.startswith(f"{run}-")]

@@ -1,1 +1,4 @@
-"""B §Concurrency: several tasks at once, each in a run and a work tree of its own."""
+"""Several tasks at once, each in a worktree of its own.
+
+Public: `policy`, `coordinator`, `worktrees`, `merging`, `settlement`, `budget`.
+"""

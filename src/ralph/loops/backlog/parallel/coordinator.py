@@ -9,12 +9,13 @@ again when the run is resumed, and goes on where its own journal ends.
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from ralph.core.case import Case, decide
-from ralph.core.facts import Assigned, Decided, Fact, Returned, Settled
-from ralph.core.state import RunState, fold
-from ralph.core.task import Backlog
-from ralph.core.value import replace, value
-from ralph.core.verdict import (
+from ralph.kernel.case import Case, decide
+from ralph.kernel.facts import Assigned, Decided, Fact, Returned, Settled
+from ralph.kernel.ports import Clock, Crew, Journal, Policy
+from ralph.kernel.state import RunState, fold
+from ralph.kernel.tasks.task import Backlog
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import (
     Accept,
     Boundary,
     Cause,
@@ -25,8 +26,7 @@ from ralph.core.verdict import (
     Verdict,
     is_interrupted,
 )
-from ralph.core.world import Signals
-from ralph.ports import Clock, Crew, Journal, Policy
+from ralph.kernel.world import Signals
 
 _LOOK = 0.25  # seconds between two looks at signals and at what is there to do
 _Promise = Future[Returned | None]

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from ralph.adapters.checkpoint_work import Checkpoint
-from ralph.adapters.git_work import Repository
-from ralph.adapters.joining import on_branch
-from ralph.adapters.journal import JOURNAL, read_journal
-from ralph.adapters.kept_work import reopen
-from ralph.adapters.ledger import read_ledger
-from ralph.adapters.purse import Budget
-from ralph.adapters.task_file import TaskFile
-from ralph.adapters.worktrees import unmerged
-from ralph.core.state import RunState, replay
-from ralph.core.verdict import Reason, Stop
+from ralph.git.checkpoint.work import Checkpoint
+from ralph.git.repository import Repository
+from ralph.journal.journal import JOURNAL, read_journal
+from ralph.journal.ledger import read_ledger
+from ralph.kernel.state import RunState, replay
+from ralph.kernel.verdict import Reason, Stop
+from ralph.loops.backlog.kept_work import reopen
+from ralph.loops.backlog.parallel.budget import Budget
+from ralph.loops.backlog.parallel.merging import on_branch
+from ralph.loops.backlog.parallel.worktrees import unmerged
 from ralph.loops.backlog.plan import MONEY, TaskWork
+from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.plan import Plan
 
 _RECENT = 50  # turns that tell what one may cost

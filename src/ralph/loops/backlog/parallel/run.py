@@ -8,28 +8,28 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TextIO, cast
 
-from ralph.adapters.clock import SystemClock
-from ralph.adapters.journal import JOURNAL, FileJournal
-from ralph.adapters.recovery import History
-from ralph.adapters.signals import SignalFiles
-from ralph.core.redact import redact
-from ralph.core.state import RunState, replay
-from ralph.core.value import replace
-from ralph.core.verdict import Reason, Stop
+from ralph.journal.journal import JOURNAL, FileJournal
+from ralph.journal.recovery import History
+from ralph.kernel.ports import Crew
+from ralph.kernel.state import RunState, replay
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Reason, Stop
 from ralph.loops.backlog.parallel.coordinator import Surroundings, coordinate
+from ralph.loops.backlog.parallel.policy import foreman as foremans_policy
 from ralph.loops.backlog.parallel.workers import Foreman
 from ralph.loops.backlog.plan import TaskWork
 from ralph.loops.backlog.wiring import backlog_notes
-from ralph.ports import Crew
-from ralph.profiles.parallel import foreman as foremans_policy
+from ralph.processes.clock import SystemClock
+from ralph.processes.signals import SignalFiles
 from ralph.runner.carry_out import carry_out, first_state, last_word
 from ralph.runner.display import Attention, Display, Recorder
 from ralph.runner.invocation import Invocation
 from ralph.runner.keeping import hearing, keeping
 from ralph.runner.plan import Plan
-from ralph.ui.board import Board
+from ralph.text.redact import redact
 from ralph.ui.console import Console
-from ralph.ui.tagged import Tagged
+from ralph.ui.live.board import Board
+from ralph.ui.live.tagged import Tagged
 
 
 def carry_out_by_crew(

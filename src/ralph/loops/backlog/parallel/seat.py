@@ -1,12 +1,12 @@
 """A worker's place among the others."""
 
-from ralph.adapters.git_work import Repository
-from ralph.adapters.purse import Budget
-from ralph.adapters.task_edits import note
-from ralph.adapters.task_file import TaskFile
-from ralph.adapters.worktrees import TaskWorktree
-from ralph.core.value import value
-from ralph.profiles.parallel import WorkerContext
+from ralph.git.repository import Repository
+from ralph.kernel.value import value
+from ralph.loops.backlog.parallel.budget import Budget
+from ralph.loops.backlog.parallel.policy import WorkerContext
+from ralph.loops.backlog.parallel.worktrees import TaskWorktree
+from ralph.loops.backlog.store.edits import note
+from ralph.loops.backlog.store.task_file import TaskFile
 
 
 @value

@@ -2,20 +2,20 @@
 
 import time
 
-from ralph.adapters.joining import Joining
-from ralph.adapters.list_gates import TaskListGate
-from ralph.adapters.process import Command
-from ralph.adapters.purse import Budget
-from ralph.adapters.task_watch import TaskWatch
-from ralph.adapters.tree_setup import prepare_tree
-from ralph.adapters.worker_bench import WorkerSettlement
-from ralph.core.facts import Ended, Fact, Step
-from ralph.core.value import replace, value
-from ralph.core.world import hurried
+from ralph.gates.tree_setup import prepare_tree
+from ralph.kernel.facts import Ended, Fact, Step
+from ralph.kernel.value import replace, value
+from ralph.kernel.world import hurried
+from ralph.loops.backlog.gates.task_list import TaskListGate
+from ralph.loops.backlog.parallel.budget import Budget
+from ralph.loops.backlog.parallel.merging import Joining
+from ralph.loops.backlog.parallel.policy import worker
 from ralph.loops.backlog.parallel.seat import Seat
+from ralph.loops.backlog.parallel.settlement import WorkerSettlement
 from ralph.loops.backlog.parts import Parts, parts_of
 from ralph.loops.backlog.plan import TaskWork
-from ralph.profiles.parallel import worker
+from ralph.loops.backlog.store.watch import TaskWatch
+from ralph.processes.child import Command
 from ralph.runner.plan import Plan
 from ralph.runner.wired import RunContext, Wired
 

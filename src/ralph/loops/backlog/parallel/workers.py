@@ -7,23 +7,19 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 
-from ralph.adapters.checkpoint import WorkTree
-from ralph.adapters.checkpoint_end import sweep
-from ralph.adapters.files import unwritable_state, write_atomically
-from ralph.adapters.git_work import Repository
-from ralph.adapters.journal import JOURNAL, read_journal
-from ralph.adapters.recovery import History, recover
-from ralph.adapters.task_backlog import TaskBacklog
-from ralph.adapters.task_commit import commit_records
-from ralph.adapters.task_file import TaskFile
-from ralph.adapters.turnstile import OneAtATime
-from ralph.adapters.worktrees import Leftovers, TaskWorktree
-from ralph.core.facts import Assigned, Returned
-from ralph.core.limits import left
-from ralph.core.state import RunState, replay
-from ralph.core.value import replace
-from ralph.core.verdict import Stop
-from ralph.core.world import Signals, together
+from ralph.files.state_dir import unwritable_state, write_atomically
+from ralph.git.checkpoint.checkpoint import WorkTree
+from ralph.git.checkpoint.commit import commit_records
+from ralph.git.checkpoint.expiry import sweep
+from ralph.git.repository import Repository
+from ralph.journal.journal import JOURNAL, read_journal
+from ralph.journal.recovery import History, recover
+from ralph.kernel.facts import Assigned, Returned
+from ralph.kernel.limits import left
+from ralph.kernel.state import RunState, replay
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Stop
+from ralph.kernel.world import Signals, together
 from ralph.loops.backlog.parallel.coordinator import is_over, outcome_of
 from ralph.loops.backlog.parallel.kept import (
     keep_papers,
@@ -31,9 +27,13 @@ from ralph.loops.backlog.parallel.kept import (
     reopen_barren,
     shared_purse,
 )
+from ralph.loops.backlog.parallel.one_at_a_time import OneAtATime
+from ralph.loops.backlog.parallel.policy import WorkerContext
 from ralph.loops.backlog.parallel.seat import Seat, noted_file
+from ralph.loops.backlog.parallel.worktrees import Leftovers, TaskWorktree
 from ralph.loops.backlog.plan import TaskWork, worktrees_of
-from ralph.profiles.parallel import WorkerContext
+from ralph.loops.backlog.store.selection import TaskBacklog
+from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
 

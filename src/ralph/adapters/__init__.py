@@ -1,1 +1,0 @@
-"""Thin adapters, each around one foreign thing. Only `cli` puts them together."""

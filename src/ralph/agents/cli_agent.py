@@ -1,0 +1,333 @@
+"""An agent that is a command: launched, read, watched and summed up, one turn at a time."""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
+
+from ralph.agents.kinds import AgentModule, Launch, Request, as_bytes, unusable
+from ralph.agents.login import login_words
+from ralph.agents.streams.collect import Collector, Tail
+from ralph.agents.streams.dialects import Parser, parser_for
+from ralph.agents.streams.framing import Framer
+from ralph.agents.turn_files import MOST_SAVED, Filing, SavedStream, TurnFiles, private
+from ralph.errors import ConfigError, RalphError
+from ralph.files.safe_open import create
+from ralph.files.state_dir import ensure_ralph_dir
+from ralph.files.touched import touched
+from ralph.kernel.claims import find_claims
+from ralph.kernel.events import AgentEvent, Failure, Progress, ToolStart
+from ralph.kernel.facts import Launching
+from ralph.kernel.limits import Prices, priced
+from ralph.kernel.ports import Watch
+from ralph.kernel.turn import Ending, Order, Pulse, Role, Turn, ended_by
+from ralph.kernel.value import replace, value
+from ralph.processes.child import Command, Exit, Starter, start
+from ralph.text.redact import redact
+
+_KEEP_STDERR = 4096
+_MANY_FLAGS = 50_000  # characters
+_TOO_LONG = "the agent printed more than"
+_PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
+
+
+def take_file(path: str) -> str:
+    """What stands in a file, which is then gone; "" if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        os.unlink(path)
+    except OSError:
+        return ""
+    return text
+
+
+@value
+class Setup:
+    """How an agent is called, whatever the turn."""
+
+    module: AgentModule
+    command: tuple[str, ...]
+    flags: tuple[str, ...]
+    model: str | None
+    stream: bool
+    prompt_via: str | None
+    help_text: Callable[[], str | None]
+    prices: Prices | None
+    workspace: str
+    env: Mapping[str, str]
+    filing: Filing
+    start: Starter = start
+    take_file: Callable[[str], str] = take_file  # reads what the agent has written for us
+
+
+class CliAgent:
+    """Takes turns with a command-line agent."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        on_events: Callable[[Sequence[AgentEvent]], None],
+        on_launch: Callable[[Launch, Order], None] = lambda _launch, _order: None,
+        record: Callable[[Launching], None] = lambda _: None,
+    ) -> None:
+        self._setup = setup
+        self._on_events = on_events
+        self._on_launch = on_launch
+        self._record = record
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        """Run the command once; everything that can happen to it is a Turn."""
+        with ExitStack() as open_files:
+            try:
+                files = self._setup.filing.begin(order)
+                if self._setup.prompt_via == "file":
+                    open_files.enter_context(self._prompt_on_disk(order))
+                launch = self.launch(order, files)
+                output = open_files.enter_context(_opened(files.stream))
+            except (RalphError, OSError, ValueError) as error:
+                return self._unstartable(error)
+            self._on_launch(launch, order)
+            # Before it starts: what goes wrong with the journal must not leave a process behind.
+            self._record(Launching(time.time(), order.role, launch.dialect, files.stream))
+            answer = Answer() if order.role is Role.MESSAGE else None
+            show = answer.hear if answer else self._on_events
+            reading = self._reading(launch, order, show, output, files)
+            open_files.callback(reading.close)
+            since = os.fstat(output.fileno()).st_ctime_ns
+            turn = self._run(launch, files, reading, watch)
+            turn = answer.of(turn) if answer and launch.answer_file is None else turn
+            return self._helped(turn, since)
+
+    def launch(self, order: Order, files: TurnFiles | None = None) -> Launch:
+        """The call for this turn; nothing is started."""
+        setup = self._setup
+        return setup.module.launch(
+            Request(
+                command=setup.command,
+                prompt=order.prompt,
+                flags=setup.flags,
+                model=setup.model,
+                # Nobody sees a message turn, and only the stream tells what it costs (ADR 8).
+                stream=setup.stream or order.role is Role.MESSAGE,
+                dollars=order.allowance.dollars,
+                prompt_via=setup.prompt_via,
+                prompt_file=self._prompt_file(order),
+                answer_file=files.answer if files else "",
+                help_text=setup.help_text,
+                tools=order.role is not Role.MESSAGE,
+                variable=setup.env.get,
+            )
+        )
+
+    def _reading(
+        self,
+        launch: Launch,
+        order: Order,
+        show: Callable[[Sequence[AgentEvent]], None],
+        output: FileIO,
+        files: TurnFiles,
+    ) -> "Reading":
+        return Reading(
+            parser_for(launch.dialect, order.prompt),
+            SavedStream(lambda: output),
+            SavedStream(lambda: _opened(files.errors)),
+            show,
+            self._setup.prices,
+        )
+
+    def _run(self, launch: Launch, files: TurnFiles, reading: "Reading", watch: Watch) -> Turn:
+        setup = self._setup
+        more = {**files.env, **launch.env}
+        env = {**setup.env, **more} if more else setup.env
+        command = Command(launch.argv, setup.workspace, env, launch.stdin)
+        try:
+            child = setup.start(command, reading.output, reading.error)
+        except (OSError, ValueError) as error:
+            return self._unstartable(error)
+        setup.filing.started(child.handle.pid)
+        ended = child.wait(lambda: watch(reading.pulse()))
+        turn = reading.finish(ended)
+        if launch.answer_file is not None:
+            # Its standard output may show more than the agent's own words.
+            answer = setup.take_file(launch.answer_file)
+            turn = replace(turn, text=answer, claims=find_claims(answer))
+        return replace(turn, stream=files.stream)
+
+    def _helped(self, turn: Turn, since: int) -> Turn:
+        """The turn with what a person can do about it, where its agent may not work at all. Where
+        a permission was denied, files tell whether something was written all the same."""
+        module, login = self._setup.module, login_words(turn)
+        if login:
+            turn = replace(turn, failure=Failure(login, 401))
+        if turn.failure is not None and turn.failure.refused:
+            return replace(turn, remedy=module.LOGIN_HINT)
+        if turn.barred:
+            turn = replace(turn, wrote=touched(self._setup.workspace, since))
+        return replace(turn, remedy=module.PERMISSION_HINT) if turn.barred else turn
+
+    def _unstartable(self, error: Exception) -> Turn:
+        """A shortage of the machine may pass: such a turn has failed, and another may not."""
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            short = Failure(f"the machine cannot start the agent now: {error.strerror}")
+            return Turn(exit_code=None, failure=short)
+        return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
+
+    @contextmanager
+    def _prompt_on_disk(self, order: Order) -> Iterator[None]:
+        """The agent reads it as it is; what stays is redacted."""
+        ensure_ralph_dir(self._setup.workspace)
+        path, shown = self._prompt_file(order), redact(order.prompt)
+        with open(path, "wb") as file:
+            file.write(as_bytes(order.prompt))
+        try:
+            yield
+        finally:
+            if shown != order.prompt:
+                with suppress(OSError):  # the agent may have put anything there
+                    file_of_ours = create(path, 0o644)
+                    with os.fdopen(file_of_ours, "wb") as file:
+                        file.write(as_bytes(shown))
+
+    def _prompt_file(self, order: Order) -> str:
+        """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""
+        name = f"prompt_{order.iteration:03d}.txt"
+        return os.path.join(self._setup.workspace, ".ralph", name)
+
+
+class Reading:
+    """One turn's output on its way: saved, framed, parsed, shown and collected."""
+
+    def __init__(
+        self,
+        parser: Parser,
+        saved: SavedStream,
+        saved_errors: SavedStream,
+        show: Callable[[Sequence[AgentEvent]], None],
+        prices: Prices | None,
+    ) -> None:
+        self._parser = parser
+        self._saved = saved
+        self._saved_errors = saved_errors
+        self._show = show
+        self._prices = prices
+        self._framer = Framer()
+        self._collector = Collector()
+        self._stderr = Tail(_KEEP_STDERR)
+        self._began = self._heard = time.monotonic()
+        self._result_at: float | None = None
+
+    def output(self, chunk: bytes) -> None:
+        """Bytes from standard output."""
+        self._heard = time.monotonic()
+        self._saved.write(chunk)
+        block = self._framer.feed(chunk)
+        if block:
+            self._take(self._parser.feed(block))
+
+    def error(self, chunk: bytes) -> None:
+        """Bytes from standard error."""
+        self._heard = time.monotonic()
+        self._stderr.add(chunk.decode("utf-8", "replace"))
+        self._saved_errors.write(chunk)
+
+    def pulse(self) -> Pulse:
+        """How the turn looks now."""
+        now = time.monotonic()
+        since = None if self._result_at is None else now - self._result_at
+        return Pulse(now - self._began, now - self._heard, since, self._cost() or 0.0)
+
+    def finish(self, ended: Exit) -> Turn:
+        """The turn, now that the process is gone."""
+        rest = self._framer.rest()
+        if rest:
+            self._take(self._parser.feed(rest))
+        self._take(self._parser.end())
+        self._saved.end()
+        self._saved_errors.end()
+        if ended.stubborn:
+            numbers = ", ".join(map(str, ended.stubborn))
+            self._show([Progress(f"these processes could not be ended: {numbers}")])
+        if self._saved.problem:
+            self._show([Progress(self._saved.problem)])
+        if self._saved.is_short or self._saved_errors.is_short:
+            most = MOST_SAVED // 1024 // 1024
+            self._show(
+                [Progress(f"{_TOO_LONG} {most} MB: only the beginning and the end are kept")]
+            )
+        turn = self._collector.turn(has_result=self._parser.has_result)
+        return replace(
+            ended_by(turn, ended.code, ended.cut),
+            cost_usd=self._cost(),
+            unknown=turn.unknown + self._framer.dropped,
+            stderr=self._stderr.text(),
+            seconds=round(ended.seconds, 3),
+        )
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._saved_errors.close()
+
+    def _cost(self) -> float | None:
+        return priced(self._collector.used, self._prices)
+
+    def _take(self, events: list[AgentEvent]) -> None:
+        self._collector.add(events)
+        self._show(events)
+        if not self._collector.finished:
+            self._result_at = None
+        elif self._result_at is None:
+            self._result_at = time.monotonic()
+
+
+class Answer:
+    """What an agent said last, as its text mode prints it; what it said between calls is none."""
+
+    def __init__(self) -> None:
+        self._words = Collector()
+
+    def hear(self, events: Sequence[AgentEvent]) -> None:
+        """In place of the display: a message turn is not for it."""
+        for event in events:
+            if isinstance(event, ToolStart) and not event.subagent:
+                self._words = Collector()
+            self._words.add((event,))
+
+    def of(self, turn: Turn) -> Turn:
+        """The turn with its answer: that of its result, else what came after its last call."""
+        said = self._words.turn(has_result=False)
+        result = self._words.result
+        if result is None or not result.text:
+            return replace(turn, text=said.text, claims=said.claims)
+        return replace(turn, text=result.text, claims=find_claims(result.text))
+
+
+def _opened(path: str) -> FileIO:
+    return open(path, "w+b", 0, opener=private)
+
+
+def _why(error: Exception, setup: Setup) -> str:
+    if isinstance(error, OSError):
+        error = _explained(error, setup)
+    if isinstance(error, RalphError):
+        return f"{error.message}. {error.remedy}"
+    return f"agent command {setup.command[0]!r}: {error}"
+
+
+def _explained(error: OSError, setup: Setup) -> RalphError:
+    """The system's few words, and what they mean here."""
+    command = setup.command[0]
+    if error.errno == errno.E2BIG and sum(map(len, setup.flags)) > _MANY_FLAGS:
+        return ConfigError("the agent's arguments are too long", "Shorten agent.flags.")
+    if error.errno == errno.E2BIG:
+        return ConfigError(
+            "the prompt is too long for an argument",
+            'Set agent.promptVia to "stdin", or leave it out.',
+        )
+    if error.filename == command:
+        return unusable(shutil.which(command, path=setup.env.get("PATH")) or command)
+    what = error.filename or command
+    return ConfigError(f"cannot use {what}: {error.strerror}", "Mend that and run again.")

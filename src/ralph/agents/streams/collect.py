@@ -1,0 +1,174 @@
+"""From events to a turn: counts, claims and the last words; memory stays flat."""
+
+from collections.abc import Iterable
+
+from ralph.kernel.claims import Claim, ClaimScanner, find_claims
+from ralph.kernel.events import (
+    AgentEvent,
+    Failure,
+    Question,
+    RateLimited,
+    Result,
+    Speaker,
+    Text,
+    Thinking,
+    ToolEnd,
+    ToolStart,
+    Unknown,
+    Usage,
+    Used,
+)
+from ralph.kernel.turn import Turn
+from ralph.kernel.value import replace
+
+_KEEP_TEXT = 64 * 1024
+_KEEP_STRAY = 4096
+_KEEP_OVERHEARD = 8
+# Tools that write files, by the names that the known CLIs have for them, in lower case.
+_WRITERS = frozenset(
+    {"write", "edit", "multiedit", "notebookedit", "write_file", "replace", "patch", "apply_patch"}
+    | {"create_file", "edit_file", "str_replace_based_edit_tool"}
+)
+_SERVERS = "mcp__"  # what a tool of somebody's server does, nobody knows
+
+
+class Tail:
+    """The last characters of a long text."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, piece: str) -> None:
+        """Append; what is too old is dropped in time."""
+        self._pieces.append(piece)
+        self._length += len(piece)
+        if self._length > 4 * self._size:
+            kept = self.text()
+            self._pieces, self._length = [kept], len(kept)
+
+    def text(self) -> str:
+        """The last `size` characters."""
+        return "".join(self._pieces)[-self._size :]
+
+
+class Collector:
+    """Takes events one by one; `turn()` is what they amount to."""
+
+    def __init__(self) -> None:
+        self._scanner = ClaimScanner()
+        self._tail = Tail(_KEEP_TEXT)
+        self._newline_due = False
+        self._overheard: list[Claim] = []
+        self._stray = Tail(_KEEP_STRAY)
+        self._writing: set[str] = set()  # calls that may write, by id
+        self._wrote = False
+        self._tools = self._tool_errors = self._unknown = 0
+        self._question: str | None = None
+        self._limited: RateLimited | None = None
+        self._used = Used()
+        self.result: Result | None = None
+        self.finished = False  # the result was the last word so far: an agent may go on after one
+
+    def add(self, events: Iterable[AgentEvent]) -> None:
+        """Take the next events."""
+        for event in events:
+            self._take(event)
+
+    def turn(self, *, has_result: bool) -> Turn:
+        """The turn so far. Where the dialect has a final result, its absence is a failure."""
+        result = self.result
+        failure = result.failure if result else None
+        if result is None and has_result:
+            failure = self._no_result()
+        return Turn(
+            failure=failure,
+            claims=self._scanner.claims(),
+            overheard=tuple(self._overheard),
+            question=self._question,
+            text=self._tail.text(),
+            tools=self._tools,
+            tool_errors=self._tool_errors,
+            wrote=self._wrote,
+            stray="" if result else self._stray.text(),
+            unknown=self._unknown,
+            denied=result.denied if result else (),
+            cost_usd=self.used.cost_usd,
+            usage=self.used.usage,
+        )
+
+    @property
+    def used(self) -> Used:
+        """What the turn has used up so far: by its result, else by the steps that told."""
+        told = self._used
+        if self.result is None:
+            return told
+        usage, cost = self.result.usage, _not_negative(self.result.cost_usd)
+        return Used(
+            told.usage if usage == Usage() else usage, told.cost_usd if cost is None else cost
+        )
+
+    def _no_result(self) -> Failure:
+        failure = Failure("the stream ended without a final result")
+        if self._limited:
+            return replace(
+                failure, message=self._limited.why, status=429, resets_at=self._limited.resets_at
+            )
+        return failure
+
+    def _take(self, event: AgentEvent) -> None:
+        match event:  # the most frequent first
+            case ToolStart():
+                self.finished = False
+                self._tools += 1
+                self._question = None
+                self._writing.update({event.id} if _may_write(event.name) else ())
+            case ToolEnd(output=output, is_error=is_error):
+                self._tool_errors += is_error
+                self._wrote |= event.id in self._writing and not is_error
+                self._writing.discard(event.id)
+                self._overhear(output)
+            case Text(text=text, speaker=Speaker.ASSISTANT):
+                self._said(text)
+            case Text(text=text) | Thinking(text=text):
+                self._overhear(text)
+            case Question(text=text):
+                self._question = text
+            case RateLimited():
+                self._limited = event
+            case Used():
+                self._used += replace(event, cost_usd=_not_negative(event.cost_usd))
+            case Result():
+                self.result, self.finished = event, True
+            case Unknown(raw=raw):
+                self._unknown += 1
+                self._stray.add("" if raw.lstrip().startswith("{") else f"{raw}\n")
+            case _:
+                pass
+
+    def _said(self, text: str) -> None:
+        """Assistant text: blocks are joined by newlines (a tag may span lines)."""
+        if not text:
+            return
+        self.finished = False
+        joined = f"\n{text}" if self._newline_due else text
+        self._newline_due = not text.endswith("\n")
+        self._tail.add(joined)
+        if self._scanner.feed(joined):
+            self._question = None  # it asked, went on all the same, and says where it stands
+
+    def _overhear(self, text: str) -> None:
+        room = _KEEP_OVERHEARD - len(self._overheard)
+        if room > 0:
+            self._overheard.extend(find_claims(text)[:room])
+
+
+def _may_write(tool: str) -> bool:
+    name = tool.lower()
+    return name in _WRITERS or name.startswith(_SERVERS)
+
+
+def _not_negative(cost: float | None) -> float | None:
+    """Nobody is paid for working: a negative cost would buy more turns."""
+    return None if cost is None else max(0.0, cost)

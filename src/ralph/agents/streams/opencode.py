@@ -1,0 +1,247 @@
+"""opencode: `run --format json`. The traps are in docs/facts.md §2.
+
+There is no final result line. What a step ended with is the turn's result only if nothing comes
+after it: when the context is full, opencode sums up in a step that stops, and then goes on. So
+the result is told when the stream is over.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ralph.agents.streams.ndjson import (
+    NdjsonParser,
+    as_count,
+    as_number,
+    as_text,
+    clipped,
+    field,
+    one_line,
+    telling,
+)
+from ralph.agents.streams.todo import todo_list
+from ralph.kernel.events import (
+    AgentEvent,
+    Failure,
+    Progress,
+    Result,
+    Speaker,
+    Text,
+    Thinking,
+    ToolEnd,
+    ToolStart,
+    Usage,
+    Used,
+)
+
+_REJECTED = "The user rejected permission"  # how the error of a tool call begins
+_INVALID = "invalid"  # the tool that stands for a call to a tool that is not there
+_GOES_ON = ("tool-calls", "unknown")  # reasons after which opencode asks the model again
+_SUCCEEDS = ("stop", "length")
+_NO_CREDENTIAL = "ProviderAuthError"
+
+
+class Part(msgspec.Struct, gc=False):
+    """What a line is about; which fields it has depends on the line."""
+
+    text: Any = None
+    synthetic: Any = None
+    tool: Any = None
+    callID: Any = None  # noqa: N815  the stream's own name
+    state: Any = None
+    reason: Any = None
+    tokens: Any = None
+    cost: Any = None
+
+
+class StepStart(msgspec.Struct, gc=False, tag="step_start"):
+    """The model is asked."""
+
+    sessionID: Any = None  # noqa: N815
+
+
+class Said(msgspec.Struct, gc=False, tag="text"):
+    """A block of text, whole."""
+
+    part: Part
+    sessionID: Any = None  # noqa: N815
+
+
+class Reasoning(msgspec.Struct, gc=False, tag="reasoning"):
+    """What the model thought; only with `--thinking`."""
+
+    part: Part
+    sessionID: Any = None  # noqa: N815
+
+
+class ToolUse(msgspec.Struct, gc=False, tag="tool_use"):
+    """A tool call that has ended: one that runs is not told."""
+
+    part: Part
+    sessionID: Any = None  # noqa: N815
+
+
+class StepFinish(msgspec.Struct, gc=False, tag="step_finish"):
+    """The model has answered, and its tools have run."""
+
+    part: Part
+    sessionID: Any = None  # noqa: N815
+
+
+class Error(msgspec.Struct, gc=False, tag="error"):
+    """The service, or opencode itself, failed the session."""
+
+    error: Any = None
+    sessionID: Any = None  # noqa: N815
+
+
+Line = StepStart | Said | Reasoning | ToolUse | StepFinish | Error
+
+_DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+class OpencodeParser(NdjsonParser[Line]):
+    """Understands opencode's stream."""
+
+    def __init__(self) -> None:
+        super().__init__(_DECODER)
+        self._session = ""
+        self._held: list[str] = []  # texts that may turn out to be opencode's own summary
+        self._denied: dict[str, None] = {}
+        self._result: Result | None = None  # if nothing follows
+        self._used = Used()
+
+    def understand(self, line: Line) -> Iterator[AgentEvent]:
+        """The events of one line."""
+        session = as_text(line.sessionID)
+        if session and not self._session:
+            self._session = session
+            yield Progress(f"session {session}", session)
+        yield from self._meaning(line, subagent=session != self._session)
+
+    def end(self) -> list[AgentEvent]:
+        """What was held back, and the result, if the last step ended the turn."""
+        events, result, denied = self._release(), self._result, tuple(self._denied)
+        if result is None and denied:
+            # A rejected permission ends the turn in the middle, with exit code 0.
+            result = Result(failure=Failure(f"no permission for {', '.join(denied)}"))
+        if result is None:
+            return events
+        self._result = None
+        used = self._used
+        final = Result("", result.failure, used.cost_usd, used.usage, denied)
+        return [*events, final]
+
+    def _meaning(self, line: Line, *, subagent: bool) -> Iterable[AgentEvent]:
+        match line:
+            case Said(part):
+                return self._said(part, subagent=subagent)
+            case Reasoning(part):
+                return _thought(part)
+            case ToolUse(part):
+                return self._used_tool(part, subagent=subagent)
+            case StepFinish(part):
+                return self._finished(part, subagent=subagent)
+            case Error(error):
+                return self._failed(error, subagent=subagent)
+        return self._on_with_it()
+
+    def _said(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
+        """A text that may hold a claim waits until it is known whose words it is."""
+        text = as_text(part.text)
+        if subagent:
+            yield Text(text, Speaker.SUBAGENT)
+        elif part.synthetic:
+            yield from self._on_with_it()
+            yield Text(text, Speaker.HOST)
+        elif "<" in text or self._held:
+            self._held.append(text)
+        elif text:
+            yield Text(text)
+
+    def _on_with_it(self) -> list[AgentEvent]:
+        """The turn goes on. After a step that stopped, that step was a summary, or came right
+        before one: what it claims may be a quotation of the prompt."""
+        went_on, self._result = self._result is None, None
+        return self._release(Speaker.ASSISTANT if went_on else Speaker.HOST)
+
+    def _release(self, speaker: Speaker = Speaker.ASSISTANT) -> list[AgentEvent]:
+        texts, self._held = self._held, []
+        return [Text(text, speaker) for text in texts]
+
+    def _used_tool(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
+        yield from self._release()
+        call, name, state = as_text(part.callID), as_text(part.tool), part.state
+        arguments = field(state, "input")
+        failed = field(state, "status") == "error" or name == _INVALID or _exit_code(state) != 0
+        if name == _INVALID:
+            name = as_text(field(arguments, "tool")) or name
+        output = as_text(field(state, "output")) or as_text(field(state, "error"))
+        summary = telling(arguments) or one_line(as_text(field(state, "title")))
+        yield ToolStart(call, name, summary, subagent)
+        if name == "todowrite" and not subagent:
+            yield todo_list(field(arguments, "todos"))
+        yield ToolEnd(call, output, failed, subagent)
+        if as_text(field(state, "error")).startswith(_REJECTED):
+            self._denied[name] = None
+
+    def _finished(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
+        used = _used(part)
+        yield used
+        self._used += used
+        reason = as_text(part.reason)
+        if subagent or reason in _GOES_ON:
+            return
+        how = one_line(f"the model's answer ended with: {reason or 'no reason'}")
+        self._result = Result(failure=None if reason in _SUCCEEDS else Failure(how))
+        if reason != "stop":
+            yield Progress(how)
+
+    def _failed(self, error: object, *, subagent: bool) -> Iterator[AgentEvent]:
+        failure = _failure(error)
+        if subagent:
+            yield Progress(one_line(f"a sub-agent failed: {failure.message}"))
+        else:
+            self._result = Result(failure=failure)
+
+
+def _thought(part: Part) -> Iterator[AgentEvent]:
+    if text := as_text(part.text):
+        yield Thinking(text)
+
+
+def _exit_code(state: object) -> int:
+    """Of a shell command: one that fails is still a call that is completed."""
+    return int(as_number(field(state, "metadata", "exit")) or 0)
+
+
+def _used(part: Part) -> Used:
+    """A cost of nothing means that opencode does not know the price, or that a plan pays."""
+    tokens = part.tokens
+    usage = Usage(
+        input=as_count(field(tokens, "input")),
+        output=as_count(field(tokens, "output")) + as_count(field(tokens, "reasoning")),
+        cache_read=as_count(field(tokens, "cache", "read")),
+        cache_write=as_count(field(tokens, "cache", "write")),
+    )
+    return Used(usage, as_number(part.cost) or None)
+
+
+def _failure(error: object) -> Failure:
+    data = field(error, "data")
+    name = as_text(field(error, "name"))
+    message = as_text(field(data, "message")) or name or "the agent reports an error"
+    status = as_count(field(data, "statusCode")) or (401 if name == _NO_CREDENTIAL else None)
+    return Failure(clipped(message), status, _retry_after(field(data, "responseHeaders")))
+
+
+def _retry_after(headers: object) -> float | None:
+    """Seconds, where the service states them as a number."""
+    told = as_text(field(headers, "retry-after"))
+    return float(told[:9]) if told.isascii() and told.isdigit() else None
+
+
+def parser(prompt: str) -> OpencodeParser:
+    """A new parser; a stream of JSON needs no prompt to tell who speaks."""
+    return OpencodeParser()

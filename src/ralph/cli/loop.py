@@ -1,0 +1,281 @@
+"""`ralph loop`: the loop inside one session of an agent, from a terminal (P)."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from ralph.cli.params import current_directory
+from ralph.errors import ConfigError, StateError
+from ralph.loops.session import commands
+from ralph.loops.session.state import Loop, aged, begun, shown_record, told_of
+from ralph.loops.session.stop import begun_by
+from ralph.loops.session.store import Unreadable, every, load
+from ralph.loops.session.words import FLAGS, POLICIES, Refused, opening, wished
+from ralph.text.clean import clean, one_line
+from ralph.text.redact import redact
+
+# How hosts tell the commands of an agent which session it is.
+VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID")
+_WHICH = """\b
+The session is --session, else what the agent's host says in
+$CLAUDE_CODE_SESSION_ID, $CODEX_THREAD_ID or $GEMINI_SESSION_ID."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_in_json = click.option("--json", "in_json", is_flag=True, help="Print JSON.")
+_LONGEST = 60  # characters of a task in a list
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=f"""\b
+Examples:
+  ralph loop start --session ID "Make the tests pass" --gate "make test"
+  ralph loop status --session ID
+  ralph loop cancel --session ID
+  ralph loop list
+{_WHICH}
+""",
+)
+@click.pass_context
+def loop(context: click.Context) -> None:
+    """Keep one session of an agent at a task until it is done.
+
+    The hooks of the agent's host hold every stop without the promise: see docs/plugin.md. In Claude
+    Code with the plugin the same is /ralph:ralph-loop, /ralph:cancel-ralph and /ralph:ralph-status.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(2)
+
+
+def _of_session(function: _Function) -> _Function:
+    return click.option(
+        "--session", metavar="ID", help="The agent's session. Default: the host's variable."
+    )(function)
+
+
+class _Start(click.Command):
+    """Takes a word that begins with a dash, and is no flag, for the task's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        kept = ctx.meta["task words"] = [word for word in args if _is_of_task(word)]
+        # No argument of a program can hold this character.
+        hidden = [f"\0{kept.index(word)}" if _is_of_task(word) else word for word in args]
+        return super().parse_args(ctx, hidden)
+
+
+def _is_of_task(word: str) -> bool:
+    """`---`, or `- a list`, or `--verbose is broken`: not `--`, nor a flag with its value."""
+    if not word.startswith("-") or word in ("-", "--"):
+        return False
+    name = word.partition("=")[0]
+    return not word.strip("-") or any(c.isspace() for c in name)
+
+
+@loop.command(
+    cls=_Start,
+    epilog=f"""\b
+Examples:
+  ralph loop start --session ID "Make the tests pass"
+  ralph loop start --session ID --max-iterations 20 --gate "make test" Fix it
+  ralph loop start --session ID --completion-promise SHIPPED Ship it
+{_WHICH}
+\b
+Exit codes: 0, or 2 when there is no loop: wrong flags, no task, or one
+that runs in this session already.
+""",
+)
+@click.argument("task", nargs=-1)
+@_of_session
+@click.option("--max-iterations", metavar="N", default="50", help="Held stops. 0: no limit. [50]")
+@click.option("--completion-promise", metavar="P", default="DONE", help="What is said. [DONE]")
+@click.option("--min-tool-calls", metavar="M", default="1", help="Least work; 0: none. [1]")
+@click.option(
+    "--on-promise-no-work",
+    metavar="|".join(POLICIES),
+    default="reject",
+    help="What becomes of a promise without work. [reject]",
+)
+@click.option("--gate", metavar="CMD", multiple=True, help="Must succeed first; again for more.")
+@click.option("--ulw", is_flag=True, help="Ultrawork: say so in every continuation.")
+def start(
+    task: tuple[str, ...],
+    session: str | None,
+    *,
+    ulw: bool,
+    **given: Any,  # noqa: ANN401  see wished
+) -> None:
+    """Begin a loop in a session, and print what its agent must be told.
+
+    TASK may be one quoted argument or many words.
+    """
+    name = _session(session)
+    words = click.get_current_context().meta["task words"]
+    text = " ".join(words[int(word[1:])] if word.startswith("\0") else word for word in task)
+    flags = [(flag, str(given[_parameter(flag)])) for flag in FLAGS if flag not in _SPECIAL]
+    flags += [("--gate", command) for command in given["gate"]]
+    try:
+        wish = wished(text, flags, ulw=ulw)
+        commands.start(_begun(begun(wish, name, time.time())), os.environ)
+    except Refused as error:
+        raise ConfigError(f"no loop: {error}", "Try: ralph loop start --help") from error
+    except OSError as error:
+        raise _unkept(error) from error
+    click.echo(clean(opening(wish, name)))
+
+
+_SPECIAL = ("--gate", "--ulw")
+
+
+def _parameter(flag: str) -> str:
+    return flag[2:].replace("-", "_")
+
+
+@loop.command(
+    epilog=f"""\b
+Examples:
+  ralph loop status --session ID
+  ralph loop status --session ID --json | jq .status
+{_WHICH}
+\b
+Exit codes: 0, or 2 when the session has no loop.
+"""
+)
+@_of_session
+@_in_json
+def status(session: str | None, *, in_json: bool) -> None:
+    """Show the loop of a session, also after its end.
+
+    --json prints `session, task, promise, iteration` (held stops), `max_iterations, status, why`
+    and `decisions`, among others.
+    """
+    _show(_known(_session(session)), in_json=in_json)
+
+
+@loop.command(
+    epilog=f"""\b
+Examples:
+  ralph loop cancel --session ID
+{_WHICH}
+\b
+Exit codes: 0, also when it has ended already; 2 when there is no loop.
+"""
+)
+@_of_session
+@_in_json
+def cancel(session: str | None, *, in_json: bool) -> None:
+    """End the loop of a session: its agent may stop from now on."""
+    name = _session(session)
+    _known(name)
+    within = any(os.environ.get(variable) == name for variable in VARIABLES)
+    try:
+        words = commands.cancelled(name, os.environ, "from within its session" if within else "")
+    except OSError as error:
+        raise _unkept(error) from error
+    if in_json:
+        _show(_known(name), in_json=True)
+    else:
+        click.echo(words)
+
+
+@loop.command(
+    "list",
+    epilog="""\b
+Examples:
+  ralph loop list
+  ralph loop list --json | jq -r '.[].session'
+""",
+)
+@_in_json
+def list_loops(*, in_json: bool) -> None:
+    """Show the loops of all sessions, the latest first."""
+    found = list(_all())
+    if in_json:
+        click.echo(json.dumps([shown_record(one) for one in found]))
+        return
+    if not found:
+        click.echo("[ralph] There is no loop.", err=True)
+    for one in found:
+        task = one_line(redact(clean(one.wish.task)))[:_LONGEST]
+        click.echo(f"{clean(one.session)}  {one.status}  {one.progress}  {task}")
+
+
+# ------------------------------------------------------------------ sessions and their loops
+
+
+def _session(given: str | None) -> str:
+    named = (os.environ.get(variable, "") for variable in VARIABLES)
+    found = next(filter(None, named), "") if given is None else given
+    if not found.strip():
+        raise ConfigError(
+            "which session is meant?",
+            "Name it: --session ID. In Claude Code, /status shows the session's ID.",
+        )
+    return found
+
+
+def _known(session: str) -> Loop:
+    try:
+        found = load(session, os.environ)
+    except Unreadable as error:
+        raise _broken(error) from error
+    except OSError as error:
+        raise _unkept(error) from error
+    if found is None:
+        raise ConfigError(
+            f"session {clean(session)} has no loop", "To see those there are: ralph loop list"
+        )
+    return aged(found, time.time())
+
+
+def _all() -> Iterator[Loop]:
+    try:
+        for one in every(os.environ):
+            if isinstance(one, Unreadable):
+                click.echo(f"[ralph] A loop cannot be read: {one}", err=True)
+            else:
+                yield aged(one, time.time())
+    except OSError as error:
+        raise _unkept(error) from error
+
+
+def _broken(error: Unreadable) -> StateError:
+    path = str(error).partition(": ")[0]
+    return StateError(f"the loop's state cannot be read: {error}", f"Remove it: rm {path}")
+
+
+def _unkept(error: OSError) -> StateError:
+    remedy = "Name another place: export RALPH_STATE_DIR=DIR, for the agent too"
+    return StateError(f"the loop's state cannot be used: {error}", remedy)
+
+
+def _begun(new: Loop) -> Loop:
+    """The loop with what is known about its session here: its transcript, if that is there."""
+    event = {"transcript_path": _transcript(new.session, os.environ)}
+    return begun_by(new, event, os.environ, current_directory())
+
+
+def _transcript(session: str, environ: Mapping[str, str]) -> str:
+    """Where Claude Code keeps this session's transcript; the id is compared, and never a path."""
+    home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", ""), ".claude")
+    try:
+        root = os.path.join(home, "projects")
+        folders = [os.path.join(root, name) for name in os.listdir(root)]
+        names = [(folder, name) for folder in folders for name in _names(folder)]
+    except OSError:
+        return ""
+    return next((os.path.join(*one) for one in names if one[1] == f"{session}.jsonl"), "")
+
+
+def _names(folder: str) -> list[str]:
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def _show(found: Loop, *, in_json: bool) -> None:
+    if in_json:
+        click.echo(json.dumps(shown_record(found)))
+    else:
+        click.echo(redact(clean(told_of(found))))

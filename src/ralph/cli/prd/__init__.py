@@ -1,0 +1,1 @@
+"""`ralph prd`. Public: `group`, `stdlib_main`."""

@@ -1,0 +1,1 @@
+"""Commands about runs: status, logs, stop, pause, resume. Public: `status`, `logs`, `steer`."""

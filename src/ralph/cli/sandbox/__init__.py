@@ -1,0 +1,1 @@
+"""`ralph sandbox`. Public: `group`."""

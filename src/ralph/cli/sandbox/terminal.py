@@ -1,0 +1,105 @@
+"""A command in a sandbox on a person's terminal: it gets one of its own, which we pass on.
+
+On the person's own it could neither be a job that Ctrl+C and Ctrl+Z reach, nor be kept from typing.
+"""
+
+import fcntl
+import os
+import signal
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Cut
+from ralph.processes.child import Exit
+from ralph.sandbox.backends.base import Sandbox
+from ralph.sandbox.namespace.streams import write_all
+
+_SIZE = 8  # bytes: rows, columns, and both in pixels
+_LOCAL, _CHARACTERS = 3, 6  # in what termios tells
+_ENDED_BY_KEY = (128 + signal.SIGINT, 128 + signal.SIGQUIT)
+INTERRUPTED = "interrupted"
+
+
+def is_possible() -> bool:
+    """Whether a person is at both ends."""
+    return all(map(os.isatty, (0, 1)))
+
+
+def carried_out(box: Sandbox, argv: tuple[str, ...], watch: Callable[[], Cut | None]) -> Exit:
+    """Run a command on a terminal of its own; OSError if that cannot be started.
+
+    One that was ended by Ctrl+C is cut. Whether it was, its end tells: an editor has other uses for
+    that key, and a shell goes on.
+    """
+    ours, theirs = os.openpty()
+    try:
+        _copy_size(ours)
+        error = theirs if os.isatty(2) else 2
+        child = box.attach(argv, theirs, theirs, error)
+        # We hold the other end too, so that reading ours never fails.
+        keys = _Keys(ours)
+        child.readers[os.dup(ours)] = lambda data: write_all(1, data)
+        child.readers[os.dup(0)] = keys
+        with _raw(), _following(ours):
+            ended = child.wait(watch)
+    finally:
+        os.set_blocking(0, True)  # `wait` reads without waiting, and the terminal is others' too
+        os.close(ours)
+        os.close(theirs)
+    if keys.interrupted and ended.code in _ENDED_BY_KEY and ended.cut is None:
+        return replace(ended, cut=Cut(INTERRUPTED, 0.0))
+    return ended
+
+
+class _Keys:
+    """What is typed, on its way to the command."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self.interrupted = False  # by the last key
+
+    def __call__(self, data: bytes) -> None:
+        meant = _interrupting(self._terminal)
+        if data:
+            self.interrupted = data[-1:] in meant
+        write_all(self._terminal, data)
+
+
+def _interrupting(terminal: int) -> tuple[bytes, ...]:
+    """The keys that interrupt what runs there now, if any do."""
+    settings = termios.tcgetattr(terminal)
+    if not settings[_LOCAL] & termios.ISIG:
+        return ()
+    return tuple(settings[_CHARACTERS][which] for which in (termios.VINTR, termios.VQUIT))
+
+
+@contextmanager
+def _raw() -> Iterator[None]:
+    """Every key goes to the command, Ctrl+C too."""
+    before = termios.tcgetattr(0)
+    try:
+        tty.setraw(0, termios.TCSADRAIN)  # what was typed already is for the command
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSAFLUSH, before)  # and no answer to what we ask
+
+
+@contextmanager
+def _following(terminal: int) -> Iterator[None]:
+    """Its size is that of the window."""
+    before = signal.signal(signal.SIGWINCH, lambda *_: _copy_size(terminal))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+
+
+def _copy_size(terminal: int) -> None:
+    try:
+        size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(_SIZE))
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+    except OSError:
+        pass  # a terminal without a size

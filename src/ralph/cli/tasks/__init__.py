@@ -1,0 +1,1 @@
+"""`ralph tasks`. Public: `group`."""

@@ -1,0 +1,290 @@
+"""`ralph tasks import`: the tasks of another list, taken in or brought up to date."""
+
+import json
+import os
+import stat
+import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import click
+
+from ralph.cli.params import completed_by, in_directory
+from ralph.cli.tasks.common import in_json as json_option
+from ralph.cli.tasks.common import task_file
+from ralph.errors import ConfigError
+from ralph.files.safe_open import open_regular
+from ralph.files.state_dir import is_inside
+from ralph.formats.base import Format, TaskList
+from ralph.formats.catalog import NAMES, by_name, detect
+from ralph.journal.write_access import goes_on_unseen
+from ralph.kernel.tasks import completion
+from ralph.kernel.tasks.backlog import ENDED
+from ralph.kernel.value import replace, value
+from ralph.loops.backlog.tracker.importing import Import, Merge, Origin, same_place
+from ralph.loops.backlog.tracker.sync import LARGEST, repository_of
+from ralph.runner.arguments import current_directory, is_agents, shown
+from ralph.text.timestamps import iso
+from ralph.text.words import counted, listed
+
+_GITHUB = "github:"
+_MOST_TOLD = 20
+_LONGEST_TITLE = 200  # characters, of one that is told
+
+
+@value
+class Given:
+    """A list as it was given."""
+
+    text: str
+    name: str  # as people call it
+    place: Mapping[str, str]  # as a task's `source` has it
+    format: str | None = None
+    lost: str = ""  # what is not in the text, in words
+
+
+@click.command(
+    "import",
+    epilog="""\b
+Examples:
+  ralph tasks import prd.json --dry-run         what would happen
+  ralph tasks import prd.json
+  ralph tasks import IMPLEMENTATION_PLAN.md
+  ralph tasks import .beads/issues.jsonl --json | jq .added
+  bd ready --json | ralph tasks import -
+  ralph tasks import github:owner/name --label bug
+  ralph tasks import ralph.yml                  another loop's settings
+\b
+The same list again brings its tasks up to date. What was changed here and
+there is told, and stays as it is here. Commands that a list names to prove
+its tasks stand behind $: a run will run them.
+Exit codes: 0, or 2 when nothing was taken in.
+""",
+)
+@click.argument("source", metavar="FILE|-|github:OWNER/NAME", shell_complete=completed_by("files"))
+@click.option(
+    "--format", "name", metavar="F", type=click.Choice(NAMES), help=f"One of {', '.join(NAMES)}."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
+@click.option("--label", "labels", metavar="L", multiple=True, help="Only issues with this label.")
+@click.option(
+    "--state", metavar="open|all", type=click.Choice(["open", "all"]), help="Which issues [open]."
+)
+@json_option
+@in_directory
+def import_list(
+    source: str,
+    *,
+    name: str | None,
+    dry_run: bool,
+    labels: tuple[str, ...],
+    state: str | None,
+    in_json: bool,
+) -> None:
+    """Take in the tasks of another list: prd.json, a checklist, beads, GitHub issues.
+
+    What kind of list it is, its name and content say.
+    """
+    if source.startswith(_GITHUB):
+        given = _issues(source, state or "open", labels)
+    elif labels or state:
+        raise click.UsageError("--label and --state are for github:OWNER/NAME.")
+    else:
+        given = _file(source, sys.stdin)
+    if name is None and _settings(given, dry_run=dry_run, in_json=in_json):
+        return
+    form = _format(given, name)
+    reading = _read(form, given)
+    origin = Origin(form.name, _place(form, reading, given), given.name)
+    now = iso(datetime.now(UTC))
+    by_agent = is_agents(os.environ) or goes_on_unseen(os.environ, current_directory())
+    merge = Merge(reading, origin, now, by_agent=by_agent)
+    _take_in(merge, given.name, dry_run=dry_run)
+    if in_json:
+        click.echo(json.dumps(_as_dict(merge.result, origin, dry_run=dry_run)))
+    else:
+        most = None if dry_run else _MOST_TOLD
+        click.echo("\n".join(_lines(merge.result, origin, most, dry_run=dry_run)))
+
+
+def _settings(given: Given, *, dry_run: bool, in_json: bool) -> bool:
+    """Whether it is another loop's settings rather than a list, and was dealt with."""
+    from ralph.settings.from_others.catalog import fits
+
+    path = given.place.get("path", "-")
+    if path == "-" or fits(os.path.abspath(given.name), given.text) is None:
+        return False
+    from ralph.settings.from_others.merge import report, take_over
+
+    outcome = take_over(current_directory(), given.name, given.text, dry_run=dry_run)
+    click.echo(report(outcome, given.name, in_json=in_json))
+    return True
+
+
+def _take_in(merge: Merge, name: str, *, dry_run: bool) -> None:
+    try:
+        task_file(os.environ).change_all(merge, write=not dry_run)
+    except ConfigError as error:
+        raise ConfigError(f"{name} is not taken in: {error.message}", error.remedy) from error
+
+
+# ------------------------------------------------------------------ the list
+
+
+def _file(path: str, stdin: TextIO | None) -> Given:
+    """The list in a file, on standard input, or from a pipe such as <(command)."""
+    name = "standard input" if path == "-" else path
+    is_file = path != "-"
+    try:
+        if path == "-":
+            data = stdin.buffer.read(LARGEST + 1) if stdin is not None else b""
+        elif stat.S_ISFIFO(os.stat(path).st_mode):
+            is_file = False
+            with open(path, "rb") as pipe:
+                data = pipe.read(LARGEST + 1)
+        else:
+            with open_regular(path) as file:
+                data = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"cannot read {name}: {why}", "Name a file with a task list.") from error
+    return Given(_text(data, name), name, {"path": _kept_path(path) if is_file else "-"})
+
+
+def _text(data: bytes, name: str) -> str:
+    if len(data) > LARGEST:
+        raise ConfigError(f"{name} is larger than {LARGEST >> 20} MB", "Split it, then try again.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        code = "utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
+        remedy = f"If it is text, convert it: iconv -f {code} -t utf-8"
+        raise ConfigError(f"{name} is not UTF-8 text (byte {error.start})", remedy) from error
+    if "\0" in text:
+        raise ConfigError(f"{name} contains a NUL byte: it is not text", "Name a task list.")
+    if not text.strip():
+        raise ConfigError(f"{name} is empty", "Name a file with a task list.")
+    return text
+
+
+def _kept_path(path: str) -> str:
+    """A path as it is kept: relative in the workspace, wherever that will be."""
+    workspace = current_directory()
+    if not is_inside(path, workspace):
+        return os.path.abspath(path)
+    return os.path.relpath(os.path.abspath(path), workspace)
+
+
+def _issues(source: str, state: str, labels: Sequence[str]) -> Given:
+    from ralph.loops.backlog.tracker import github
+
+    repository = source.removeprefix(_GITHUB)
+    place = {"repo": repository}
+    run = github.runner(current_directory(), os.environ)
+    here = [record for record in task_file(os.environ).records() if same_place(record, place)]
+    open_here = [record for record in here if record.get("status") not in ENDED]
+    known = [str(r["source"].get("key")).rpartition("#")[2] for r in open_here]
+    text, lost = github.issues(run, repository, state, labels, filter(str.isdecimal, known))
+    return Given(text, source, place, "github", lost)
+
+
+def _format(given: Given, name: str | None) -> Format:
+    if given.format and name not in (None, given.format):
+        raise click.UsageError(f"{given.name} has the format {given.format}.")
+    wanted = name or given.format
+    return by_name(wanted) if wanted else detect(given.name, given.text)
+
+
+def _read(form: Format, given: Given) -> TaskList:
+    try:
+        reading = form.read(given.text, given.name)
+        return replace(reading, lost=(given.lost, *reading.lost)) if given.lost else reading
+    except ValueError as error:
+        remedy = f"Mend it, or name another format: --format {'|'.join(NAMES)}"
+        words = f"{given.name} cannot be read as {form.name}: {error}"
+        raise ConfigError(shown(words), remedy) from None
+
+
+def _place(form: Format, reading: TaskList, given: Given) -> Mapping[str, str]:
+    """Where the list is. Issues are at home in their repository, also those from a file."""
+    repositories = {
+        repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items
+    }
+    repository = repositories.pop() if len(repositories) == 1 else ""
+    return {"repo": repository} if repository else given.place
+
+
+# ------------------------------------------------------------------ what happened
+
+
+def _as_dict(done: Import, origin: Origin, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "source": origin.shown,
+        "format": origin.format,
+        "dryRun": dry_run,
+        "added": list(done.added),
+        "updated": [{"id": record["id"], "fields": list(f)} for record, f in done.updated],
+        "unchanged": list(done.unchanged),
+        "conflicts": [
+            {"id": c.task, "field": c.field, "ours": c.ours, "theirs": c.theirs}
+            for c in done.conflicts
+        ],
+        "missing": list(done.missing),
+        "checks": [{"check": words, "tasks": tasks} for words, tasks in _checks(done).items()],
+        "kept": list(done.kept),
+        "lost": list(done.lost),
+    }
+
+
+def _lines(done: Import, origin: Origin, most: int | None, *, dry_run: bool) -> list[str]:
+    """How many of each, and which; at most so many lines of a kind."""
+    counts = [f"{len(done.added)} {'to add' if dry_run else 'added'}"]
+    counts += [f"{len(done.updated)} {'to update' if dry_run else 'updated'}"]
+    counts += [f"{len(done.unchanged)} unchanged"]
+    counts += [counted(len(done.conflicts), "conflict")] if done.conflicts else []
+    lines = [shown(f"{origin.shown} ({origin.format}): {', '.join(counts)}")]
+    for kind in _kinds(done, origin):
+        told = [shown(line) for line in (kind if most is None else kind[:most])]
+        lines += [f"  {line}" for line in told]
+        lines += [f"  and {len(kind) - len(told)} more"] if len(told) < len(kind) else []
+    lines += [
+        shown(f"  $ {listed(ids)}: done when {words}") for words, ids in _checks(done).items()
+    ]
+    return [*lines, *(["Nothing was written."] if dry_run else [])]
+
+
+def _kinds(done: Import, origin: Origin) -> Iterator[list[str]]:
+    yield [_added(record) for record in done.added]
+    yield [f"~ {record['id']}: {_changed(fields)}" for record, fields in done.updated]
+    yield [
+        f"! {c.task}: {c.field} was changed here and in {origin.shown}; it stays as it is here"
+        for c in done.conflicts
+    ]
+    yield [f"! {words}" for words in done.kept]
+    yield [f"? {task} is not in {origin.shown} any more; it stays" for task in done.missing]
+    yield [f"- cannot be held: {words}" for words in done.lost]
+
+
+def _checks(done: Import) -> dict[str, list[str]]:
+    """What will be run or looked for to prove tasks, as the list says, with these tasks: nobody
+    should be surprised by that. All of it is told."""
+    found: dict[str, list[str]] = {}
+    changed = [record for record, fields in done.updated if "completion" in fields]
+    for record in (*done.added, *changed):
+        rule = completion.parse(record.get("completion"), record["id"])
+        if words := completion.words(rule, record["id"]):
+            found.setdefault(words, []).append(record["id"])
+    return found
+
+
+def _added(record: Mapping[str, Any]) -> str:
+    status = "" if record["status"] == "pending" else f" ({record['status']})"
+    waits = record.get("blockedBy")
+    after = f" (waits for {listed(waits, 5)})" if waits else ""
+    return f"+ {record['id']}: {record['title'][:_LONGEST_TITLE]}{status}{after}"
+
+
+def _changed(fields: Sequence[str]) -> str:
+    return ", ".join(fields) or "what only its list knows"

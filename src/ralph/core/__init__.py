@@ -1,1 +1,0 @@
-"""Pure values and decisions. Standard library only; no clock, file, process or environment."""

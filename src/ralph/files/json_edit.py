@@ -1,0 +1,159 @@
+"""JSON text that is edited in place: what an edit does not name keeps every byte it had.
+
+People's settings have an order, an indentation and comments, which writing values would lose.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NoReturn, Self
+
+from ralph.kernel.value import value
+
+_BLANKS = " \t\r\n"
+_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_INDENT = re.compile(r"\{[ \t]*\r?\n([ \t]+)\S")
+_HOLLOW = re.compile(r"\r?\n[ \t]+\r?\n[ \t]*")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+class JsonTextError(ValueError):
+    """The text cannot be edited: it is not JSON, or not an object."""
+
+
+@value
+class Item:
+    """A value in a list or an object: where it begins, its key included, and ends."""
+
+    key: str
+    start: int
+    at: int  # where the value itself begins
+    end: int
+    content: Any
+
+
+@value
+class JsonText:
+    """A text with a JSON object in it. Each edit gives another one."""
+
+    raw: str
+    clear: str  # the same with blanks for comments, so that it is JSON
+    indent: str
+    newline: str
+
+    @classmethod
+    def of(cls, raw: str, *, comments: bool = False) -> Self:
+        """Parse the text. Raises JsonTextError, with the place, if it is no JSON object."""
+        clear = f" {raw[1:]}" if raw.startswith("\ufeff") else raw
+        if comments:
+            clear = _COMMENT.sub(lambda m: m[1] or re.sub(r"[^\r\n]", " ", m[0]), clear)
+        try:
+            content, end = _DECODER.raw_decode(clear, _after_blanks(clear, 0))
+        except json.JSONDecodeError as error:
+            raise _at(clear, error.pos, error.msg) from None
+        except RecursionError:
+            raise JsonTextError("it is nested too deeply") from None
+        except ValueError as error:
+            raise JsonTextError(str(error)) from None
+        if clear[end:].strip(_BLANKS):
+            raise _at(clear, _after_blanks(clear, end), "Extra data")
+        if not isinstance(content, dict):
+            raise JsonTextError("it holds no JSON object")
+        found = _INDENT.match(clear, _after_blanks(clear, 0))  # deeper ones may be ours
+        newline = "\r\n" if "\r\n" in clear else "\n"
+        return cls(raw, clear, found[1] if found else "  ", newline)
+
+    @property
+    def top(self) -> int:
+        """The start of the object."""
+        return _after_blanks(self.clear, 0)
+
+    def items(self, at: int) -> list[Item]:
+        """What is in the list or object that begins here, in order."""
+        found: list[Item] = []
+        position = _after_blanks(self.clear, at + 1)
+        while self.clear[position] not in "]}":
+            found.append(self._item(position, keyed=self.clear[at] == "{"))
+            position = _after_blanks(self.clear, found[-1].end)
+            if self.clear[position] == ",":
+                position = _after_blanks(self.clear, position + 1)
+        return found
+
+    def _item(self, start: int, *, keyed: bool) -> Item:
+        key, at = "", start
+        if keyed:
+            key, end = _DECODER.raw_decode(self.clear, start)
+            at = _after_blanks(self.clear, _after_blanks(self.clear, end) + 1)
+        content, end = _DECODER.raw_decode(self.clear, at)
+        return Item(key, start, at, end, content)
+
+    def member(self, at: int, key: str) -> Item | None:
+        """What an object has under a key; the last one counts, as for every reader of JSON."""
+        return next((item for item in reversed(self.items(at)) if item.key == key), None)
+
+    def appended(self, at: int, depth: int, content: object, key: str = "") -> Self:
+        """With one item more, as the last; `depth` is how deep the list or object is nested."""
+        words = json.dumps(content, indent=self.indent, ensure_ascii=False)
+        margin = self.newline + self.indent * (depth + 1)
+        named = f"{json.dumps(key)}: {words}" if key else words
+        piece = named.replace("\n", margin)
+        items = self.items(at)
+        if items:
+            return self._spliced(items[-1].end, items[-1].end, f",{margin}{piece}")
+        return self._spliced(at + 1, at + 1, piece)  # so that `removed` leaves what was there
+
+    def removed(self, at: int, start: int) -> Self:
+        """Without the item that begins at `start`, and its comma; comments around it stay."""
+        items = self.items(at)
+        index = [item.start for item in items].index(start)
+        item = items[index]
+        if index + 1 < len(items):
+            following = items[index + 1].start
+            if self.raw[item.end : following].strip(_BLANKS) == ",":
+                return self.cut(item.start, following)
+            comma = self.clear.index(",", item.end)
+            return self.cut(comma, comma + 1).cut(item.start, item.end)
+        if not index:
+            return self.cut(item.start, item.end)
+        before = items[index - 1].end
+        if self.raw[before : item.start].strip(_BLANKS) == ",":
+            return self.cut(before, item.end)
+        comma = self.clear.index(",", before)
+        return self.cut(item.start, item.end).cut(comma, comma + 1)
+
+    def is_hollow(self, at: int) -> bool:
+        """True if nothing but an empty line is left in it: it was written for what was removed."""
+        _, end = _DECODER.raw_decode(self.clear, at)
+        return _HOLLOW.fullmatch(self.raw[at + 1 : end - 1]) is not None
+
+    def cut(self, start: int, end: int) -> Self:
+        """Without what stands from here to there."""
+        return self._spliced(start, end, "")
+
+    def _spliced(self, start: int, end: int, piece: str) -> Self:
+        raw = self.raw[:start] + piece + self.raw[end:]
+        clear = self.clear[:start] + piece + self.clear[end:]
+        return type(self)(raw, clear, self.indent, self.newline)
+
+
+def fresh(content: Iterable[tuple[str, object]]) -> str:
+    """A new text with these members, as `removed` knows it again."""
+    return f"{json.dumps(dict(content), indent=2, ensure_ascii=False)}\n"
+
+
+def _after_blanks(text: str, position: int) -> int:
+    while text[position : position + 1] in tuple(_BLANKS):
+        position += 1
+    return position
+
+
+def _at(text: str, position: int, why: str) -> JsonTextError:
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return JsonTextError(f"line {line}, column {column}: {why}")

@@ -1,0 +1,236 @@
+"""Where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside it."""
+
+import errno
+import os
+import stat
+from _thread import get_native_id  # a thread, for itself
+from collections.abc import Mapping
+from typing import TextIO
+
+from ralph.errors import ConfigError, StateError
+from ralph.files.digest import digest_of
+from ralph.files.safe_open import open_regular
+from ralph.kernel.tasks.task import Backlog, Task
+
+_READ_AGAIN = "the prompt is read again before each turn; use a file, or -f - to read stdin once"
+_LARGEST = 64 << 20  # bytes of a prompt
+_GITIGNORE = "*\n!settings.json\n!tasks.jsonl\n!progress.jsonl\n!learning.jsonl\n"
+
+
+def ensure_ralph_dir(workspace: str) -> str:
+    """`.ralph/`, made on first use with the .gitignore that hides all but what git keeps."""
+    directory = os.path.join(workspace, ".ralph")
+    ignore = os.path.join(directory, ".gitignore")
+    try:
+        try:
+            os.mkdir(directory)  # and not the workspace, if that is gone
+        except FileExistsError:  # several may make it at once
+            if not os.path.isdir(directory):
+                raise
+        if not os.path.exists(ignore) or not os.path.getsize(ignore):
+            write_atomically(ignore, _GITIGNORE)
+        if not os.access(directory, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {directory}: {error.strerror}",
+            "Free some space." if error.errno == errno.ENOSPC else "Try: chmod u+w .ralph",
+        ) from error
+    return directory
+
+
+def ralph_dir_problem(workspace: str) -> str:
+    """Why `.ralph/` cannot be written, and what to do about it; "" if it can be."""
+    try:
+        ensure_ralph_dir(workspace)
+    except ConfigError as error:
+        return f"{error.message}. {error.remedy}"
+    return ""
+
+
+def writable_dir(workspace: str, fallback: str) -> str:
+    """`.ralph/`, or the fallback where it cannot be written."""
+    try:
+        return ensure_ralph_dir(workspace)
+    except ConfigError:
+        return fallback
+
+
+def shown_path(path: str, workspace: str) -> str:
+    """A path as people in the workspace write it."""
+    return path.removeprefix(os.path.join(workspace, ""))
+
+
+def write_atomically(path: str, text: str, mode: int = 0o644) -> None:
+    """Replace a file's content; on a full disk or Ctrl+C the old one stands untouched.
+
+    An existing file keeps its mode, since it may hold secrets, and a link stays a link.
+    """
+    path = os.path.realpath(path)
+    if os.path.exists(path):
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    temporary = f"{path}.{get_native_id()}.tmp"  # beside it: a rename must not cross file systems
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def state_root(environ: Mapping[str, str]) -> str:
+    """`$RALPH_STATE_DIR`, else `ralph` in the XDG state directory."""
+    chosen = environ.get("RALPH_STATE_DIR")
+    if chosen:
+        return os.path.abspath(chosen)
+    home = environ.get("HOME") or _home()
+    base = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # XDG: a relative path is to be ignored
+        base = os.path.join(home, ".local", "state")
+    if not os.path.isabs(base):
+        raise StateError(
+            "there is no home directory to keep the journal in",
+            "Choose a place for it: export RALPH_STATE_DIR=/some/where",
+        )
+    return os.path.join(base, "ralph")
+
+
+def _home() -> str:
+    """The user's home by the system's own list; HOME may be unset, or empty."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def project_dir(root: str, workspace: str) -> str:
+    """One directory a workspace: `basename-<8 hex of the real path>`."""
+    real = os.path.realpath(workspace)
+    which = digest_of([os.fsencode(real)], size=4)
+    return os.path.join(root, f"{os.path.basename(real) or 'root'}-{which}")
+
+
+def ensure_state_root(root: str) -> None:
+    """The state directory, for this user only."""
+    try:
+        os.makedirs(root, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise unwritable_state(root, error) from error
+
+
+def make_run_dir(project: str, run: str) -> str:
+    """`runs/<run>` in the project's state directory, for this user only, and never for git: the
+    state directory may lie in a workspace."""
+    path = os.path.join(project, "runs", run)
+    try:
+        os.makedirs(path, mode=0o700)
+        os.mkdir(os.path.join(path, "signals"), mode=0o700)
+        ignore = os.path.join(project, ".gitignore")
+        if not os.path.exists(ignore):
+            write_atomically(ignore, "*\n")
+    except OSError as error:
+        raise unwritable_state(project, error) from error
+    return path
+
+
+def link_run(run_dir: str, project: str) -> None:
+    """Let a run be found from the workspace that it was started in, wherever it is kept."""
+    runs = os.path.join(project, "runs")
+    link = os.path.join(runs, os.path.basename(run_dir))
+    try:
+        os.makedirs(runs, mode=0o700, exist_ok=True)
+        if not os.path.exists(link):
+            os.symlink(run_dir, link)
+    except OSError as error:
+        raise unwritable_state(project, error) from error
+
+
+def unwritable_state(directory: str, error: OSError) -> StateError:
+    """What to say when the state cannot be kept."""
+    return StateError(
+        f"cannot write the state directory {directory}: {error.strerror}",
+        "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",
+    )
+
+
+def lstat(path: str | bytes) -> os.stat_result | None:
+    """`os.lstat`; None for what is not there or cannot be looked at."""
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def is_inside(path: str, directory: str) -> bool:
+    """Whether a path lies in a directory, or is it."""
+    inner, outer = os.path.realpath(path), os.path.realpath(directory)
+    return os.path.commonpath((inner, outer)) == outer
+
+
+class PromptText:
+    """`--prompt`: a backlog of one task that never changes."""
+
+    def __init__(self, text: str) -> None:
+        self._backlog = _one_task(text, "the prompt")
+
+    def __call__(self) -> Backlog:
+        return self._backlog
+
+
+class PromptFile:
+    """`--prompt-file`: read anew before each turn (H §Loop Behavior)."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.path = os.path.abspath(path)  # a run that goes on may be somewhere else
+
+    def __call__(self) -> Backlog:
+        try:
+            if stat.S_ISFIFO(os.stat(self._path).st_mode):
+                return Backlog(problem=f"{self._path} is a pipe: {_READ_AGAIN}")
+            with open_regular(self._path) as file:
+                return _decoded(file.read(_LARGEST + 1), f"the prompt file {self._path}")
+        except OSError as error:
+            return Backlog(problem=f"cannot read the prompt file {self._path}: {error.strerror}")
+
+
+class PromptInput:
+    """`--prompt-file -`: standard input, read once; None where it is closed."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        where = "the prompt on standard input"
+        try:
+            data = stream.buffer.read() if stream is not None else b""
+        except OSError as error:
+            self._backlog = Backlog(problem=f"cannot read {where}: {error.strerror}")
+        else:
+            self._backlog = _decoded(data, where)
+
+    def __call__(self) -> Backlog:
+        return self._backlog
+
+
+def _decoded(data: bytes, where: str) -> Backlog:
+    if len(data) > _LARGEST:
+        return Backlog(problem=f"{where} is larger than {_LARGEST >> 20} MB: no agent reads that")
+    try:
+        return _one_task(data.decode("utf-8-sig"), where)
+    except UnicodeDecodeError as error:
+        return Backlog(problem=f"{where} is not UTF-8 text (byte {error.start})")
+
+
+def _one_task(text: str, where: str) -> Backlog:
+    if not text.strip():
+        return Backlog(problem=f"{where} is empty: write down what the agent should do")
+    if "\0" in text:
+        return Backlog(problem=f"{where} contains a NUL byte: it is not text")
+    title = text.strip().splitlines()[0][:80]
+    return Backlog((Task("prompt", title, text),))

@@ -1,0 +1,1 @@
+"""The issues of beads. Public: `format`, `fields`, `write`."""

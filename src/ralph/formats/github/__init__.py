@@ -1,0 +1,1 @@
+"""Issues of GitHub, as `gh` prints them. Public: `format`, `fields`, `write`."""

@@ -1,0 +1,1 @@
+"""Checklists and plans in markdown. Public: `format`, `entries`, `outline`, `write`."""

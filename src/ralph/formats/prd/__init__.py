@@ -1,0 +1,1 @@
+"""Lists of user stories in JSON. Public: `format`, `stories`, `criteria`."""

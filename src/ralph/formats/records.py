@@ -1,0 +1,140 @@
+"""Records of tasks.jsonl, as formats read and write them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from ralph.files.digest import digest_of
+from ralph.kernel.tasks.task import Status
+from ralph.text.timestamps import iso
+
+Record = Mapping[str, Any]
+NOTHING: tuple[object, ...] = (None, "", [], {}, ())
+MEMBER = "ralph"  # of an item in JSON: the fields for which the format has no member
+_LONGEST = 150  # characters of a name
+_TEXTS = ("type", "parent", "question", "reason", "externalId", "externalUrl")
+_LISTS = ("tags", "answers")
+_UNSAID = (Status.IN_PROGRESS, Status.BLOCKED, Status.REVIEW)  # in some lists
+_TYPES: Mapping[str, tuple[type, ...]] = {  # of the fields that may stand in MEMBER
+    **dict.fromkeys(_TEXTS, (str,)),
+    **dict.fromkeys(_LISTS, (list,)),
+    **dict.fromkeys(("completion", "limits"), (dict,)),
+    "priority": (int,),
+    "notes": (str, list),
+    "estimate": (int, float, str),
+}
+
+
+def source_of(record: Record, *formats: str) -> Record:
+    """The origin of a task, if that was a list of one of these formats; else nothing."""
+    source = record.get("source")
+    return source if isinstance(source, Mapping) and source.get("format") in formats else {}
+
+
+def kept_of(record: Record, *formats: str) -> Record:
+    """Things that such a list said of a task and we have no place for."""
+    kept = source_of(record, *formats).get("kept")
+    return kept if isinstance(kept, Mapping) else {}
+
+
+def names_for(tasks: Sequence[Record], *formats: str) -> dict[str, str]:
+    """The names of tasks in a list of such a format, by their ids with us. What came from one keeps
+    its name there; no two have the same."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for record in sorted(tasks, key=lambda task: not source_of(task, *formats)):
+        task = str(record["id"])
+        wanted = str(source_of(record, *formats).get("key") or task)
+        wanted = wanted if wanted not in taken else task
+        numbers = count(2)
+        while wanted in taken:
+            wanted = f"{task}-{next(numbers)}"
+        names[task] = wanted
+        taken.add(wanted)
+    return names
+
+
+def status_of(record: Record) -> Status:
+    """The status of a task; without a word it is pending, as in tasks.jsonl."""
+    return Status(record.get("status") or Status.PENDING)
+
+
+def text_of(record: Record, name: str) -> str:
+    """A field that is a text, "" where it is not there."""
+    found = record.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def texts_of(record: Record, name: str) -> list[str]:
+    """A field that is a list of texts."""
+    found = record.get(name)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def notes_of(record: Record) -> str:
+    """Notes that people have added to a task; some tools keep them as a list."""
+    notes = record.get("notes")
+    return "\n".join(map(str, notes)) if isinstance(notes, list) else text_of(record, "notes")
+
+
+def priority_of(record: Record) -> int:
+    found = record.get("priority")
+    return found if type(found) is int else 0
+
+
+def moment(text: object) -> str | None:
+    """A time as tasks.jsonl has it; None for what is no time."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return iso(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def beside(
+    record: Record, held: Collection[str], names: Mapping[str, str], status: str
+) -> dict[str, Any]:
+    """The fields of a task for which a format has no member, `held` being those it has, with the
+    names that tasks have in the list; and its status, if that is not what the list says."""
+    ours = {name: record[name] for name in _TYPES if name in record and name not in held}
+    if "parent" in ours:
+        ours["parent"] = names.get(str(ours["parent"]))
+    if status_of(record) != status:
+        ours["status"] = status_of(record).value
+    return {name: content for name, content in ours.items() if content not in NOTHING}
+
+
+def from_beside(found: object, held: Collection[str], name: str, status: object) -> dict[str, Any]:
+    """These fields again, of the item with this name; a status only for what the list takes for
+    open. ValueError for what can be none of ours."""
+    member = found if isinstance(found, dict) else {}
+    fields = {field: member[field] for field in _TYPES if field in member and field not in held}
+    for field, content in fields.items():
+        good = isinstance(content, _TYPES[field]) and not isinstance(content, bool)
+        if not good or (field in _LISTS and len(texts_of(member, field)) != len(content)):
+            raise ValueError(f"{name[:80]}: {field} in {MEMBER} cannot be what it is here")
+    if status == Status.PENDING and member.get("status") in _UNSAID:
+        fields["status"] = member["status"]
+    return fields
+
+
+class Names:
+    """Gives names that nobody has yet: a number behind those that are used."""
+
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
+        self._numbers: Counter[str] = Counter()
+
+    def free(self, name: str) -> str:
+        """The name, cut if it is long, that is used from now on."""
+        if len(name) > _LONGEST:
+            name = f"{name[:_LONGEST]}… {digest_of([name.encode('utf-8', 'replace')], 4)}"
+        found = name
+        while found in self._used:
+            self._numbers[name] += 1
+            found = f"{name} ({self._numbers[name] + 1})"
+        self._used.add(found)
+        return found

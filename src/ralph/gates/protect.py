@@ -1,0 +1,188 @@
+"""Tamper-evident paths (ADR 12): hashed before a turn, put back after it and between gates."""
+
+import errno
+import glob
+import itertools
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+
+from ralph.errors import StateError
+from ralph.files.digest import digest_of
+from ralph.files.safe_open import open_regular
+from ralph.files.state_dir import lstat, shown_path, writable_dir
+from ralph.kernel.case import Case
+from ralph.kernel.findings import Finding
+
+_LARGEST = 64 << 20  # bytes of a protected file; of a larger one only size and time are known
+
+
+class Protector:
+    """Knows the protected files' digests, and keeps their contents so that they can come back."""
+
+    def __init__(self, workspace: str, patterns: Iterable[str], store: str) -> None:
+        self._workspace = workspace
+        self.patterns = tuple(patterns)
+        self.patterns += tuple(glob.escape(path) for path in self._behind_links(self.patterns))
+        self._own = self.patterns
+        self._store = store
+        self._known: dict[str, tuple[tuple[int, ...], str]] = {}  # marks of the file, and digest
+
+    def protect_also(self, paths: Iterable[str]) -> None:
+        """These files too, instead of those that were named here before."""
+        own = tuple(map(glob.escape, paths))
+        self.patterns = (*self._own, *own, *map(glob.escape, self._behind_links(own)))
+
+    def digests(self) -> tuple[tuple[str, str], ...]:
+        """(path, digest) of every protected file, sorted."""
+        found = ((path, self._digest(path)) for path in sorted(set(self._files())))
+        return tuple((path, digest) for path, digest in found if digest)
+
+    def put_back(self, path: str, digest: str | None, kept_in: str) -> bool:
+        """Undo what was done to a path, which was not there if the digest is None. True if
+        something stood there, which is then kept."""
+        full = os.path.join(self._workspace, path)
+        copy = os.path.join(self._store, digest) if digest is not None else None
+        if copy is not None and not os.path.lexists(copy):
+            raise FileNotFoundError(errno.ENOENT, "no copy of it could be made")
+        in_the_way = []
+        parts = path.split(os.sep)[:-1] if copy is not None else []
+        for depth in range(1, len(parts) + 1 if parts and parts[0] else 1):
+            parent = os.path.join(*parts[:depth])  # a file may stand where a directory has to be
+            there = os.path.join(self._workspace, parent)
+            if os.path.lexists(there) and not os.path.isdir(there):
+                in_the_way.append(parent)
+        if os.path.lexists(full):
+            in_the_way.append(path)
+        for thing in in_the_way:
+            self._move_away(thing, kept_in)
+        if copy is not None:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            _let_write(os.path.dirname(full))
+            shutil.copy2(copy, full, follow_symlinks=False)
+        return bool(in_the_way)
+
+    def _move_away(self, path: str, kept_in: str) -> None:
+        # The path may be absolute or lead upwards; what is kept must not.
+        target = free = kept_in + os.path.normpath(f"/{path}")
+        names = itertools.count(1)
+        while os.path.lexists(free):  # kept by an earlier run
+            free = f"{target}.{next(names)}"
+        os.makedirs(os.path.dirname(free), exist_ok=True)
+        full = os.path.join(self._workspace, path)
+        _let_write(os.path.dirname(full))
+        shutil.move(full, free)
+
+    def _files(self) -> Iterator[str]:
+        for path in (path for pattern in self.patterns for path in self._matches(pattern)):
+            full = os.path.join(self._workspace, path)
+            if os.path.isdir(full) and not os.path.islink(full):
+                for folder, folders, names in os.walk(full):
+                    links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+                    for name in (*names, *links):
+                        yield os.path.relpath(os.path.join(folder, name), self._workspace)
+            elif os.path.lexists(full):
+                yield os.path.normpath(path)
+
+    def _behind_links(self, patterns: tuple[str, ...]) -> Iterator[str]:
+        """Files of the workspace that protected links lead to; asked before any agent can make
+        one."""
+        home = os.path.realpath(self._workspace)
+        paths = (p for pattern in patterns for p in self._matches(pattern))
+        for full in (os.path.join(self._workspace, path) for path in paths):
+            real = os.path.realpath(full)
+            if os.path.islink(full) and real.startswith(os.path.join(home, "")):
+                yield os.path.relpath(real, home)
+
+    def _matches(self, pattern: str) -> list[str]:
+        if not glob.has_magic(pattern):
+            return [pattern]
+        return glob.glob(pattern, root_dir=self._workspace, recursive=True, include_hidden=True)
+
+    def _digest(self, path: str) -> str:
+        """A digest of content and mode; "" if it is gone by now."""
+        full = os.path.join(self._workspace, path)
+        info = lstat(full)
+        if info is None:
+            return ""
+        # The change time is among them: unlike the others, a program cannot set it back.
+        marks = (info.st_ino, info.st_size, info.st_mode, info.st_mtime_ns, info.st_ctime_ns)
+        known = self._known.get(path)
+        if known is None or known[0] != marks:
+            known = self._known[path] = (marks, self._keep(full, info))
+        return known[1]
+
+    def _keep(self, full: str, info: os.stat_result) -> str:
+        try:
+            content = _content(full, info.st_mode)
+        except OSError:
+            return f"unreadable-{info.st_size}-{info.st_mtime_ns}"
+        if content is None:
+            return f"special-{stat.S_IFMT(info.st_mode)}"  # a socket or device: never copied
+        digest = digest_of([f"{info.st_mode:o}:".encode(), content])
+        kept = os.path.join(self._store, digest)
+        try:
+            os.makedirs(self._store, mode=0o700, exist_ok=True)
+            if not os.path.lexists(kept):
+                shutil.copy2(full, kept, follow_symlinks=False)
+        except OSError as error:
+            raise StateError(
+                f"cannot keep a copy of the protected file {full}: {error.strerror}",
+                "Free some space, or choose another place: export RALPH_STATE_DIR=/some/where",
+            ) from error
+        return digest
+
+
+def _let_write(directory: str) -> None:
+    if not os.access(directory, os.W_OK):
+        os.chmod(directory, stat.S_IMODE(os.stat(directory).st_mode) | stat.S_IWUSR)
+
+
+def _content(full: str, mode: int) -> bytes | None:
+    if stat.S_ISLNK(mode):
+        return b"link:" + os.fsencode(os.readlink(full))
+    if not stat.S_ISREG(mode):
+        return None
+    with open_regular(full) as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return content
+
+
+class ProtectGate:
+    """A change of a protected path is a finding, and is undone."""
+
+    name = "protect"
+    always = True
+
+    def __init__(self, protector: Protector, workspace: str, fallback: str) -> None:
+        self._protector = protector
+        self._workspace = workspace
+        self._fallback = fallback  # for what was reverted, where .ralph cannot be written
+        self._owed: dict[str, str | None] = {}  # what could not be put back yet
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Compare with what was there before the turn, and put back what differs, whoever changed
+        it. What cannot be put back stays wanted: a change does not become right by lasting."""
+        wanted: dict[str, str | None] = {**dict(case.state.snapshot.protected), **self._owed}
+        after = dict(self._protector.digests())
+        for path in sorted(wanted.keys() | after.keys()):
+            if wanted.get(path) != after.get(path):
+                yield self._undo(path, wanted.get(path), case.state.iteration)
+
+    def _undo(self, path: str, digest: str | None, iteration: int) -> Finding:
+        for base in (writable_dir(self._workspace, self._fallback), self._fallback):
+            kept_in = os.path.join(base, "reverted", str(iteration))
+            try:
+                kept = self._protector.put_back(path, digest, kept_in)
+            except OSError as error:
+                self._owed[path] = digest
+                done = f"It could not be put back: {error.strerror}."
+            else:
+                self._owed.pop(path, None)
+                where = shown_path(kept_in, self._workspace)
+                done = "The change was undone" + (f"; it is kept in {where}." if kept else ".")
+                break
+        return Finding(self.name, f"Protected path {path} was changed. {done} Leave it alone.")

@@ -1,0 +1,119 @@
+"""The gate that lets no secret be committed by accident: it looks at what is new (ADR 13)."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ralph.files.safe_open import open_regular
+from ralph.gates.secret_files import (
+    GATE,
+    Suspect,
+    is_allowed,
+    objections,
+    why_by_content,
+    why_by_name,
+)
+from ralph.git.checkpoint.files import NOTHING, Entry, differing
+from ralph.kernel.case import Case
+from ralph.kernel.findings import Finding
+
+if TYPE_CHECKING:
+    from ralph.git.checkpoint.trees import GitTrees
+
+_LARGEST = 1 << 20  # bytes of a file that are looked at
+_MOST_COMMITS = 500
+_FILES = ("100644", "100755")
+
+
+class SecretsGate:
+    """Objects to new files that look like secrets and would be committed, or are. One that git kept
+    before the run is told of once. What git ignores is nobody's business."""
+
+    name = GATE
+    always = True
+
+    def __init__(
+        self,
+        trees: "GitTrees",
+        allow: tuple[str, ...],
+        tell: Callable[[str], None],
+        *,
+        history: bool,
+    ) -> None:
+        """Commits of the run are looked at where they stay in the `history`."""
+        self._trees, self._allow, self._tell, self._history = trees, allow, tell, history
+        self._known: dict[tuple[str, str], str] = {}  # why, by path and content
+        self._told: set[str] = set()
+        self._last: tuple[tuple[str, str], list[Suspect]] = (("", ""), [])
+        self._commits: dict[str, list[Suspect]] = {}
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        stand = case.snapshot.stand
+        if not stand.tree:
+            return
+        if self._last[0] != (stand.tree, stand.head):
+            tree = self._trees.commit_tree(stand)
+            found = list(self._in_work(tree))
+            if self._history:
+                named = {suspect.path for suspect in found}
+                found += [s for s in self._in_commits(stand.head) if s.path not in named]
+            self._last = ((stand.tree, stand.head), found)
+        yield from objections(self._last[1])
+
+    def _in_work(self, tree: str) -> Iterator[Suspect]:
+        trees = self._trees
+        for entry in differing(trees.view, tree, trees.memo.head or trees.view.empty):
+            why = self._why(entry, self._beginning_of_file)
+            if why and entry.old_mode == NOTHING:
+                yield Suspect(entry.path, why)
+            elif why and entry.path not in self._told:
+                self._told.add(entry.path)
+                words = f"{entry.path} was in git before this run and looks like a secret ({why})"
+                self._tell(f"{words}. This run has changed it. Is it meant to be in git?")
+
+    def _in_commits(self, head: str) -> Iterator[Suspect]:
+        """Secrets that the run's commits have added, also if a later one has removed them."""
+        base, view = self._trees.memo.head, self._trees.view
+        if head == base:
+            return
+        since = (f"^{base}", head) if base else (head,)
+        for commit in view.ask("rev-list", f"-{_MOST_COMMITS}", *since).decode().split():
+            if commit not in self._commits:
+                self._commits[commit] = list(self._added_by(commit))
+            yield from self._commits[commit]
+
+    def _added_by(self, commit: str) -> Iterator[Suspect]:
+        words = ("diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--no-renames", "--raw")
+        said = self._trees.view.names(*words, "--diff-filter=A", commit)
+        for fields, path in zip(said[::2], said[1::2], strict=True):
+            _, mode, _, identifier, _ = fields.split(" ")
+            why = self._why(Entry(path, mode, identifier, NOTHING, ""), self._beginning_of_blob)
+            if why:
+                yield Suspect(path, why, commit)
+
+    def _why(self, entry: Entry, beginning: Callable[[Entry], bytes]) -> str:
+        """The reason why a file looks like a secret, by its name and its content alone; "" for
+        none."""
+        if entry.mode not in _FILES:
+            return ""
+        key = (entry.path, entry.identifier)
+        if key not in self._known:
+            path = os.path.relpath(
+                self._trees.repository.place.path(entry.path), self._trees.workspace
+            )
+            allowed = is_allowed(path, self._allow)
+            why = "" if allowed else why_by_name(path) or why_by_content(beginning(entry))
+            self._known[key] = why
+        return self._known[key]
+
+    def _beginning_of_file(self, entry: Entry) -> bytes:
+        try:
+            with open_regular(self._trees.repository.place.path(entry.path)) as file:
+                return file.read(_LARGEST)
+        except OSError:
+            return b""  # it is gone, and the next look sees that
+
+    def _beginning_of_blob(self, entry: Entry) -> bytes:
+        view = self._trees.view
+        size = int(view.ask("cat-file", "-s", entry.identifier))
+        return view.ask("cat-file", "blob", entry.identifier) if size <= _LARGEST else b""

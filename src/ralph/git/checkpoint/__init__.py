@@ -1,0 +1,5 @@
+"""Keeps the work as it stands and restores it; commits exactly what was proven.
+
+Public: `checkpoint`, `work`, `trees`, `commit`, `proven_commit`, `start_ref`, `run_trees`,
+`expiry`.
+"""

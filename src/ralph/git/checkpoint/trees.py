@@ -1,0 +1,393 @@
+"""The files that a run's proofs are about, and that its commits hold (ADR 33)."""
+
+import json
+import os
+import shutil
+from dataclasses import asdict
+
+from ralph.errors import StateError
+from ralph.files.digest import digest_of
+from ralph.files.state_dir import shown_path, unwritable_state, writable_dir, write_atomically
+from ralph.git.checkpoint.files import (
+    LINK,
+    NOTHING,
+    Apart,
+    Entry,
+    Files,
+    content,
+    differing,
+    index_lines,
+)
+from ralph.git.ignore_rules import Rules
+from ralph.git.repository import Repository, copy_index, scratch_index
+from ralph.git.status import Seen, inner_changes, is_checked_out
+from ralph.git.uncommitted_text import is_ours
+from ralph.git.view import View
+from ralph.kernel.facts import Proved
+from ralph.kernel.findings import Finding
+from ralph.kernel.proof import GATE, HEAD, OF_GIT, REFS, SETTINGS, Stand
+from ralph.kernel.value import replace, value
+from ralph.text.words import listed
+
+PINNED = "git.json"  # where the repository is, in the run's directory
+MEMO = "trees.json"  # beside it
+_MOST_NAMES = 8  # differences that are remembered
+_OUR_REFS = b" refs/ralph/"
+_NOT_CHECKED_OUT = (
+    "It is not checked out here, so git keeps nothing of them: undo them. (To work on it: git"
+    " submodule update --init; with --parallel that is for the setting loop.setup.)"
+)
+_NOTHING_APART = Apart(frozenset(), frozenset(), {}, {}, None, {})
+
+
+@value
+class Memo:
+    """The state of the work tree that a run remembers, also after a crash."""
+
+    head: str  # when it began
+    tree: str
+    inner: tuple[str, ...]  # submodules that a person had changed by then
+    left_out: tuple[str, ...] = ()  # files that only gates made
+
+
+class GitTrees:
+    """Looks at a work tree. Every path is relative to the top of the repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        workspace: str,
+        run_dir: str,
+        *,
+        shared: bool = False,
+        mixes: bool = True,
+    ) -> None:
+        """Where the repository is `shared` with other workers, its branches are theirs to move.
+        What a person had not committed and a turn changes is committed where the run `mixes`
+        them."""
+        self.repository, self.view = repository, View(repository, run_dir)
+        self.workspace, self.run_dir = os.path.realpath(workspace), os.path.abspath(run_dir)
+        self._shared, self._mixes = shared, mixes
+        self._rules = Rules(self.view)
+        self._memo: Memo | None = None
+        self._last: tuple[Seen, str] | None = None  # what was seen, and its tree
+        self._stand = Stand()  # the same with what is beside the files
+        self._held: Stand | None = None
+        self._kept: dict[str, bytes] = {}  # refs and settings by their digests
+        self._made: dict[tuple[str, ...], str] = {}  # commits' trees by what they were made of
+        self._names: dict[tuple[str, str], list[str]] = {}  # in which trees differ
+
+    @property
+    def has_begun(self) -> bool:
+        """True if the run began already, perhaps in another process."""
+        return os.path.exists(os.path.join(self.run_dir, MEMO))
+
+    def begin(self) -> None:
+        """Remember what there is before the first turn; a run that goes on remembers it already."""
+        self.view.begin()
+        self._memo = self._remembered()
+        if self._memo is not None:
+            return
+        stand = self.look()
+        inner = tuple(sorted(path for path, dirt in inner_changes(self.view).items() if dirt))
+        self._rules.remember(self.seen.ignored)
+        self._remember(Memo(stand.head, stand.tree, inner))
+
+    def pin(self) -> None:
+        """Write down where the repository is, for a run that goes on."""
+        path = os.path.join(self.run_dir, PINNED)
+        try:
+            if not os.path.exists(path):
+                write_atomically(path, self.repository.place.text(), 0o600)
+        except OSError as error:
+            raise unwritable_state(self.run_dir, error) from error
+
+    def yours(self) -> tuple[str, ...]:
+        """The paths that a person had not committed when the run began."""
+        names = self.names(self.memo.head or self.view.empty, self.memo.tree)
+        return tuple(path for path in names if not self.repository.place.is_ours(path))
+
+    # ------------------------------------------------------------ the port
+
+    def hold(self) -> None:
+        """Nothing can change until the next look: that one need not be made."""
+        self._held = self._stand
+
+    def look(self, after: str = "") -> Stand:
+        """The work now."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._stand = held
+            return held
+        refs = self._refs()
+        head = refs.partition(b" HEAD\n")[0].decode() if b" HEAD\n" in refs[:80] else ""
+        seen = self.view.look(head)
+        tree = self.view.tree(seen)
+        before, self._last = self._last, (seen, tree)
+        if before is not None and self._memo is not None and before[1] != tree:
+            self._tell_apart(before[1], tree, head, by_gate=bool(after))
+        on = content(os.path.join(self.repository.place.git_dir, "HEAD")) or b""
+        settings = b"\0".join(content(path) or b"" for path in self._settings_files())
+        self._stand = Stand(tree, head, digest_of([on, refs], 16), digest_of([settings], 16))
+        self._kept |= {self._stand.refs: on + b"\0" + refs, self._stand.settings: settings}
+        return self._stand
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        """The paths that differ, and what moved beside them."""
+        if not since.tree:
+            return frozenset(self.names(now.head or self.view.empty, now.tree))
+        paths = self.names(since.tree, now.tree) if since.tree != now.tree else []
+        return frozenset(paths).difference(self.memo.left_out) | since.moved(now)
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        """Put these back as they were, and keep what stood there in `.ralph/reverted`."""
+        kept_in = os.path.join(writable_dir(self.workspace, self.run_dir), "reverted", kept_as)
+        now = self.look()
+        entries = [e for e in differing(self.view, now.tree, to.tree) if e.path in paths]
+        files = Files(self.view, self.workspace, self.run_dir, kept_in, _NOTHING_APART)
+        moved = False
+        try:
+            # What was not there goes first: it may be a link where a directory has to be.
+            for entry in sorted(entries, key=lambda entry: entry.old_mode != NOTHING):
+                if entry.old_mode != NOTHING:
+                    files.make_way_above(entry.path)
+                if entry.mode != LINK:
+                    moved |= _move_away(self.repository.place.path(entry.path), kept_in, entry.path)
+            files.put_back(entries)
+        except OSError as error:
+            message = f"cannot put {listed([e.path for e in entries], 3)} back: {error.strerror}"
+            raise StateError(message, "Fix that, then: ralph resume") from error
+        if paths & OF_GIT:
+            self._put_git_back(to, now, paths, kept_as)
+        staged = differing(self.view, now.tree, to.head or self.view.empty)
+        lines = index_lines(entry for entry in staged if entry.path in paths)
+        self.repository.run("update-index", "--replace", "-z", "--index-info", stdin=lines)
+        self.look()
+        return shown_path(kept_in, self.workspace) if moved else ""
+
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
+        """Uncommitted work inside a submodule, which is in no tree of ours, and changes outside of
+        the project, which are in no commit."""
+        outside = () if self._mixes else self._outside(stand)
+        if outside:
+            text = (
+                f"Files outside {self._inside} were changed: {listed(outside, _MOST_NAMES)}. A"
+                f" commit of this project holds only what is below {self._inside}: undo the change."
+            )
+            return (Finding(GATE, text, gist=f"outside: {listed(outside)}"),)
+        changes = inner_changes(self.view).items()
+        new = sorted(path for path, dirt in changes if dirt and path not in self.memo.inner)
+        if not new:
+            return ()
+        there = all(is_checked_out(self.view, path) for path in new)
+        remedy = "Commit them there, or undo them." if there else _NOT_CHECKED_OUT
+        text = f"There are uncommitted changes inside the submodule {listed(new)}. {remedy}"
+        return (Finding(GATE, text, gist=f"submodules: {listed(new)}"),)
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        """The tree of a commit of the work, and the paths that it leaves out."""
+        yours, mixed = self._persons(stand)
+        tree = self.commit_tree(stand)
+        is_there = stand.head and self.repository.resolve(f"{stand.head}^{{tree}}") == tree
+        return Proved(
+            now,
+            tree,
+            stand,
+            stand.head if is_there else "",
+            gates,
+            left_out=tuple(sorted(self.memo.left_out)),
+            yours=yours,
+            mixed=mixed,
+            hidden=self._rules.hidden(self.seen.ignored),
+            outside=self._outside(stand),
+        )
+
+    def uncommitted(self, stand: Stand) -> list[str]:
+        """The paths that differ from HEAD and are not Ralph's, a gate's, or a person's of before
+        the run."""
+        names = self.names(stand.head or self.view.empty, self.commit_tree(stand))
+        return [path for path in names if not is_ours(path)]
+
+    # ------------------------------------------------------------ what is in a commit
+
+    def commit_tree(self, stand: Stand) -> str:
+        """The tree that a commit on the stand's HEAD would have."""
+        excluded = self._excluded(stand)
+        if not excluded:
+            return stand.tree
+        key = (stand.tree, stand.head, *sorted(excluded))
+        if key not in self._made:
+            with scratch_index(self.run_dir) as index:
+                self.stage(index, stand)
+                self._made = {key: self.view.identifier("write-tree", index=index)}
+        return self._made[key]
+
+    def stage(self, index: str, stand: Stand) -> None:
+        """Write an index that holds what a commit on the stand's HEAD would."""
+        if self.view.holds(stand.tree):
+            copy_index(self.view.index, index)
+        else:
+            self.view.ask("read-tree", stand.tree, index=index)
+        excluded = self._excluded(stand)
+        if excluded:
+            base = stand.head or self.view.empty
+            entries = [e for e in differing(self.view, stand.tree, base) if e.path in excluded]
+            words = ("update-index", "--replace", "-z", "--index-info")
+            self.view.ask(*words, stdin=index_lines(entries), index=index)
+
+    def _excluded(self, stand: Stand) -> frozenset[str]:
+        """Paths that differ from HEAD and are not to be committed: they stay as they are in
+        HEAD."""
+        place, prefix = self.repository.place, self._inside
+        not_ours = {*self.memo.left_out, *self._persons(stand)[0]}
+        return frozenset(
+            path
+            for path in self.names(stand.head or self.view.empty, stand.tree)
+            if path in not_ours or place.is_ours(path) or not path.startswith(prefix)
+        )
+
+    @property
+    def _inside(self) -> str:
+        """The project in its repository; "" where it is all of it."""
+        inside = os.path.relpath(self.workspace, self.repository.place.top)
+        return "" if inside == "." else f"{inside}/"
+
+    def _outside(self, stand: Stand) -> tuple[str, ...]:
+        """The run's uncommitted changes outside of the project."""
+        if not self._inside:
+            return ()
+        yours, ours = {*self.yours()}, self.repository.place.is_ours
+        names = self.names(stand.head or self.view.empty, stand.tree)
+        others = (p for p in names if not p.startswith(self._inside) and not ours(p))
+        return tuple(path for path in others if path not in yours)
+
+    def _persons(self, stand: Stand) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """A person's uncommitted paths of before the run: those as they were then, and those
+        changed since."""
+        persons = self.yours()
+        if not persons:
+            return (), ()
+        touched = {*self.names(self.memo.tree, stand.tree)} if self._mixes else set()
+        touched -= {*self.memo.left_out}
+        same = tuple(path for path in persons if path not in touched)
+        return same, tuple(path for path in persons if path in touched)
+
+    # ------------------------------------------------------------ parts
+
+    @property
+    def memo(self) -> Memo:
+        assert self._memo is not None, "a run begins before it looks"
+        return self._memo
+
+    @property
+    def seen(self) -> Seen:
+        """The result of the last look."""
+        if self._last is None:
+            self.look()
+        assert self._last is not None
+        return self._last[0]
+
+    def names(self, one: str, other: str) -> list[str]:
+        """The paths in which two trees differ; asked often about the same."""
+        if (one, other) not in self._names:
+            words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+            kept = list(self._names.items())[-_MOST_NAMES:]
+            self._names = {**dict(kept), (one, other): self.view.names(*words)}
+        return self._names[one, other]
+
+    def _tell_apart(self, before: str, now: str, head: str, *, by_gate: bool) -> None:
+        """Leave out the new files that only gates have written since the run began, until a turn
+        touches them."""
+        left_out, changed = {*self.memo.left_out}, differing(self.view, before, now)
+        if by_gate:
+            turns = {*self.names(self.memo.tree, before)} - left_out
+            paths = {e.path for e in changed if e.old_mode != NOTHING}
+            left_out |= paths - self._known_to(head, before, changed) - turns
+        else:
+            left_out -= {e.path for e in changed}
+        if left_out != {*self.memo.left_out}:
+            self._remember(replace(self.memo, left_out=tuple(sorted(left_out))))
+
+    def _known_to(self, head: str, tree: str, changed: list[Entry]) -> set[str]:
+        """The changed paths that a commit has: those of the tree that are not new in it, and those
+        that the tree has lost."""
+        since = differing(self.view, head, tree) if head else []
+        lost = {e.path for e in since if e.old_mode == NOTHING}
+        new = {e.path for e in since if e.mode == NOTHING}
+        return {e.path for e in changed if head and e.mode != NOTHING and e.path not in new} | lost
+
+    def _refs(self) -> bytes:
+        """HEAD and all refs but ours, as git lists them."""
+        alone = ("rev-parse", "--verify", "--quiet", "HEAD")
+        words = alone if self._shared else ("show-ref", "--head")
+        done = self.repository.run(*words)
+        if done.code not in (0, 1) or (done.code == 1 and done.said):
+            raise StateError(f"git {words[0]}: {done.said}", "Try: git status")
+        if self._shared:
+            return done.output.strip() + b" HEAD\n" if done.code == 0 else b""
+        return b"".join(
+            ref for ref in done.output.splitlines(keepends=True) if _OUR_REFS not in ref
+        )
+
+    def _settings_files(self) -> tuple[str, ...]:
+        git_dir, common = self.repository.place.git_dir, self.view.common
+        return (os.path.join(common, "config"), os.path.join(git_dir, "config.worktree"))
+
+    def _put_git_back(self, to: Stand, now: Stand, paths: frozenset[str], kept_as: str) -> None:
+        """HEAD, branches and settings as they were; where a ref was moved from is kept."""
+        if SETTINGS in paths and to.settings in self._kept:
+            texts = self._kept[to.settings].split(b"\0")
+            for path, text in zip(self._settings_files(), texts, strict=True):
+                if (content(path) or b"") != text:
+                    with open(path, "wb") as file:
+                        file.write(text)
+        if not paths & {HEAD, REFS} or to.refs not in self._kept:
+            return
+        git, head = self.repository, os.path.join(self.repository.place.git_dir, "HEAD")
+        on, was = _places(self._kept[to.refs])
+        _, is_now = _places(self._kept[now.refs])
+        tips = [at for ref, at in is_now.items() if was.get(ref) != at]
+        name = f"refs/ralph/{os.path.basename(self.run_dir)}/moved-{kept_as}"
+        for number, at in enumerate(dict.fromkeys(tips)):
+            git.ask("update-ref", f"{name}.{number}", at)
+        if (content(head) or b"") != on:
+            write_atomically(head, os.fsdecode(on))
+        for ref in {*is_now, *was}:
+            old = was.get(ref, "")
+            if old != is_now.get(ref, "") and (ref != "HEAD" or not on.startswith(b"ref:")):
+                git.ask("update-ref", "--no-deref", *((ref, old) if old else ("-d", ref)))
+
+    def _remembered(self) -> Memo | None:
+        try:
+            with open(os.path.join(self.run_dir, MEMO), encoding="utf-8") as file:
+                said = json.load(file)
+        except FileNotFoundError:
+            return None
+        self._rules.recall(said["rules"])
+        return Memo(said["head"], said["tree"], tuple(said["inner"]), tuple(said["left_out"]))
+
+    def _remember(self, memo: Memo) -> None:
+        self._memo = memo
+        text = json.dumps({**asdict(memo), "rules": self._rules.memo()})
+        try:
+            write_atomically(os.path.join(self.run_dir, MEMO), text, 0o600)
+        except OSError as error:
+            raise unwritable_state(self.run_dir, error) from error
+
+
+def _move_away(path: str, kept_in: str, name: str) -> bool:
+    if not os.path.lexists(path):
+        return False
+    target = os.path.join(kept_in, name)
+    while os.path.lexists(target):
+        target += "~"
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.move(path, target)
+    return True
+
+
+def _places(kept: bytes) -> tuple[bytes, dict[str, str]]:
+    """The text of HEAD, and what each ref points to."""
+    on, _, listing = kept.partition(b"\0")
+    lines = (line.split(" ", 1) for line in os.fsdecode(listing).splitlines())
+    return on, {ref: at for at, ref in lines}

@@ -1,0 +1,1 @@
+"""Rules of what is refused, one module a subject. Public: `catalog`, `rule`."""

@@ -1,0 +1,140 @@
+"""The hosts that Ralph's hooks can be put into: their files, events, commands, and trust."""
+
+import os
+from collections.abc import Mapping
+
+from ralph.hosts.hook_commands import installed
+from ralph.hosts.plugin_state import claude_home
+from ralph.hosts.settings_edit import Group
+from ralph.kernel.value import value
+
+_PATIENCE = {"stop": 600}  # seconds; gates of a loop may run in it
+_LEAST_PATIENCE = 10
+OURS = "Written by `ralph plugin install`. Take this line out to keep what you change here."
+_CLAUDE = """---
+description: {about}
+argument-hint: "{hint}"
+disable-model-invocation: true
+---
+
+<!-- {ours} -->
+
+Ralph's hook has read this command, and its message beside this one says what to do: follow that.
+If there is no message of Ralph, its hooks do not run in this session. Then do nothing else than
+say so: `ralph plugin status` tells more.
+"""
+_GEMINI = """# {ours}
+description = "{about}"
+prompt = "/{name} {{{{args}}}}"
+"""
+_COMMANDS = {  # the commands by their bare names, what they do, and what follows them
+    "ralph-loop": (
+        "Work on a task in this session until it is done, by a promise that is checked",
+        "TASK [--max-iterations N] [--completion-promise P] [--min-tool-calls M] [--gate CMD]",
+    ),
+    "ulw-loop": (
+        "The same as ralph-loop, in ultrawork mode",
+        "TASK [--max-iterations N] [--completion-promise P] [--min-tool-calls M] [--gate CMD]",
+    ),
+    "cancel-ralph": ("End the loop of this session now", ""),
+    "ralph-status": ("Show the loop of this session", ""),
+}
+
+
+@value
+class Host:
+    """How one agent takes hooks."""
+
+    agent: str
+    file: str  # in a project
+    events: Mapping[str, str]  # by the name of our hook
+    matchers: Mapping[str, str]  # likewise
+    commands: str = ""  # where its commands lie in a project; "" if it has none
+    template: str = ""  # of a command
+    second: int = 1  # what a timeout counts
+    comments: bool = False  # whether it reads settings with comments in them
+    note: str = ""  # what people must do besides
+
+    def groups(self) -> dict[str, Group]:
+        """What its settings get: one group an event."""
+        return {event: self._group(hook) for hook, event in self.events.items()}
+
+    def _group(self, hook: str) -> Group:
+        patience = _PATIENCE.get(hook, _LEAST_PATIENCE) * self.second
+        command = {"type": "command", "command": installed(self.agent, hook), "timeout": patience}
+        matcher = {"matcher": self.matchers[hook]} if hook in self.matchers else {}
+        return {**matcher, "hooks": [command]}
+
+    def command_files(self) -> dict[str, str]:
+        """Its commands, as files with their text; paths are relative to the project."""
+        ending = "toml" if self.template == _GEMINI else "md"
+        return {
+            os.path.join(self.commands, f"{name}.{ending}"): self.template.format(
+                name=name, about=about, hint=hint, ours=OURS
+            )
+            for name, (about, hint) in (_COMMANDS.items() if self.commands else ())
+        }
+
+    def user_file(self, environ: Mapping[str, str]) -> str:
+        """The same file for all projects of a person; empty where nobody is at home."""
+        folder = _HOMES[self.agent](environ)
+        return os.path.join(folder, os.path.basename(self.file)) if folder else ""
+
+
+def _codex_home(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME")
+    return environ.get("CODEX_HOME") or (os.path.join(home, ".codex") if home else "")
+
+
+def _gemini_home(environ: Mapping[str, str]) -> str:
+    home = environ.get("GEMINI_CLI_HOME") or environ.get("HOME")
+    return os.path.join(home, ".gemini") if home else ""
+
+
+_HOMES = {"claude": claude_home, "codex": _codex_home, "gemini": _gemini_home}
+_SHARED = {
+    "stop": "Stop",
+    "prompt": "UserPromptSubmit",
+    "pre-tool": "PreToolUse",
+    "post-tool": "PostToolUse",
+    "session-start": "SessionStart",
+}
+HOSTS = {
+    "claude": Host(
+        agent="claude",
+        file=".claude/settings.json",
+        events={**_SHARED, "stop-failure": "StopFailure"},
+        matchers={"pre-tool": "Bash", "post-tool": ".*"},
+        commands=".claude/commands",
+        template=_CLAUDE,
+        note="Claude Code ends a turn after 8 held stops in a row without a tool call; a longer "
+        'loop needs CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its environment, or in "env" of its '
+        "settings: ralph plugin install --lift-cap puts it there.",
+    ),
+    "codex": Host(
+        agent="codex",
+        file=".codex/hooks.json",
+        events=_SHARED,
+        matchers={"pre-tool": "Bash", "post-tool": ".*"},
+        note="Codex skips hooks that nobody has trusted: start codex here and choose to trust them "
+        "(/hooks shows them), or give codex exec --dangerously-bypass-hook-trust.",
+    ),
+    "gemini": Host(
+        agent="gemini",
+        file=".gemini/settings.json",
+        events={
+            "stop": "AfterAgent",
+            "prompt": "BeforeAgent",
+            "pre-tool": "BeforeTool",
+            "post-tool": "AfterTool",
+            "session-start": "SessionStart",
+        },
+        matchers={"pre-tool": "run_shell_command", "post-tool": ".*"},
+        commands=".gemini/commands",
+        template=_GEMINI,
+        second=1000,
+        comments=True,
+        note="Gemini runs a project's hooks in folders that it trusts: start gemini here and say "
+        "so, or set GEMINI_CLI_TRUST_WORKSPACE=true; --skip-trust comes too late for hooks.",
+    ),
+}

@@ -1,0 +1,44 @@
+"""How a run fares, seen from outside: by what its journal tells and whether its process lives."""
+
+from enum import StrEnum
+
+from ralph.kernel.facts import Checking, Launching, Started
+from ralph.kernel.state import NEW, Phase, RunState
+from ralph.kernel.value import value
+from ralph.kernel.world import Signals
+
+
+class Life(StrEnum):
+    """How a run fares."""
+
+    RUNNING = "running"
+    WAITING = "waiting"  # asleep until its wake time
+    PAUSED = "paused"
+    ENDED = "ended"
+    CRASHED = "crashed"  # its process is gone without a last word
+    UNKNOWN = "unknown"  # its process is gone and the journal cannot be read
+
+
+@value
+class Account:
+    """What a journal tells about its run, up to its end or to what cannot be read."""
+
+    started: Started | None = None
+    state: RunState = NEW
+    doing: Launching | Checking | None = None  # the last fact, if something is under way
+    launch: Launching | None = None  # of the last turn
+    problem: str = ""
+
+
+def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life:
+    """How a run fares, given what its journal tells, what other terminals ask of it, and whether
+    its process lives."""
+    state = account.state
+    if state.stop is not None:
+        return Life.ENDED
+    if not live:
+        return Life.UNKNOWN if account.problem else Life.CRASHED
+    if state.asleep and state.asleep.until is None and asked.paused:
+        return Life.PAUSED
+    resting = state.phase is Phase.OPENING and state.wake is not None and state.wake > now
+    return Life.WAITING if resting else Life.RUNNING

@@ -1,0 +1,78 @@
+"""What a run and all its workers have journaled, in the order of time, also while they grow."""
+
+import heapq
+from collections.abc import Iterator
+
+from ralph.journal.runs import Facts, Run, is_name
+from ralph.kernel.facts import Assigned, Fact, Returned
+from ralph.kernel.value import value
+
+
+@value
+class Told:
+    """A fact, whose it is, and to what that worker was sent."""
+
+    run: Run
+    fact: Fact
+    sent: Assigned | None = None  # None: it is the run's own
+
+
+class Chronicle:
+    """Reads journals once, each to its end. A worker's is opened when it is sent and left when it
+    is back, so that of a thousand only those are open that worked at the same time."""
+
+    def __init__(self, run: Run) -> None:
+        self._lead = _Journal(run)
+        self._workers: dict[str, _Journal] = {}  # those who are not back
+        self._sent = 0
+
+    def new(self) -> Iterator[Told]:
+        """The facts since the last call. All that a worker has journaled comes before its return.
+        StateError names a line that was changed."""
+        queue: list[_Place] = []
+        for journal in (self._lead, *self._workers.values()):
+            _line_up(queue, journal, journal.facts.new())
+        while queue:
+            _, _, fact, journal, rest = heapq.heappop(queue)
+            if journal is not self._lead:
+                yield Told(journal.run, fact, journal.sent)
+            else:
+                yield from self._of_the_lead(fact, queue)
+            _line_up(queue, journal, rest)
+
+    def _of_the_lead(self, fact: Fact, queue: "list[_Place]") -> Iterator[Told]:
+        if isinstance(fact, Returned) and (back := self._workers.pop(fact.worker, None)):
+            yield from _grown(back, queue)
+        yield Told(self._lead.run, fact)
+        if isinstance(fact, Assigned) and is_name(fact.worker):
+            lead = self._lead.run
+            worker = Run(fact.worker, lead.directory, lead.owner, lead)
+            self._sent += 1
+            journal = self._workers[fact.worker] = _Journal(worker, fact, self._sent)
+            _line_up(queue, journal, journal.facts.new())
+
+
+class _Journal:
+    """A journal that may still grow."""
+
+    def __init__(self, run: Run, sent: Assigned | None = None, number: int = 0) -> None:
+        self.run = run
+        self.sent = sent
+        self.number = number  # among those of the same time
+        self.facts = Facts(run.journal)
+
+
+_Place = tuple[float, int, Fact, _Journal, Iterator[Fact]]
+
+
+def _grown(journal: _Journal, queue: list[_Place]) -> Iterator[Told]:
+    """What one has journaled since its end was reached; one that waits has not reached it."""
+    if all(waiting is not journal for *_, waiting, _ in queue):
+        yield from (Told(journal.run, fact, journal.sent) for fact in journal.facts.new())
+
+
+def _line_up(queue: list[_Place], journal: _Journal, facts: Iterator[Fact]) -> None:
+    """With the next of its facts, if there is one."""
+    fact = next(facts, None)
+    if fact is not None:
+        heapq.heappush(queue, (fact.time, journal.number, fact, journal, facts))

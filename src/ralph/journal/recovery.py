@@ -1,0 +1,79 @@
+"""Going on after a crash: the facts of a run, and what its agent finished without our seeing it."""
+
+import os
+import stat
+
+from ralph.agents.streams.collect import Collector
+from ralph.agents.streams.dialects import parser_for
+from ralph.agents.streams.framing import Framer
+from ralph.journal.journal import SEED, mend_journal, read_journal
+from ralph.journal.runs import Growing
+from ralph.kernel.facts import Began, Ended, Fact, Launching
+from ralph.kernel.limits import Prices, priced
+from ralph.kernel.state import Phase, replay
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.value import replace, value
+
+_SLACK = 1 << 20  # bytes that a file system may not have got round to yet
+
+
+@value
+class History:
+    """What a run has behind it; nothing, for one that begins."""
+
+    facts: tuple[Fact, ...] = ()
+    last_hash: str = SEED
+    recovered: tuple[Fact, ...] = ()  # what happened without having been written down
+
+
+def recover(journal: str, prices: Prices | None) -> History:
+    """The history of a run that was cut off. A torn last line is dropped from the journal.
+
+    A saved stream that holds its final result is a finished turn, which is not paid twice.
+    """
+    facts, last_hash = read_journal(journal)
+    mend_journal(journal)
+    state = replay(facts)
+    launching = _last_launch(facts)
+    if state.phase is not Phase.TURN or launching is None:
+        return History(tuple(facts), last_hash)
+    turn = _finished(launching, prices) if _is_whole(launching.stream) else None
+    if turn is None:
+        return History(tuple(facts), last_hash)
+    ended = os.path.getmtime(launching.stream)
+    turn = replace(turn, seconds=round(max(0.0, ended - launching.time), 3))
+    return History(tuple(facts), last_hash, (Ended(ended, turn),))
+
+
+def _is_whole(stream: str) -> bool:
+    """Whether it can be what we saved: the agent may have put something else in its place, or
+    made it larger than anything that was written."""
+    try:
+        info = os.stat(stream)
+    except OSError:
+        return False
+    return stat.S_ISREG(info.st_mode) and info.st_size <= info.st_blocks * 512 + _SLACK
+
+
+def _last_launch(facts: list[Fact]) -> Launching | None:
+    """The launch of the turn under way; None if it never came to that."""
+    for fact in reversed(facts):
+        if isinstance(fact, Began):
+            return None
+        if isinstance(fact, Launching):
+            return fact if fact.role is not Role.MESSAGE else None
+    return None
+
+
+def _finished(launching: Launching, prices: Prices | None) -> Turn | None:
+    """The turn that this stream tells of, if it tells all of it."""
+    parser, framer, collector = parser_for(launching.dialect), Framer(), Collector()
+    for block in Growing(launching.stream).blocks():
+        collector.add(parser.feed(framer.feed(block)))
+    collector.add(parser.feed(framer.rest()))
+    collector.add(parser.end())
+    if not parser.has_result or not collector.finished:
+        return None
+    turn = collector.turn(has_result=True)
+    cost = priced(collector.used, prices)
+    return replace(turn, cost_usd=cost, stream=launching.stream)

@@ -1,0 +1,68 @@
+"""What turns cost, turn by turn, and how it adds up (ADR 22)."""
+
+from collections.abc import Callable, Iterable
+
+from ralph.kernel.events import Usage
+from ralph.kernel.value import value
+
+
+@value
+class Entry:
+    """One turn that cost something or used tokens, as the ledger keeps it."""
+
+    time: float  # when the turn ended
+    run: str
+    profile: str
+    iteration: int
+    role: str
+    agent: str
+    model: str  # as asked for; "" is the agent's own choice
+    cost_usd: float | None  # None: nobody knows
+    usage: Usage
+    seconds: float
+
+
+@value
+class Sum:
+    """What several turns cost together."""
+
+    cost_usd: float = 0.0
+    unknown: int = 0  # turns whose cost nobody knows: the sum is at least this much
+    usage: Usage = Usage()
+    turns: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, entry: Entry) -> "Sum":
+        return Sum(
+            self.cost_usd + (entry.cost_usd or 0.0),
+            self.unknown + (entry.cost_usd is None),
+            self.usage + entry.usage,
+            self.turns + 1,
+            self.seconds + entry.seconds,
+        )
+
+
+def total(entries: Iterable[Entry]) -> Sum:
+    """Everything together."""
+    everything = Sum()
+    for entry in entries:
+        everything += entry
+    return everything
+
+
+def by_run(entries: Iterable[Entry]) -> dict[str, Sum]:
+    """The sum of each run, in the order in which they first appear."""
+    return _by(entries, lambda entry: entry.run)
+
+
+def by_day(entries: Iterable[Entry], day_of: Callable[[float], str]) -> dict[str, Sum]:
+    """The sum of each day, as the caller's calendar names days."""
+    return _by(entries, lambda entry: day_of(entry.time))
+
+
+def _by(entries: Iterable[Entry], key_of: Callable[[Entry], str]) -> dict[str, Sum]:
+    sums: dict[str, Sum] = {}
+    for entry in entries:
+        key = key_of(entry)
+        sums[key] = sums.get(key, Sum()) + entry
+    return sums

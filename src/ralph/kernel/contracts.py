@@ -1,0 +1,197 @@
+"""Contracts that claims must meet (ADR 3), and what else an agent's tags say of its turn."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ralph.kernel.claims import Claim
+from ralph.kernel.turn import Turn
+from ralph.kernel.value import replace, value
+
+_MOST_ARTIFACTS = 100
+_NO_REASON = "it gives no reason"
+
+
+class Contract(Protocol):
+    """What an agent must say for its task to count as claimed complete."""
+
+    @property
+    def marker(self) -> str:
+        """The words to say, literally."""
+
+    def met_by(self, turn: Turn) -> Claim | None:
+        """The claim that meets this contract, if there is one."""
+
+    def near_misses(self, turn: Turn) -> tuple[str, ...]:
+        """Sentences about what came close but does not count, for the feedback and the log."""
+
+
+@value
+class ResponseTag:
+    """H: the first `<response>` tag equals the word, blanks around it and case aside."""
+
+    word: str = "DONE"
+
+    @property
+    def marker(self) -> str:
+        return f"<response>{self.word}</response>"
+
+    def met_by(self, turn: Turn) -> Claim | None:
+        first = next((c for c in turn.claims if c.tag == "response"), None)
+        return first if first is not None and self._is_said_by(first) else None
+
+    def near_misses(self, turn: Turn) -> tuple[str, ...]:
+        if self.met_by(turn):
+            return ()
+        responses = [c for c in turn.claims if c.tag == "response"]
+        if any(self._is_said_by(c) for c in responses):
+            return (f"Only the first <response> tag counts, and it was {_shown(responses[0])}.",)
+        near = [c for c in turn.claims if self._is_near(c)]
+        return (
+            *(f"{_shown(c)} is not {self.marker}." for c in near[:1]),
+            *_overheard(turn, lambda c: c.tag == "response" and self._is_said_by(c)),
+            *_bare(turn, self.word, self.marker),
+        )
+
+    def _is_said_by(self, claim: Claim) -> bool:
+        return _same(claim.content, self.word)
+
+    def _is_near(self, claim: Claim) -> bool:
+        """The word in another tag, or among others; a plain "not yet" is no near miss."""
+        if claim.tag == "response":
+            return self.word.casefold() in claim.content.casefold()
+        return self._is_said_by(claim)
+
+
+@value
+class PromiseTag:
+    """P: exactly `<promise>TOKEN</promise>`, case-sensitive, nothing inside but the token."""
+
+    token: str = "DONE"  # noqa: S105  not a password: the word that is promised
+
+    @property
+    def marker(self) -> str:
+        return f"<promise>{self.token}</promise>"
+
+    def met_by(self, turn: Turn) -> Claim | None:
+        return next((c for c in turn.claims if c.raw == self.marker), None)
+
+    def near_misses(self, turn: Turn) -> tuple[str, ...]:
+        if self.met_by(turn):
+            return ()
+        near = [c for c in turn.claims if _same(c.content, self.token)]
+        return (
+            *(f"{_shown(c)} is not exactly {self.marker}." for c in near[:1]),
+            *_overheard(turn, lambda c: c.raw == self.marker),
+            *_bare(turn, self.token, self.marker),
+        )
+
+
+@value
+class CompleteClaim:
+    """B and R: the last promise or result of the turn says that the task is complete."""
+
+    marker: str = "<promise>COMPLETE</promise>"
+
+    def met_by(self, turn: Turn) -> Claim | None:
+        last = _last_status(turn)
+        return last[0] if last is not None and last[1] == "complete" else None
+
+    def near_misses(self, turn: Turn) -> tuple[str, ...]:
+        if self.met_by(turn):
+            return ()
+        near = [c for c in turn.claims if _same(c.content, "COMPLETE") and c.raw != self.marker]
+        return (
+            *(f"{_shown(c)} is not exactly {self.marker}." for c in near[:1]),
+            *_overheard(turn, lambda c: c.raw == self.marker),
+            *_bare(turn, "COMPLETE", self.marker),
+        )
+
+
+def asked(turn: Turn, contract: Contract | None = None) -> str | None:
+    """What the agent needs from a person: BLOCKED, DECIDE, or a question nobody answered. Where
+    it goes on to meet the contract, that is its last word (ADR 3)."""
+    last = _last_status(turn)
+    if last is None or last[1] not in ("blocked", "decide"):
+        return turn.question
+    after = max(at for at, claim in enumerate(turn.claims) if claim is last[0])
+    later = replace(turn, claims=turn.claims[after + 1 :])
+    return None if contract is not None and contract.met_by(later) else last[2]
+
+
+def said_failed(turn: Turn) -> bool:
+    """B: the agent itself says that this iteration failed."""
+    last = _last_status(turn)
+    return last is not None and last[1] == "failed"
+
+
+def artifacts_of(turn: Turn) -> tuple[str, ...]:
+    """The paths that the agent names in its last result (B §Explicit Completion)."""
+    named = last_result(turn).get("artifacts")
+    texts = [path for path in named if isinstance(path, str)] if isinstance(named, list) else []
+    return tuple(texts[:_MOST_ARTIFACTS])
+
+
+def last_result(turn: Turn) -> dict[str, Any]:
+    """The last object that the agent gives as its result (B §Iteration Result); {} if none."""
+    objects = [_object(claim) for claim in turn.claims if claim.tag == "result"]
+    return next((found for found in reversed(objects) if found), {})
+
+
+def _object(claim: Claim) -> dict[str, Any]:
+    try:
+        found = json.loads(claim.content)
+    except (ValueError, RecursionError):  # the agent wrote it
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _last_status(turn: Turn) -> tuple[Claim, str, str] | None:
+    known = [(c, *s) for c in turn.claims if (s := _status(c)) is not None]
+    return known[-1] if known else None
+
+
+def _status(claim: Claim) -> tuple[str, str] | None:
+    """(status, why) of a promise or of B's result object; None for anything else."""
+    if claim.tag == "promise":
+        word, colon, why = claim.content.partition(":")
+        if claim.raw == "<promise>COMPLETE</promise>":
+            return "complete", ""
+        if colon and word in ("BLOCKED", "DECIDE"):
+            return word.lower(), why.strip() or _NO_REASON
+    if claim.tag == "result":
+        return _result_status(claim.content)
+    return None
+
+
+def _result_status(content: str) -> tuple[str, str] | None:
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):  # the agent wrote it: anything may stand there
+        return None
+    status = value.get("status") if isinstance(value, dict) else None
+    if status not in ("complete", "blocked", "failed", "continue"):
+        return None
+    why = str(value.get("blocker") or value.get("error") or value.get("reason") or "")
+    return status, why or (_NO_REASON if status == "blocked" else "")
+
+
+def _same(said: str, wanted: str) -> bool:
+    return said.strip().casefold() == wanted.strip().casefold()
+
+
+def _shown(claim: Claim) -> str:
+    return claim.raw if len(claim.raw) <= 80 else f"{claim.raw[:77]}..."
+
+
+def _overheard(turn: Turn, wanted: Callable[[Claim], bool]) -> tuple[str, ...]:
+    if not any(wanted(c) for c in turn.overheard):
+        return ()
+    return ("The completion tag appeared only in tool output or in text that is not yours.",)
+
+
+def _bare(turn: Turn, word: str, marker: str) -> tuple[str, ...]:
+    lines = turn.text.strip().splitlines()
+    if not lines or not _same(lines[-1].strip("*_`.! "), word):
+        return ()
+    return (f"The bare word {word} does not count; the tag {marker} does.",)

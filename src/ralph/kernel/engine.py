@@ -1,0 +1,168 @@
+"""The engine: one loop over the folded state, and one answer for a session's stop hook.
+
+    survey → decide(opening) → prepare → compose → take_turn(watching) → land → gates → …
+     I/O          pure           I/O       pure          I/O              I/O    I/O
+
+It knows no agent, no file and no profile, and `proving` runs the gates. Resuming is nothing
+special: `run` with the state that the journal folds to.
+"""
+
+from ralph.errors import AbortedError
+from ralph.kernel.case import Case, decide
+from ralph.kernel.facts import Began, Decided, Ended, Fact, Settled
+from ralph.kernel.ports import Policy, Ports, survey, watcher
+from ralph.kernel.proving import prove
+from ralph.kernel.state import NEW, Phase, RunState, fold
+from ralph.kernel.tasks.task import Mode
+from ralph.kernel.turn import Ending, Order, Role, Turn
+from ralph.kernel.value import replace
+from ralph.kernel.verdict import Accept, Boundary, Continue, Cut, Reason, Stop, Verdict
+
+
+def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
+    """Take turns until a rule ends the run."""
+    while state.stop is None:
+        match state.phase:
+            case Phase.OPENING:
+                state = open_turn(policy, ports, state)
+            case Phase.TURN:
+                state = take_turn(policy, ports, state)
+            case Phase.CLOSING:
+                state = close_turn(policy, ports, state)
+            case Phase.SETTLING:
+                state = settle(policy, ports, state)
+    return state.stop
+
+
+def open_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Wait if asked to, then decide whether there is another turn, and for which task."""
+    _rest(ports, state)
+    case = survey(ports, state, Boundary.OPENING)
+    verdict = _verdict(case, policy)
+    state = _record(ports, state, Decided(ports.clock.now(), Boundary.OPENING, verdict))
+    if not isinstance(verdict, Continue):
+        return state
+    assignment = policy.select(case)
+    assert assignment is not None, "a ladder let a turn begin with nothing to do"
+    iteration = state.iteration if state.again else state.iteration + 1
+    checkpoint, snapshot = ports.world.checkpoint(), ports.world.snapshot()
+    began = Began(ports.clock.now(), iteration, assignment, snapshot, checkpoint)
+    return _record(ports, state, began)
+
+
+def take_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Prepare the workspace, then let the agent work, and watch it."""
+    if state.cut_off and (stop := _reconsidered(policy, ports, state)) is not None:
+        return _record(ports, state, stop)
+    for fact in policy.prepare(ports, state):
+        state = _record(ports, state, fact)
+    case = survey(ports, state, Boundary.WATCHING)
+    if case.backlog.problem:
+        turn = Turn(Ending.UNSTARTABLE, exit_code=None, why=case.backlog.problem)
+    else:
+        reviews = state.assignment is not None and state.assignment.mode is Mode.REVIEW
+        role = Role.REVIEW if reviews else Role.WORK
+        order = Order(policy.compose(case), state.iteration, role, policy.allowance(case))
+        turn = ports.agent.take_turn(order, watcher(ports, policy.watching, case))
+    return _record(ports, state, Ended(ports.clock.now(), turn))
+
+
+def close_turn(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Land what the turn changed, run the gates, then judge the turn."""
+    for fact in policy.land(ports, state):
+        state = _record(ports, state, fact)
+    case = survey(ports, state, Boundary.CLOSING)
+    case = _proven(policy, ports, case)
+    if case.proof is not None:
+        state = _record(ports, state, case.proof)
+    # Asked again: a signal may have come while the gates ran.
+    case = replace(case, signals=ports.world.signals(), now=ports.clock.now())
+    return _record(ports, state, _judgement(policy, ports, case))
+
+
+def settle(policy: Policy, ports: Ports, state: RunState) -> RunState:
+    """Carry out the verdict step by step, skipping steps already taken. A run that is stopped in
+    between continues with the next step when it resumes."""
+    verdict = state.verdict
+    assert verdict is not None
+    try:
+        for fact in policy.settle(ports, state, verdict):
+            state = _record(ports, state, fact)
+            if isinstance(fact, Settled):
+                return state
+    except AbortedError as error:
+        verdict = Stop(Reason.INTERRUPTED, error.message)
+    return _record(ports, state, Settled(ports.clock.now(), verdict))
+
+
+def stop_hook(
+    policy: Policy, ports: Ports, state: RunState, turn: Turn
+) -> tuple[Verdict, RunState]:
+    """Answer the agent of a live session that wants to end; `turn` is what it did."""
+    case = survey(ports, replace(state, turn=turn), Boundary.STOPPING)
+    case = _proven(policy, ports, case)
+    decided = _judgement(policy, ports, case)
+    state = _record(ports, state, decided)
+    if isinstance(decided.verdict, Accept | Stop):
+        state = _record(ports, state, Settled(ports.clock.now(), decided.verdict))
+    return decided.verdict, state
+
+
+def _rest(ports: Ports, state: RunState) -> None:
+    """Sleep while paused, then until the wake time; any signal ends it."""
+    if state.asleep and state.asleep.until is None:
+        ports.clock.rest(None, lambda: _stirred(ports, paused=False))
+    if state.wake:
+        ports.clock.rest(state.wake, lambda: _stirred(ports, paused=True))
+
+
+def _stirred(ports: Ports, *, paused: bool) -> bool:
+    signals = ports.world.signals()
+    return signals.urgent or signals.paused is paused
+
+
+def _reconsidered(policy: Policy, ports: Ports, state: RunState) -> Decided | None:
+    """The decision that ends the run before paying again for a turn that a crash cut off."""
+    case = survey(ports, replace(state, again=True), Boundary.OPENING)
+    answer = decide(case, policy.retaking)
+    if answer is None:
+        return None
+    assert isinstance(answer, Stop), "a turn that was cut off is taken again, or the run ends"
+    return Decided(ports.clock.now(), Boundary.OPENING, answer)
+
+
+def _proven(policy: Policy, ports: Ports, case: Case) -> Case:
+    """The case with what the gates found."""
+    gates = policy.gates.get(case.boundary, ())
+    return prove(gates, policy.law, ports, replace(case, snapshot=ports.world.snapshot()))
+
+
+def _judgement(policy: Policy, ports: Ports, case: Case) -> Decided:
+    law = {gate.name for gate in policy.law}
+    return Decided(
+        ports.clock.now(),
+        case.boundary,
+        _verdict(case, policy),
+        findings=case.findings,
+        checked=case.checked,
+        progressed=case.progressed,
+        notes=policy.notes(case),
+        final=any(finding.gate in law for finding in case.findings),
+    )
+
+
+def _verdict(case: Case, policy: Policy) -> Verdict:
+    ladder = {
+        Boundary.OPENING: policy.opening,
+        Boundary.STOPPING: policy.stopping,
+        Boundary.CLOSING: policy.closing,
+    }[case.boundary]
+    answer = decide(case, ladder)
+    assert answer is not None, "a ladder must end in an answer"
+    assert not isinstance(answer, Cut)
+    return answer
+
+
+def _record(ports: Ports, state: RunState, fact: Fact) -> RunState:
+    ports.journal.record(fact)
+    return fold(state, fact)

@@ -1,0 +1,226 @@
+"""Facts: the events of a run. Its journal is a list of these, and nothing else is stored."""
+
+from ralph.kernel.events import Usage
+from ralph.kernel.findings import Finding
+from ralph.kernel.limits import Limits, Spent
+from ralph.kernel.proof import Stand
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Role, Turn
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Boundary, Verdict
+from ralph.kernel.world import Snapshot
+
+
+@value
+class Started:
+    """A run began. `settings` are those in force, read once (ADR 12)."""
+
+    time: float
+    run: str
+    profile: str
+    workspace: str
+    pid: int
+    version: str
+    settings: str = "{}"
+    limits: Limits = Limits()
+    agent: str = ""  # its kind
+    model: str = ""  # as asked for; "" is the agent's own choice
+    workers: int = 1  # how many tasks it works on at once
+
+
+@value
+class Resumed:
+    """A cut-off run goes on in another process; the time between does not count."""
+
+    time: float
+    pid: int
+
+
+@value
+class Began:
+    """A turn is about to start."""
+
+    time: float
+    iteration: int
+    assignment: Assignment
+    snapshot: Snapshot = Snapshot()
+    checkpoint: str = ""
+
+
+@value
+class Launching:
+    """An agent's process is about to start. Its stream will be saved there, in that dialect."""
+
+    time: float
+    role: Role
+    dialect: str
+    stream: str
+
+
+@value
+class Ended:
+    """A turn is over."""
+
+    time: float
+    turn: Turn
+
+
+@value
+class Landed:
+    """What a turn changed in its sandbox is in the project now, or was thrown away."""
+
+    time: float
+    kept: bool
+    count: int = 0  # how many paths it had changed
+    held: tuple[str, ...] = ()  # paths that wait for a person's review
+    spared: tuple[str, ...] = ()  # what could not be applied, and why
+    saved: str = ""  # where to find what is not in the project
+    refused: tuple[str, ...] = ()  # hosts that it was not allowed to call
+    ours: tuple[str, ...] = ()  # Ralph's own files that it changed
+
+
+@value
+class Checking:
+    """A gate is about to run."""
+
+    time: float
+    gate: str
+
+
+@value
+class Checked:
+    """A gate ran."""
+
+    time: float
+    gate: str
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+
+
+@value
+class Proved:
+    """Every gate passed on one tree (ADR 33). Paths are relative to the top of the repository."""
+
+    time: float
+    tree: str  # what a commit will hold
+    stand: Stand = Stand()
+    commit: str = ""  # that holds it already
+    gates: tuple[str, ...] = ()  # that passed on it
+    left_out: tuple[str, ...] = ()  # new files that only gates made
+    put_back: tuple[str, ...] = ()  # what gates change every time, and no turn did
+    yours: tuple[str, ...] = ()  # not committed when the run began, and unchanged since
+    mixed: tuple[str, ...] = ()  # the same, but changed by a turn: they are committed
+    hidden: tuple[str, ...] = ()  # ignored by rules that are new
+    outside: tuple[str, ...] = ()  # changed by a turn, outside of the project: not committed
+
+
+@value
+class Decided:
+    """A ladder answered. `checked` and `progressed` are part of the reasons."""
+
+    time: float
+    boundary: Boundary
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    checked: bool = False
+    progressed: bool | None = None
+    notes: tuple[str, ...] = ()  # near misses and other words for people
+    final: bool = False  # the law has put something back, and would not find it again
+
+
+@value
+class Step:
+    """One idempotent step of settling; its key is not taken twice for one iteration."""
+
+    time: float
+    key: str
+    ok: bool = True
+    detail: str = ""
+    cost_usd: float | None = 0.0  # of a turn that it took; None: nobody knows
+    usage: Usage = Usage()  # of that turn
+    commit: str = ""  # that it made, or sent away
+
+
+@value
+class Moved:
+    """A task's work stands on newer work now: it can be undone to there."""
+
+    time: float
+    checkpoint: str
+
+
+@value
+class Assigned:
+    """A worker takes up a task, in a run of its own."""
+
+    time: float
+    assignment: Assignment
+    worker: str  # the name of its run, in `runs` of the foreman's
+
+
+@value
+class Returned:
+    """A worker is back from its task: done, parked, or with what ended it before either."""
+
+    time: float
+    task: str
+    worker: str
+    verdict: Verdict
+    spent: Spent = Spent()
+    branch: str = ""  # where people find what it did and nobody merged
+
+
+@value
+class Settled:
+    """The verdict is carried out. It may differ from the decided one: an Accept whose commit was
+    refused is a Continue."""
+
+    time: float
+    verdict: Verdict
+
+
+Fact = (
+    Started
+    | Resumed
+    | Began
+    | Launching
+    | Ended
+    | Landed
+    | Checking
+    | Checked
+    | Proved
+    | Decided
+    | Step
+    | Settled
+    | Moved
+    | Assigned
+    | Returned
+)
+
+
+# ---------------------------------------------------- what steps say of SCM tasks (H §SCM Tasks)
+
+
+def owed_after(owed: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    """The SCM tasks that have failed, and have not succeeded since, after one more step."""
+    task = scm_task(step)
+    if not task or (step.ok and step.key == "scm:message"):
+        return owed
+    others = tuple(other for other in owed if scm_task(other) != task)
+    return others if step.ok else (*others, step)
+
+
+def scm_task(step: Step) -> str:
+    """The SCM task that a step is about; "" for other steps."""
+    prefix, _, task = step.key.partition(":")
+    if prefix != "scm" or task in ("undone", "message cut off"):
+        return ""
+    return "commit" if task in ("message", "changes") or task.split()[:1] == ["commit"] else task
+
+
+def pushed_after(pushed: tuple[tuple[str, str], ...], step: Step) -> tuple[tuple[str, str], ...]:
+    """The commit that each task has sent away last, after one more step."""
+    task = scm_task(step)
+    if not step.ok or task.split()[:1] != ["push"]:
+        return pushed
+    return tuple({**dict(pushed), task: step.commit}.items())

@@ -1,0 +1,229 @@
+"""Ports: the engine's interfaces to the world. A few methods each; the fakes are in testing."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+from ralph.kernel.case import Case, Ladder, decide
+from ralph.kernel.facts import Assigned, Fact, Proved, Returned
+from ralph.kernel.findings import Finding
+from ralph.kernel.proof import Stand
+from ralph.kernel.state import RunState
+from ralph.kernel.tasks.task import Assignment, Backlog
+from ralph.kernel.turn import Allowance, Order, Pulse, Turn
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Boundary, Cut, Stop, Verdict
+from ralph.kernel.world import Signals, Snapshot
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Watch = Callable[[Pulse], Cut | None]
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+class Agent(Protocol):
+    """Takes turns. `watch` is asked every 250 ms and may cut the turn."""
+
+    def take_turn(self, order: Order, watch: Watch) -> Turn:
+        """Run one turn to its end; every way it can end is a Turn, never an exception."""
+
+
+class World(Protocol):
+    """Everything outside the run, as it is now."""
+
+    def signals(self) -> Signals: ...
+    def backlog(self) -> Backlog: ...
+    def snapshot(self) -> Snapshot: ...
+
+    def checkpoint(self) -> str:
+        """A name for the work as it is now, by which it can be had back; "" where nobody can."""
+
+
+class Trees(Protocol):
+    """Knows what git would commit (ADR 33); outside git nothing ever differs. Raises StateError
+    where git fails."""
+
+    def look(self, after: str = "") -> Stand:
+        """The work now. New files since the last look belong to the gate `after`."""
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        """The paths, refs and settings that differ, except for what only gates made."""
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        """Restore these paths; returns where the replaced content is kept, "" if nowhere."""
+
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
+        """The reasons why the work cannot be proven, whatever the gates say."""
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        """The proof of what a commit would hold; None outside git."""
+
+
+@value
+class NoTrees:
+    """No repository, or nothing to prove."""
+
+    def look(self, after: str = "") -> Stand:
+        return Stand()
+
+    def changed(self, since: Stand, now: Stand) -> frozenset[str]:
+        return frozenset()
+
+    def put_back(self, to: Stand, paths: frozenset[str], kept_as: str) -> str:
+        return ""
+
+    def objections(self, stand: Stand) -> tuple[Finding, ...]:
+        return ()
+
+    def proved(self, now: float, stand: Stand, gates: tuple[str, ...]) -> Proved | None:
+        return None
+
+
+class Journal(Protocol):
+    """Keeps facts in order. A recorded fact survives a kill."""
+
+    def record(self, fact: Fact) -> None: ...
+
+
+class Clock(Protocol):
+    """The time, and sleep."""
+
+    def now(self) -> float:
+        """Unix time."""
+
+    def rest(self, until: float | None, stirred: Callable[[], bool]) -> None:
+        """Sleep until then (None: for ever), or until stirred."""
+
+
+class Executor(Protocol):
+    """Runs workers: in threads here, on other machines perhaps. Any
+    `concurrent.futures.Executor` is one."""
+
+    def submit(
+        self,
+        fn: Callable[_Parameters, _Result],
+        /,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
+    ) -> "Future[_Result]": ...
+
+
+class Gate(Protocol):
+    """A check by the host. Law gates and `protect` run after every turn (`always`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def always(self) -> bool:
+        """True to run also after a turn that was cut or failed."""
+
+    def check(self, case: Case) -> Iterable[Finding]:
+        """The gate's objections; none means that it passed."""
+
+
+def executes(gate: Gate, case: Case) -> bool:
+    """True if a gate runs code, which may be the agent's. A gate can tell by `executes(case)`;
+    otherwise those that run after every turn only look."""
+    said: Callable[[Case], bool] | None = getattr(gate, "executes", None)
+    return not gate.always if said is None else said(case)
+
+
+@value
+class Act:
+    """Something done for a run, to be recorded as a step."""
+
+    key: str
+    detail: str = ""
+
+
+@value
+class Committed:
+    """The result of a commit."""
+
+    ok: bool = True
+    said: str = ""  # its subject, or why git or one of the user's hooks refused it
+    commit: str = ""
+    altered: tuple[str, ...] = ()  # paths that a hook changed after the proof: nothing is committed
+    left: tuple[str, ...] = ()  # paths that changed since the proof, and are not in the commit
+
+
+@value
+class Merge:
+    """A worker's task on top of what others have merged."""
+
+    checkpoint: str = ""  # to which it can be undone now; "" if nobody merged anything
+    refusal: str = ""  # why it cannot be merged as it is
+    hopeless: bool = False  # and the agent cannot change that
+    fresh: bool = False  # and the agent has not been told before
+
+
+@value
+class Crew:
+    """Workers, and how to send one. `work` returns the result of a task, or None if it was asked to
+    stop and the next run continues. `recall` asks all workers to stop. `end` saves what they left
+    before the run is over for good, and may be called again."""
+
+    size: int
+    executor: Executor
+    work: Callable[[Assigned], Returned | None]
+    recall: Callable[[], None]
+    name: Callable[[int], str]  # the run of the n-th worker that is sent
+    end: Callable[[Stop], None] = lambda _: None
+
+
+@value
+class Ports:
+    """The engine's whole world."""
+
+    agent: Agent
+    world: World
+    journal: Journal
+    clock: Clock
+    trees: Trees = NoTrees()
+
+
+def survey(ports: Ports, state: RunState, boundary: Boundary) -> Case:
+    """The world as it is now, frozen."""
+    return Case(
+        boundary,
+        state,
+        ports.clock.now(),
+        signals=ports.world.signals(),
+        backlog=ports.world.backlog(),
+    )
+
+
+def watcher(ports: Ports, ladder: Ladder, case: Case) -> Watch:
+    """The watch over one turn: the ladder's answer to the case as it is at each pulse."""
+
+    def watch(pulse: Pulse) -> Cut | None:
+        seen = replace(case, now=ports.clock.now(), signals=ports.world.signals(), pulse=pulse)
+        answer = decide(seen, ladder)
+        assert answer is None or isinstance(answer, Cut)
+        return answer
+
+    return watch
+
+
+@value
+class Policy:
+    """A profile: everything in which one way of working differs from another."""
+
+    name: str
+    select: Callable[[Case], Assignment | None]
+    compose: Callable[[Case], str]
+    opening: Ladder
+    watching: Ladder
+    stopping: Ladder
+    closing: Ladder
+    retaking: Ladder = ()  # before a turn that a crash cut off is taken again; it may be silent
+    gates: Mapping[Boundary, tuple[Gate, ...]] = field(default_factory=dict)
+    law: tuple[Gate, ...] = ()  # asked before the gates, and after each that executes something
+    allowance: Callable[[Case], Allowance] = lambda _: Allowance()
+    prepare: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before a turn
+    land: Callable[[Ports, RunState], Iterator[Fact]] = lambda *_: iter(())  # before the gates
+    settle: Callable[[Ports, RunState, Verdict], Iterator[Fact]] = lambda *_: iter(())
+    notes: Callable[[Case], tuple[str, ...]] = lambda _: ()

@@ -1,0 +1,378 @@
+"""The state of a run: a fold over its facts. Nothing here is stored; resume folds again."""
+
+from enum import Enum
+from functools import reduce
+
+from ralph.kernel.facts import (
+    Assigned,
+    Began,
+    Checked,
+    Checking,
+    Decided,
+    Ended,
+    Fact,
+    Landed,
+    Launching,
+    Moved,
+    Proved,
+    Resumed,
+    Returned,
+    Settled,
+    Started,
+    Step,
+    owed_after,
+    pushed_after,
+)
+from ralph.kernel.findings import Finding, Repeats, repeated
+from ralph.kernel.limits import Spent
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.turn import Ending, Role, Turn
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import (
+    Accept,
+    Boundary,
+    Cause,
+    Continue,
+    Feedback,
+    Park,
+    Reason,
+    Release,
+    Stop,
+    Verdict,
+    Wait,
+    is_interrupted,
+)
+from ralph.kernel.world import Snapshot
+
+
+class Phase(Enum):
+    """What the loop does next; derived, never stored."""
+
+    OPENING = "opening"
+    TURN = "turn"
+    CLOSING = "closing"
+    SETTLING = "settling"
+
+
+@value
+class RunState:
+    """Everything a run knows about itself."""
+
+    phase: Phase = Phase.OPENING
+    time: float = 0.0  # of the last fact
+    spent: Spent = Spent()  # up to the last fact
+    spent_before_task: Spent = Spent()  # when the first turn of this task began
+    iteration: int = 0
+    again: bool = False  # the next turn takes the same iteration again
+    launched: bool = False  # the agent of this turn was started, and has not been seen to end
+    cut_off: bool = False  # this turn was cut off by a crash and is taken again
+    unjudged: bool = False  # this turn has ended, and a signal came before it could be judged
+    assignment: Assignment | None = None
+    task_iteration: int = 0  # of the iterations, those of this task; 0 between tasks
+    checkpoint: str = ""  # to which this turn can be undone
+    task_checkpoint: str = ""  # to which this task can be
+    snapshot: Snapshot = Snapshot()
+    turn: Turn | None = None
+    landed: Landed | None = None  # what became of its sandbox; during a turn, of the one before
+    proof: Proved | None = None  # of this turn, if all gates passed
+    commit: str = ""  # that holds what was proven
+    verdict: Verdict | None = None
+    unsettled: Verdict | None = None  # a signal came while this one was being settled
+    findings: tuple[Finding, ...] = ()  # of the last closing
+    objected: Repeats = ()  # each of them, and how many times in a row it was found
+    checked: bool = False  # every gate of the last closing ran
+    feedback: tuple[Feedback, ...] = ()
+    failures: int = 0  # failed turns in a row
+    stalls: int = 0  # turns without progress in a row
+    holds: int = 0  # times this session was held back from ending
+    refusals: int = 0  # commits in a row that were refused
+    sent_back: int = 0  # times this task could not be merged as it was
+    waits: int = 0  # waits in a row
+    overloads: int = 0  # of these, how many for a service that is overloaded
+    waited: float = 0.0  # seconds waited, in all; pauses aside
+    wake: float | None = None  # when to go on
+    steps: tuple[Step, ...] = ()  # settled steps of this iteration
+    done: frozenset[str] = frozenset()
+    parked: tuple[tuple[str, str], ...] = ()  # (task, why)
+    barren: tuple[str, ...] = ()  # tasks in a row that ended without one turn that did not fail
+    evidence: tuple[str, ...] = ()
+    pushed: tuple[tuple[str, str], ...] = ()  # by each SCM task that pushes, the last commit
+    owed: tuple[Step, ...] = ()  # SCM tasks that failed, and have not succeeded since
+    claimed: bool = False  # some turn wrote a <response> tag
+    crew: tuple[Assigned, ...] = ()  # what workers are at
+    sent: int = 0  # workers so far
+    recalled: Stop | None = None  # what ended a worker, and so ends the run
+    stop: Stop | None = None
+
+    def spent_at(self, now: float) -> Spent:
+        """Spent up to `now`, time asleep left out."""
+        if self.asleep or not self.time:
+            return self.spent
+        return replace(self.spent, seconds=self.spent.seconds + max(0.0, now - self.time))
+
+    def step(self, key: str) -> Step | None:
+        """The step of this iteration's settling with that key, if it was taken."""
+        return next((s for s in self.steps if s.key == key), None)
+
+    @property
+    def at_work(self) -> frozenset[str]:
+        """The tasks that workers are at."""
+        return frozenset(sent.assignment.task for sent in self.crew)
+
+    @property
+    def asleep(self) -> Wait | None:
+        """The wait before the next turn; its time is not spent."""
+        return self.verdict if isinstance(self.verdict, Wait) else None
+
+
+NEW = RunState()
+
+
+def fold(state: RunState, fact: Fact) -> RunState:
+    """The state after one more fact."""
+    state = _at(state, fact)
+    match fact:
+        case Started() | Checking() | Checked():
+            return state
+        case Resumed():
+            return _resumed(state)
+        case Began():
+            return _began(state, fact)
+        case Ended():
+            return _ended(state, fact.turn)
+        case Decided():
+            return _decided(state, fact)
+        case Step():
+            return _stepped(state, fact)
+        case Settled():
+            return _settled(state, fact.verdict)
+        case Returned():
+            return _returned(state, fact)
+        case _:
+            return _noted(state, fact)
+
+
+def replay(facts: "list[Fact] | tuple[Fact, ...]", state: RunState = NEW) -> RunState:
+    """The state after all these facts."""
+    return reduce(fold, facts, state)
+
+
+def _at(state: RunState, fact: Fact) -> RunState:
+    """Time passes up to the fact; the time between a crash and its resume does not."""
+    if isinstance(fact, Launching | Checking | Checked):
+        return state  # a Decided follows, which tells the time
+    if isinstance(fact, Resumed):
+        return replace(state, time=fact.time)
+    waited = state.waited
+    if state.asleep and state.asleep.until is not None:  # a pause uses up no patience
+        waited += max(0.0, fact.time - state.time)
+    return replace(state, time=fact.time, spent=state.spent_at(fact.time), waited=waited)
+
+
+def _noted(state: RunState, fact: Launching | Landed | Proved | Moved | Assigned) -> RunState:
+    """Facts that change a field or two."""
+    match fact:
+        case Launching():
+            return replace(state, launched=state.launched or fact.role is not Role.MESSAGE)
+        case Landed():
+            return replace(state, landed=fact)
+        case Proved():
+            return replace(state, proof=fact, commit=fact.commit)
+        case Moved():
+            return replace(state, checkpoint=fact.checkpoint, task_checkpoint=fact.checkpoint)
+        case _:
+            return replace(state, crew=(*state.crew, fact), sent=state.sent + 1)
+
+
+def _resumed(state: RunState) -> RunState:
+    """A turn that was cut off is taken again, and a stop that was asked for is forgotten."""
+    if state.unsettled is not None:
+        return replace(state, verdict=state.unsettled, unsettled=None, stop=None)
+    if not is_interrupted(state.verdict):
+        return _cut_off(state) if state.phase is Phase.TURN else state
+    state = replace(state, verdict=None, stop=None, checked=False)
+    if state.cut_off:  # and it was not taken again by then
+        return replace(state, phase=Phase.TURN)
+    if state.unjudged and state.turn is not None and state.turn.ending is Ending.CUT:
+        return _cut_off(replace(state, phase=Phase.TURN, turn=None))
+    if state.unjudged:  # its work is done and paid: now it is judged
+        return replace(state, phase=Phase.CLOSING, unjudged=False)
+    return replace(state, phase=Phase.OPENING, turn=None)
+
+
+def _cut_off(state: RunState) -> RunState:
+    """The turn is taken again. If its agent was started, what it cost is not known."""
+    spent = replace(state.spent, uncounted=state.spent.uncounted + state.launched)
+    return replace(state, cut_off=True, unjudged=False, launched=False, spent=spent)
+
+
+def _began(state: RunState, fact: Began) -> RunState:
+    task = fact.assignment.task
+    current = state.assignment.task if state.assignment and state.task_iteration else None
+    if task == current:
+        number = state.task_iteration + (fact.iteration != state.iteration)
+        state = replace(state, task_iteration=number)
+    else:
+        state = replace(
+            state,
+            task_iteration=1,
+            task_checkpoint=fact.checkpoint,
+            spent_before_task=state.spent,
+            parked=tuple(parked for parked in state.parked if parked[0] != task),
+        )
+    return replace(
+        state,
+        checkpoint=fact.checkpoint,
+        phase=Phase.TURN,
+        iteration=fact.iteration,
+        assignment=fact.assignment,
+        snapshot=fact.snapshot,
+        turn=None,
+        proof=None,
+        commit="",
+        verdict=None,
+        wake=None,
+        again=False,
+        launched=False,
+        cut_off=False,
+        unjudged=False,
+        holds=0,
+        steps=(),
+        spent=replace(state.spent, iterations=fact.iteration),
+    )
+
+
+def _ended(state: RunState, turn: Turn) -> RunState:
+    return replace(
+        state,
+        phase=Phase.CLOSING,
+        turn=turn,
+        landed=None,
+        launched=False,
+        cut_off=False,
+        claimed=state.claimed or any(c.tag == "response" for c in turn.claims),
+        spent=state.spent.paid(turn.cost_usd, turn.usage, uncounted=turn.uncounted),
+    )
+
+
+def _decided(state: RunState, fact: Decided) -> RunState:
+    state = replace(state, verdict=fact.verdict)
+    match fact.boundary, fact.verdict:
+        case Boundary.CLOSING, _:
+            return _judged(state, fact)
+        case Boundary.OPENING, Wait(until=until):  # a pause does not forget when a rate limit ends
+            return state if until is None else replace(state, wake=until)
+        case (Boundary.OPENING, Continue()) | (Boundary.STOPPING, Release()):
+            return state
+        case Boundary.STOPPING, Continue():  # P: the iteration counts blocked exits
+            number = state.iteration + 1
+            spent = replace(state.spent, iterations=number)
+            state = replace(state, iteration=number, spent=spent, findings=fact.findings)
+            return replace(state, holds=state.holds + 1)
+        case _:
+            return replace(state, phase=Phase.SETTLING)
+
+
+def _judged(state: RunState, fact: Decided) -> RunState:
+    """Count failures, stalls and waits in a row. A turn that waits is retaken, not judged."""
+    state = replace(state, phase=Phase.SETTLING)
+    if isinstance(fact.verdict, Wait):
+        return _retaken(state, fact, fact.verdict)
+    if is_interrupted(fact.verdict):
+        over = replace(state, findings=fact.findings, feedback=_told(state, fact))
+        return over if fact.final else replace(state, unjudged=True)
+    assert state.turn is not None
+    state = replace(
+        state,
+        waits=0,
+        overloads=0,
+        failures=state.failures + 1 if state.turn.failed else 0,
+        stalls=state.stalls + 1 if fact.progressed is False else 0,
+        findings=fact.findings,
+        objected=repeated(state.objected, fact.findings) if fact.checked else state.objected,
+        checked=fact.checked,
+    )
+    if isinstance(fact.verdict, Continue) and fact.verdict.after:
+        return replace(state, wake=fact.time + fact.verdict.after)
+    return state
+
+
+def _told(state: RunState, fact: Decided) -> tuple[Feedback, ...]:
+    return tuple(dict.fromkeys((*state.feedback, *(f.feedback() for f in fact.findings))))
+
+
+def _retaken(state: RunState, fact: Decided, wait: Wait) -> RunState:
+    """Findings are told and settled all the same: waiting is no way around the gates."""
+    failure = state.turn.failure if state.turn else None
+    return replace(
+        state,
+        again=True,
+        waits=state.waits + 1,
+        overloads=state.overloads + (failure is not None and failure.overloaded),
+        wake=wait.until,
+        findings=fact.findings or state.findings,
+        feedback=_told(state, fact),
+    )
+
+
+def _stepped(state: RunState, step: Step) -> RunState:
+    is_commit, refusals = step.key == "commit", 0 if step.ok else state.refusals + 1
+    return replace(
+        state,
+        steps=(*state.steps, step),
+        refusals=refusals if is_commit else state.refusals,
+        sent_back=state.sent_back + (step.key == "merge" and not step.ok),
+        commit=step.commit or state.commit,
+        pushed=pushed_after(state.pushed, step),
+        owed=owed_after(state.owed, step),
+        spent=state.spent.paid(step.cost_usd, step.usage, uncounted=step.cost_usd is None),
+    )
+
+
+def _settled(state: RunState, verdict: Verdict) -> RunState:
+    if isinstance(verdict, Stop) and is_interrupted(verdict) and not is_interrupted(state.verdict):
+        return replace(state, unsettled=state.verdict, verdict=verdict, stop=verdict)
+    state = replace(state, phase=Phase.OPENING, verdict=verdict, checked=False)
+    match verdict:
+        case Stop():
+            again = state.barren if verdict.reason is Reason.FAILING else ()  # they are open again
+            parked = tuple(each for each in state.parked if each[0] not in again)
+            return replace(state, stop=verdict, parked=parked)
+        case Accept() | Park():
+            state = _ended_task(state, verdict)  # its objections and stalls are not the next one's
+            fresh = replace(state, feedback=(), findings=(), failures=0, stalls=0)
+            return replace(fresh, task_iteration=0, sent_back=0)
+        case Continue(feedback=feedback):
+            return replace(state, feedback=feedback)
+        case _:
+            return state
+
+
+def _ended_task(state: RunState, verdict: Accept | Park) -> RunState:
+    task = state.assignment.task if state.assignment else ""
+    if isinstance(verdict, Accept):
+        return replace(state, done=state.done | {task}, evidence=verdict.evidence, barren=())
+    # A task is barren if each of its turns failed; one that used up its time has worked.
+    turns, crash = state.task_iteration, verdict.cause is Cause.CRASH  # or a worker's, who tells
+    cut = state.turn is not None and state.turn.ending is Ending.CUT
+    is_barren = state.failures >= turns and (crash or (turns > 0 and not cut))
+    barren = tuple(dict.fromkeys((*state.barren, task))) if is_barren else ()
+    return replace(state, parked=(*state.parked, (task, verdict.why)), barren=barren)
+
+
+def _returned(state: RunState, fact: Returned) -> RunState:
+    """A worker's money is the run's; its time is not, since others worked at the same time."""
+    crew = tuple(sent for sent in state.crew if sent.worker != fact.worker)
+    spent, used = state.spent, fact.spent
+    paid = spent.paid(used.dollars, used.usage, uncounted=used.uncounted)
+    total = replace(paid, iterations=spent.iterations + used.iterations)
+    others = tuple(parked for parked in state.parked if parked[0] != fact.task)
+    state = replace(state, crew=crew, spent=total, iteration=total.iterations, parked=others)
+    if isinstance(fact.verdict, Stop):
+        return replace(state, recalled=fact.verdict)
+    assert isinstance(fact.verdict, Accept | Park), "a worker ends its task, or is ended"
+    ended = replace(state, assignment=Assignment(fact.task), verdict=fact.verdict)
+    after = _ended_task(ended, fact.verdict)
+    if isinstance(state.verdict, Park) and state.verdict.failed:  # the first is remembered
+        return replace(after, assignment=state.assignment, verdict=state.verdict)
+    return after

@@ -1,0 +1,55 @@
+"""The world outside a run: signals, and the state of the workspace."""
+
+from ralph.kernel.proof import Stand
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Cut
+from ralph.text.words import duration
+
+
+@value
+class Signals:
+    """Requests of people and agents to a run; read anew at every survey."""
+
+    cancels: int = 0  # how often the run was asked to end
+    cancelled_at: float | None = None  # when first
+    paused: bool = False
+    done_at: float | None = None  # S: when the DONE file was first seen
+    wait: str | None = None  # S: wait without restart, and why
+    problem: str | None = None  # a signal that cannot be read, such as a DONE directory
+
+    @property
+    def urgent(self) -> bool:
+        """True for a signal worth waking up for."""
+        return bool(self.cancels) or self.done_at is not None or self.wait is not None
+
+
+def together(one: Signals, other: Signals) -> Signals:
+    """The signals of two places. Asking once in each is not asking twice."""
+    times = [s.cancelled_at for s in (one, other) if s.cancelled_at is not None]
+    return Signals(
+        cancels=max(one.cancels, other.cancels),
+        cancelled_at=min(times, default=None),
+        paused=one.paused or other.paused,
+        done_at=one.done_at if other.done_at is None else other.done_at,
+        wait=one.wait or other.wait,
+        problem=one.problem or other.problem,
+    )
+
+
+def hurried(signals: Signals, now: float, stop_grace: float | None) -> Cut | None:
+    """Cut what runs if asked to stop twice, or once and too long ago (ADR 7)."""
+    if signals.cancels >= 2:
+        return Cut("asked to stop at once", grace=0.3)
+    asked = signals.cancelled_at
+    if stop_grace is None or asked is None or now - asked < stop_grace:
+        return None
+    return Cut(f"did not end within {duration(stop_grace)} of being asked to stop")
+
+
+@value
+class Snapshot:
+    """The workspace before a turn: enough to see progress, and tampering with protected paths."""
+
+    tree: str = ""  # a digest of commits and files; empty when progress is not watched
+    protected: tuple[tuple[str, str], ...] = ()  # (path, digest)
+    stand: Stand = Stand()  # of a run that proves something

@@ -1,0 +1,398 @@
+"""`.ralph/tasks.jsonl`: the backlog in the workspace, which people and git keep (ADR 21).
+
+Many processes may write it at the same time. An update appends a line; nothing is ever rewritten
+but by `compact`, which takes the place of the file at once.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from ralph.errors import ConfigError
+from ralph.files.append import append_line, is_at, lock
+from ralph.files.safe_open import create, open_regular, refuse_irregular, regular
+from ralph.files.state_dir import ensure_ralph_dir
+from ralph.kernel.tasks.backlog import ENDED, cycle
+from ralph.kernel.tasks.task import Backlog, Status, Task
+from ralph.kernel.value import value
+from ralph.loops.backlog.store.ids import next_id, unknown
+from ralph.loops.backlog.store.lines import Lines, Problem, decoded, encoded, read_line
+from ralph.text.timestamps import iso
+
+NAME = ".ralph/tasks.jsonl"
+_LARGEST = 1 << 30  # bytes
+_LONG = 10_000  # tasks: to write such a list takes a while
+_OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PATIENCE = 30.0  # seconds for others to finish writing
+_MOMENT = 1.0  # seconds for a line that may be written just now
+_TICK = 0.05  # seconds within which two changes may leave a file with the same time
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+Change = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+# All tasks and the ids that are taken, to those that are new or another.
+ChangeAll = Callable[[list[dict[str, Any]], frozenset[str]], Sequence[Mapping[str, Any]]]
+Witness = Callable[[str, bytes], None]  # a task's id, and a line about it
+
+
+@value
+class Listing:
+    """What the file says: the tasks in the order in which they first appear, what cannot be used,
+    and one circle of tasks that wait for each other."""
+
+    backlog: Backlog = Backlog()
+    problems: tuple[Problem, ...] = ()
+    cycle: tuple[str, ...] = ()
+
+
+class TaskFile:
+    """The task file of a workspace, kept in memory as long as nobody changes it.
+
+    `witness` hears of every line, without its end, before it is written. If it raises, nothing is.
+    """
+
+    def __init__(
+        self,
+        workspace: str,
+        now: Callable[[], float] = time.time,
+        witness: Witness = lambda _task_id, _line: None,
+    ) -> None:
+        self.workspace = workspace
+        self.path = os.path.join(workspace, NAME)
+        self._now = now
+        self._witness = witness
+        self._held = False  # whether the lock is ours
+        self._lines = Lines()
+        self._seen: tuple[int, ...] | None = None  # the file as we know it
+        self._listing: Listing | None = None
+
+    def read(self) -> Listing:
+        """What the file says; what keeps us from reading it is the backlog's `problem`."""
+        try:
+            return self.load()
+        except ConfigError as error:
+            return Listing(Backlog(problem=f"{error.message}. {error.remedy}".strip()))
+
+    def load(self) -> Listing:
+        """What the file says; an error if it cannot be read. Without a file there are no tasks."""
+        with self._told("read"):
+            try:
+                self._look()
+            except FileNotFoundError:
+                self._lines, self._seen, self._listing = Lines(), None, None
+        if self._listing is None:
+            tasks = tuple(self._lines.tasks.values())
+            broken = {
+                name: Task(name, status=Status.BLOCKED, reason=str(problem), aside=True)
+                for name, problem in self._lines.broken.items()
+                if name not in self._lines.tasks
+            }
+            backlog = Backlog(tasks, known={**broken, **self._lines.tasks})
+            self._listing = Listing(backlog, tuple(self._lines.problems), cycle(tasks))
+        return self._listing
+
+    def record(self, task_id: str) -> dict[str, Any] | None:
+        """All that the file says of a task, as a copy."""
+        self.load()
+        return decoded(self._lines.raw(task_id)) if task_id in self._lines.places else None
+
+    def records(self) -> list[dict[str, Any]]:
+        """All that the file says of each task."""
+        self.load()
+        return [decoded(self._lines.raw(task_id)) for task_id in self._lines.tasks]
+
+    def lines(self) -> dict[str, bytes]:
+        """The line that counts for each task, without its end."""
+        self.load()
+        return {task_id: self._lines.raw(task_id) for task_id in self._lines.tasks}
+
+    def refusal(self, task_id: str) -> ConfigError:
+        """What to say of an id that is not there."""
+        self.load()
+        broken = self._lines.broken.get(task_id)
+        if broken is None:
+            return unknown(task_id, self._lines.tasks)
+        return ConfigError(f"{NAME} {broken}", "Mend that line, then try again.")
+
+    def add(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Append a new, pending task, with an id of its own where none is given."""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            self.load()
+            task_id = fields.get("id") or next_id((*self._lines.tasks, *self._lines.broken))
+            if task_id in self._lines.tasks or task_id in self._lines.broken:
+                remedy = f"Take another, or change it: ralph tasks edit {task_id}"
+                raise ConfigError(f"there is a task {task_id} already", remedy)
+            first = {"id": task_id, "title": fields.get("title", ""), "status": "pending"}
+            more = {name: held for name, held in fields.items() if name not in first}
+            new = {**first, **more, **dict.fromkeys(("createdAt", "updatedAt"), self._stamp())}
+            self._write(file, {}, new)
+        return new
+
+    def update(self, task_id: str, change: Change) -> dict[str, Any]:
+        """Append what becomes of a task. `change` gets it as the file says now, with nobody else
+        writing, and gives the fields that change; a field that becomes None goes, and None instead
+        of fields is no change at all. Returns the task as it is then."""
+        self._refuse_missing(task_id)
+        with self._told("write"), self._locked() as file:
+            old = self.record(task_id)
+            if old is None:
+                raise self.refusal(task_id)
+            changes = change(dict(old))
+            if changes is None:
+                return old
+            new = {**_changed(old, changes), "updatedAt": self._stamp()}
+            self._write(file, old, new)
+        return new
+
+    def put(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Append a task as it shall be, whatever the file says of it now or does not say."""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            old = self.record(record["id"]) or {}
+            new = {**record, "updatedAt": self._stamp()}
+            self._write(file, old, new, judge=False)
+        return new
+
+    def change_all(self, change: ChangeAll, *, write: bool = True) -> None:
+        """Take in all that `change` makes of the tasks there are, or nothing of it, at once. It
+        gets them, and the ids that are taken, with nobody else writing. Without `write` it is only
+        seen whether that could be done."""
+        if not write:
+            with self._told("read"):
+                self._judged(change(self.records(), self._taken()))
+            return
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            lines = self._judged(change(self.records(), self._taken()))
+            for task_id, line in lines:
+                self._witness(task_id, line)
+            if lines:
+                before = self._lines.data
+                torn = b"\n" if before and not before.endswith(b"\n") else b""
+                new = b"".join(line + b"\n" for _, line in lines)
+                self._replace(file, before + torn + new)
+
+    def data(self) -> bytes:
+        """All that the file holds now."""
+        self.load()
+        return self._lines.data
+
+    def put_back(self, data: bytes, theirs: Sequence[bytes] = ()) -> None:
+        """Let the file hold this, and after it lines that somebody may add to it."""
+        torn = b"\n" if theirs and data and not data.endswith(b"\n") else b""
+        with self._told("write"), self._locked(os.O_CREAT) as file:
+            self.load()
+            self._replace(file, data + torn + b"".join(line + b"\n" for line in theirs))
+
+    def _taken(self) -> frozenset[str]:
+        return frozenset((*self._lines.tasks, *self._lines.broken))
+
+    def compact(self) -> None:
+        """Leave out the lines that an update has taken the place of, once that is worth it in a
+        long list. Broken lines and ids that were used twice stay as they are."""
+        if not os.path.lexists(self.path):
+            return
+        with self._told("write"), self._locked() as file:
+            self.load()
+            old, all_tasks = len(self._lines.superseded), len(self._lines.tasks)
+            if old and (all_tasks < _LONG or old * 100 >= all_tasks):
+                self._replace(file, self._lines.compacted())
+
+    # -------------------------------------------------------------- reading
+
+    def _look(self) -> None:
+        """Read what has changed, if anything has."""
+        found = os.lstat(self.path)
+        _refuse_odd(found, self.path)
+        if self._seen == _identity(found):
+            return
+        with open_regular(self.path) as file:
+            data = file.read(_LARGEST + 1)
+            if data[-1:] not in (b"", b"\n") and self._may_be_torn(file.fileno()):
+                file.seek(0)
+                data = file.read(_LARGEST + 1)
+            found = os.fstat(file.fileno())
+        if len(data) > _LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 30} GB", self.path)
+        self._take(data)
+        settled = found.st_size == len(data) and self._now() - found.st_mtime > _TICK
+        self._seen = _identity(found) if settled else None
+
+    def _may_be_torn(self, file: int) -> bool:
+        """Whether someone may have been writing the last line just now; then he has finished."""
+        return not self._held and _lock(file, fcntl.LOCK_SH, _MOMENT)
+
+    def _take(self, data: bytes) -> None:
+        if data == self._lines.data:
+            return
+        if not self._lines.goes_on_in(data):
+            self._lines = Lines()
+        self._lines.feed(data)
+        self._listing = None
+
+    # -------------------------------------------------------------- writing
+
+    def _stamp(self) -> str:
+        return iso(datetime.fromtimestamp(self._now(), UTC))
+
+    def _refuse_missing(self, task_id: str) -> None:
+        if not os.path.lexists(self.path):
+            raise self.refusal(task_id)
+
+    @contextmanager
+    def _locked(self, more: int = 0) -> Iterator[int]:
+        """The file, open to append, with nobody else writing. The lock is on the file itself, which
+        `compact` replaces: then it is another one that we must hold."""
+        if more:
+            ensure_ralph_dir(self.workspace)
+        while True:
+            with suppress(FileNotFoundError):
+                _refuse_odd(os.lstat(self.path), self.path)
+            file = regular(os.open(self.path, _OPEN | more, 0o644), self.path)
+            try:
+                if not _lock(file, fcntl.LOCK_EX, _PATIENCE):
+                    raise OSError(errno.EWOULDBLOCK, "another process holds its lock", self.path)
+                if is_at(file, self.path):
+                    self._held = True
+                    yield file
+                    return
+            finally:
+                self._held = False
+                os.close(file)
+
+    def _write(
+        self, file: int, old: dict[str, Any], new: dict[str, Any], *, judge: bool = True
+    ) -> None:
+        line = encoded(new)
+        try:
+            _, task = read_line(line)
+        except ValueError as error:
+            remedy = "Nothing was written. Mend it, then try again."
+            raise ConfigError(f"this would be no task: {error}", remedy) from None
+        if judge:
+            self._refuse_strangers(old, task)
+        self._witness(task.id, line)
+        append_line(file, line + b"\n", alone=True)
+
+    def _judged(self, records: Sequence[Mapping[str, Any]]) -> list[tuple[str, bytes]]:
+        """Lines for these tasks, which must not wait for each other in a circle."""
+        lines, tasks = [], dict(self._lines.tasks)
+        for record in records:
+            line = encoded(dict(record))
+            try:
+                _, task = read_line(line)
+            except ValueError as error:
+                remedy = "Nothing was written. Mend it, then try again."
+                raise ConfigError(f"{record['id']} would be no task: {error}", remedy) from None
+            tasks[task.id] = task
+            lines.append((task.id, line))
+        circle = cycle(tasks.values())
+        if not {task_id for task_id, _ in lines}.isdisjoint(circle):
+            shown = " → ".join((*circle, circle[0]))
+            raise ConfigError(f"these would wait for each other: {shown}", "Nothing was written.")
+        return lines
+
+    def _refuse_strangers(self, old: dict[str, Any], task: Task) -> None:
+        """A new blocker must be there, and must not wait for this very task. What was so before
+        is told elsewhere, and does not stand in the way."""
+        tasks = self._lines.tasks
+        for blocker in set(task.blocked_by) - {task.id, *(old.get("blockedBy") or ())}:
+            if blocker not in tasks:
+                raise self.refusal(blocker)
+        was = tasks.get(task.id)
+        if was and was.blocked_by == task.blocked_by and was.status not in ENDED:
+            return
+        circle = cycle((task, *(t for t in tasks.values() if t.id != task.id)))
+        if task.id in circle:
+            shown = " → ".join((*circle, circle[0]))
+            raise ConfigError(f"{task.id} would wait for itself: {shown}", "Nothing was written.")
+
+    def _replace(self, file: int, data: bytes) -> None:
+        """Another file in its place, at once; what someone without a lock appends meanwhile goes
+        into it."""
+        temporary = f"{self.path}.{os.getpid()}.tmp"
+        found = os.fstat(file)
+        try:
+            with os.fdopen(create(temporary), "wb") as new:
+                with suppress(PermissionError):  # someone else's file, which we may only write
+                    os.fchown(new.fileno(), found.st_uid, found.st_gid)
+                os.fchmod(new.fileno(), stat.S_IMODE(found.st_mode))
+                new.write(data)
+                new.flush()
+                os.fsync(new.fileno())
+                os.replace(temporary, self.path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        late = os.pread(file, _LARGEST, len(self._lines.data))
+        if late:
+            _append_to(self.path, late)
+
+    @contextmanager
+    def _told(self, verb: str) -> Iterator[None]:
+        """What went wrong with the file, in words."""
+        try:
+            yield
+        except OSError as error:
+            raise _trouble(verb, error) from error
+
+
+# ------------------------------------------------------------------ the file
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _refuse_odd(found: os.stat_result, path: str) -> None:
+    """A link would lead what we write to somewhere else, a pipe would keep us waiting."""
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "it is a link", path)
+    refuse_irregular(found, path)
+
+
+def _lock(file: int, kind: int, patience: float) -> bool:
+    """Wait for a lock; whoever keeps it for ever does not keep us. True where there are none."""
+    try:
+        return lock(file, kind, patience)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return True
+
+
+def _append_to(path: str, data: bytes) -> None:
+    file = regular(os.open(path, _OPEN), path)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+
+
+def _changed(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The task with other fields. Its id and its beginning stay: by them an update is known."""
+    kept = {name: old[name] for name in ("id", "createdAt") if name in old}
+    new = {**old, **changes, **kept}
+    gone = [n for n, v in new.items() if v is None and old.get(n, "") is not None]
+    return {name: new[name] for name in new if name not in gone}
+
+
+def _trouble(verb: str, error: OSError) -> ConfigError:
+    match error.errno:
+        case errno.ELOOP:
+            remedy = f'Put the file itself there: mv "$(readlink -f {NAME})" {NAME}'
+        case errno.EWOULDBLOCK:
+            remedy = f"See who: fuser -v {NAME}"
+        case errno.EFBIG if verb == "read":
+            remedy = f"Look at it: ls -l {NAME}"
+        case code if code in _FULL:
+            remedy = "Free some space (df -h .), then try again. Nothing was written."
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            remedy = f"See who may do that: ls -ld .ralph {NAME}"
+        case _:
+            remedy = f"Look at it: ls -ld {NAME}"
+    return ConfigError(f"cannot {verb} {NAME}: {error.strerror}", remedy)

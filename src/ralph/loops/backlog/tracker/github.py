@@ -1,0 +1,97 @@
+"""GitHub's issues by its own command, `gh`: an argument vector, no shell, and a time limit."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ralph.formats.github.format import FIELDS, MOST, fetch
+from ralph.kernel.verdict import Cut
+from ralph.processes.child import Command, Starter, start
+from ralph.text.plain import plain
+from ralph.text.words import duration
+
+_PATIENCE = 120.0  # seconds
+_LARGEST = 256 << 20  # bytes of its answer
+_NOT_FOUND, _LATE = 127, 124  # exit codes, as shells and `timeout` have them
+_QUIET = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1", "GH_PAGER": ""}
+Run = Callable[[Sequence[str]], tuple[int, str, str]]  # argv in; exit code, output, errors out
+
+
+def runner(
+    workspace: str,
+    environ: Mapping[str, str],
+    patience: float = _PATIENCE,
+    *,
+    starter: Starter = start,
+) -> Run:
+    """Runs commands there. Whatever goes wrong is an exit code and words, never an exception."""
+
+    def run(argv: Sequence[str]) -> tuple[int, str, str]:
+        out, err = bytearray(), bytearray()
+        command = Command(tuple(argv), workspace, {**environ, **_QUIET})
+        try:
+            child = starter(command, out.extend, err.extend)
+            ended = child.wait(lambda: _cut(child.seconds(), patience, len(out)))
+        except (OSError, ValueError) as error:
+            words = error.strerror if isinstance(error, OSError) else str(error)
+            return _NOT_FOUND, "", f"it cannot be run: {words}"
+        if ended.cut is not None:
+            return _LATE, "", ended.cut.why
+        return ended.code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+    return run
+
+
+def _cut(seconds: float, patience: float, size: int) -> Cut | None:
+    if size > _LARGEST:
+        return Cut("it says too much", grace=1.0)
+    late = Cut(f"it took longer than {duration(patience)}", grace=1.0)
+    return late if seconds >= patience else None
+
+
+def issues(
+    run: Run, repository: str, state: str, labels: Sequence[str], known: Iterable[str]
+) -> tuple[str, str]:
+    """The issues of a repository, as JSON: those asked for, and of the known numbers those that
+    are not among them any more, for these may be closed by now. And what is missing, in words.
+    ConfigError where gh cannot."""
+    listed = fetch(repository, labels=labels, state=state, run=run)
+    try:
+        found = json.loads(listed)
+        there = {str(one["number"]) for one in found}
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return listed, ""  # whoever reads it says what is wrong with it
+    full = len(found) >= MOST
+    for number in known:
+        if number not in there:
+            text, _ = issue(run, repository, number)  # one that is gone is gone
+            found += json.loads(text) if text else []
+    words = f"issues behind the newest {MOST}, for which gh was not asked; narrow it by --label"
+    return json.dumps(found), words if full else ""
+
+
+def issue(run: Run, repository: str, number: str) -> tuple[str, str]:
+    """One issue as JSON, and why that cannot be had."""
+    argv = ["gh", "issue", "view", number, f"--repo={repository}", f"--json={FIELDS}"]
+    code, text, err = run(argv)
+    if code:
+        return "", _trouble(code, err)
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return "", "gh said no JSON"
+    return json.dumps([found]), ""
+
+
+def turn(run: Run, repository: str, number: str, *, done: bool, comment: str) -> str:
+    """Close an issue, or open it again, with a comment; why that failed, or ""."""
+    verb = "close" if done else "reopen"
+    said = [f"--comment={comment}"] if comment else []
+    code, _, err = run(["gh", "issue", verb, number, f"--repo={repository}", *said])
+    return _trouble(code, err) if code else ""
+
+
+def _trouble(code: int, err: str) -> str:
+    """Why it failed: the last thing it said."""
+    last = [line for line in err.splitlines() if line.strip()][-1:]
+    return ": ".join((f"gh failed ({code})", *(plain(line.strip()) for line in last)))

@@ -1,0 +1,279 @@
+"""H: the prompt loop. One prompt, guardrails, completion by a `<response>` tag, SCM tasks."""
+
+import json
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Protocol
+
+from ralph.kernel.case import Case, Ladder
+from ralph.kernel.committing import committed, no_new_step
+from ralph.kernel.contracts import ResponseTag
+from ralph.kernel.facts import Fact, Proved, Step
+from ralph.kernel.limits import Limits
+from ralph.kernel.patience import Patience, allowance, watching
+from ralph.kernel.ports import Committed, Gate, Policy, Ports, survey, watcher
+from ralph.kernel.prompt import completion_sentence, count_line, cut_off, place
+from ralph.kernel.proof import Stand
+from ralph.kernel.proving import uphold
+from ralph.kernel.rules import (
+    Asks,
+    Believed,
+    Failing,
+    Objections,
+    RateLimit,
+    RunLimit,
+    Stalled,
+    Stuck,
+    Uncounted,
+    UsedUp,
+    accepted,
+    barred,
+    cancelled,
+    carry_on,
+    describe_failure,
+    interrupted,
+    nothing_left,
+    paused,
+    refused,
+    release,
+    unreadable,
+    unstartable,
+)
+from ralph.kernel.state import RunState
+from ralph.kernel.tasks.select import first_open
+from ralph.kernel.turn import Allowance, Order, Role, Turn
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Boundary, Feedback, Placement, Verdict, is_interrupted
+from ralph.text.redact import redact
+from ralph.text.words import listed
+
+MESSAGE_PROMPT = (
+    "Provide a short imperative commit message for the changes. "
+    "Output only the message, no explanation."
+)
+
+
+@value
+class Wording:
+    """Additions to the prompt."""
+
+    contract: ResponseTag = ResponseTag()
+    tell_completion: bool = False
+    count_to: int | None = None  # shows `Iteration X of Y, Z remaining.`
+
+
+class Scm(Protocol):
+    """Source control as H uses it."""
+
+    def has_changes(self, proof: Proved | None) -> tuple[bool, str]:
+        """True if there is something to commit; and the problem if git cannot tell."""
+
+    def changes(self, proof: Proved | None) -> str:
+        """The changes to describe, for an agent without tools to look; "" if unknown."""
+
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks to run, in order."""
+
+    def commit(self, task: str, message: str, proof: Proved | None) -> Committed:
+        """Commit what was proven. May be asked again after a kill."""
+
+    def run(self, task: str, state: RunState) -> Committed | None:
+        """Run another task; None if there is nothing for it to do."""
+
+
+def harness(
+    limits: Limits,
+    patience: Patience = Patience(),
+    wording: Wording = Wording(),
+    gates: tuple[Gate, ...] = (),
+    scm: Scm | None = None,
+    *,
+    law: tuple[Gate, ...] = (),
+) -> Policy:
+    """The policy of `ralph run`."""
+    return Policy(
+        name="harness",
+        select=first_open,
+        compose=partial(compose, wording),
+        opening=(
+            cancelled,
+            paused,
+            accepted,
+            unreadable,
+            nothing_left,
+            Stuck(first_open),
+            RunLimit(limits),
+            carry_on,
+        ),
+        watching=watching(limits, patience),
+        stopping=(release,),
+        closing=closing(limits, patience, wording.contract),
+        retaking=(cancelled, RunLimit(limits)),
+        gates={Boundary.CLOSING: gates},
+        law=law,
+        allowance=allowance(limits, patience),
+        settle=RunScmTasks(
+            scm, watching(limits, patience), allowance(limits, patience), gates, law
+        ),
+        notes=lambda case: wording.contract.near_misses(case.turn),
+    )
+
+
+def closing(limits: Limits, patience: Patience, contract: ResponseTag) -> Ladder:
+    """After a turn."""
+    return (
+        interrupted,
+        unstartable,
+        refused,
+        RateLimit(patience.max_wait),
+        UsedUp(limits),
+        Asks(contract=contract),
+        Believed(contract),
+        barred,
+        Failing(patience.fail_after),
+        Uncounted(limits),
+        RunLimit(limits),
+        Stalled(patience.stall_after),
+        Objections(contract, patience.fail_delay),
+        carry_on,
+    )
+
+
+def compose(wording: Wording, case: Case) -> str:
+    """H §Prompt Construction."""
+    state, extra = case.state, [*cut_off(case.state)]
+    if wording.tell_completion:
+        extra.append(Feedback(completion_sentence(wording.contract.marker)))
+    if wording.count_to is not None:
+        line = count_line(state.iteration, wording.count_to)
+        extra.append(Feedback(line, Placement.PREPEND))
+    return place(case.task.text, (*state.feedback, *extra))
+
+
+@value
+class RunScmTasks:
+    """H §SCM Tasks: after each iteration that ended by itself and whose gates all passed."""
+
+    scm: Scm | None
+    watching: Ladder
+    allowance: Callable[[Case], Allowance]
+    gates: tuple[Gate, ...] = ()
+    law: tuple[Gate, ...] = ()
+
+    def __call__(self, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
+        turn = state.turn
+        good = turn is not None and turn.by_itself and state.checked and not state.findings
+        if self.scm is None or not good or is_interrupted(verdict):
+            return
+        for task in self.scm.tasks():
+            ran = state.step(f"scm:{task}")
+            if ran is None:
+                no_new_step(ports, f"the SCM task {task}")
+            if ran is None and is_commit(task):
+                state, ran = yield from self._commit(ports, state, task)
+            elif ran is None:
+                done = self.scm.run(task, state)
+                uphold(self.law, ports, state)
+                if done is not None and not done.ok:
+                    no_new_step(ports, f"the SCM task {task} had ended")
+                ran = _scm_step(ports, task, done) if done is not None else None
+                yield from (ran,) if ran is not None else ()
+            if ran is not None and not ran.ok:
+                return
+
+    def _commit(
+        self, ports: Ports, state: RunState, task: str
+    ) -> Generator[Fact, None, tuple[RunState, Step | None]]:
+        """The step that committed, or that tells why not; None if there is nothing to commit."""
+        assert self.scm is not None
+        told = state.step("scm:message")
+        if told is None:
+            changed, problem = self.scm.has_changes(state.proof)
+            if problem:
+                told = Step(ports.clock.now(), "scm:changes", ok=False, detail=problem)
+                yield told
+            if not changed:
+                return state, told
+            told = yield from self._ask(ports, state)
+        if not told.ok:
+            return state, told
+        no_new_step(ports, "the commit")
+        scm, message = self.scm, told.detail
+        state, made = yield from committed(
+            ports, state, lambda now: scm.commit(task, message, now.proof), self.gates, self.law
+        )
+        step = _scm_step(ports, task, made)
+        yield step
+        return state, step
+
+    def _ask(self, ports: Ports, state: RunState) -> Generator[Fact, None, Step]:
+        """Ask the agent for a message; whatever else it does is undone."""
+        before, stand = ports.world.snapshot(), ports.trees.look()
+        case = survey(ports, state, Boundary.WATCHING)
+        assert self.scm is not None
+        prompt = f"{MESSAGE_PROMPT}{self.scm.changes(state.proof)}"
+        order = Order(prompt, state.iteration, Role.MESSAGE, self.allowance(case))
+        turn = ports.agent.take_turn(order, watcher(ports, self.watching, case))
+        # The law holds here too, least of all may it be broken right before a commit.
+        ended = survey(ports, replace(state, snapshot=before), Boundary.CLOSING)
+        objection = " ".join(found.text for gate in self.law for found in gate.check(ended))
+        undone = _undone(ports, stand, state.iteration)
+        if undone:
+            yield Step(ports.clock.now(), "scm:undone", detail=undone)
+        message, trouble = commit_message(turn), "the agent gave no commit message"
+        if turn.failed:
+            trouble = f"the message turn failed: {describe_failure(turn)}"
+        cut = message is None and ports.world.signals().cancels  # it is asked once more
+        step = Step(
+            ports.clock.now(),
+            "scm:message cut off" if cut else "scm:message",
+            ok=message is not None and not objection,
+            detail=objection or message or trouble,
+            cost_usd=None if turn.uncounted else turn.cost_usd or 0.0,
+            usage=turn.usage,
+        )
+        yield step
+        if cut:
+            no_new_step(ports, "the commit message was written")
+        return step
+
+
+def is_commit(task: str) -> bool:
+    return task.split()[:1] == ["commit"]
+
+
+def _scm_step(ports: Ports, task: str, done: Committed) -> Step:
+    return Step(ports.clock.now(), f"scm:{task}", ok=done.ok, detail=done.said, commit=done.commit)
+
+
+def _undone(ports: Ports, stand: Stand, iteration: int) -> str:
+    """Put back what the message turn wrote; returns a sentence about it."""
+    changed = ports.trees.changed(stand, ports.trees.look())
+    if not changed:
+        return ""
+    kept = ports.trees.put_back(stand, changed, str(iteration))
+    where = f"; what it wrote is kept in {kept}" if kept else ""
+    return f"The commit-message turn changed {listed(sorted(changed))}: put back{where}"
+
+
+def commit_message(turn: Turn) -> str | None:
+    """The first `<response>` content, else the first line that is not empty; never JSON."""
+    if turn.failed:
+        return None
+    said = next((c.content for c in turn.claims if c.tag == "response"), None)
+    spoken = turn.text if said is None else said
+    lines = [line.rstrip() for line in spoken.splitlines() if _is_message(line)]
+    if said is None:
+        lines = [line for line in lines if line][:1]
+    return redact("\n".join(lines).strip()) or None
+
+
+def _is_message(line: str) -> bool:
+    """Not JSON, nor a fence, nor a tag that was never closed."""
+    line = line.strip()
+    if line.startswith(("{", "[{", '["', "```", "<response")):
+        return False
+    try:
+        return not line.startswith("[") or not isinstance(json.loads(line), list)
+    except ValueError:
+        return True

@@ -1,0 +1,186 @@
+"""R's checks after the agent's exit, by what the host remembers of the list before the turn."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from ralph.git.uncommitted import HostCommit, uncommitted
+from ralph.git.uncommitted_text import commit_all
+from ralph.kernel.case import Case
+from ralph.kernel.findings import Finding
+from ralph.kernel.proof import Stand, undone
+from ralph.kernel.state import RunState
+from ralph.kernel.value import value
+from ralph.loops.stories.file import StoryFile
+from ralph.loops.stories.memory_store import StoryStore
+from ralph.loops.stories.prompt import Terms
+from ralph.review.law import (
+    NotAListError,
+    Problem,
+    has_shape,
+    inconsistent,
+    malformed,
+)
+from ralph.review.law import snapshot as decided
+from ralph.review.repair import Law
+
+if TYPE_CHECKING:
+    from ralph.git.checkpoint.trees import GitTrees
+
+_MOST = 20  # of one gate; nobody reads more
+
+
+@value
+class Lists:
+    """The list of stories before a turn and after it."""
+
+    file: StoryFile
+    store: StoryStore
+    terms: Terms
+    standing: list[bytes] = field(default_factory=list, repr=False)  # as the turn left it, last
+
+    def raw(self) -> bytes | None:
+        """The list to the byte; None where it cannot be read."""
+        try:
+            return self.file.raw()
+        except OSError:
+            return None
+
+    def let_stand(self) -> None:
+        """The turn has landed: from here on only code that a check runs changes the list."""
+        now = self.raw()
+        self.standing[:] = [now] if now is not None else []
+
+    def law(self, state: RunState) -> Law:
+        """What the turn is judged by."""
+        assert state.assignment is not None, "no turn has begun"
+        failed = state.turn is not None and state.turn.failed
+        terms = self.terms
+        return Law(state.assignment.mode.value, terms.review_cap, terms.skip_review, failed)
+
+    def before(self, state: RunState) -> Mapping[str, Any]:
+        """As it was when the turn began."""
+        return self.store.listing(state.checkpoint)
+
+    def after(self) -> Mapping[str, Any] | None:
+        """As it is now, if its stories can be told apart."""
+        try:
+            listing = self.file.listing()
+        except NotAListError:
+            return None
+        return listing if has_shape(listing) else None
+
+
+@value
+class SchemaGate:
+    """Check 1: the list is what R §8 says."""
+
+    lists: Lists
+    name: str = "schema"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Each story and field that is malformed."""
+        try:
+            problems = malformed(self.lists.file.listing())
+        except NotAListError as error:
+            problems = [("", f"tasks.json was replaced or broken: {error}. It is put back.")]
+        yield from _findings(self.name, problems)
+
+
+@value
+class InvariantsGate:
+    """Check 2: what must hold of every story."""
+
+    lists: Lists
+    name: str = "invariants"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Each story that contradicts itself."""
+        after, terms = self.lists.after(), self.lists.terms
+        if after is not None and not terms.skip_review:
+            before = decided(self.lists.before(case.state))
+            yield from _findings(self.name, inconsistent(after, terms.review_cap, before))
+
+
+@value
+class TransitionsGate:
+    """Check 2.5: what the turn did to the stories was legal in its mode."""
+
+    lists: Lists
+    name: str = "transitions"
+    always: bool = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Each story that was changed as it may not be. A turn that came to nothing has reviewed
+        nothing, and that is not its fault."""
+        after, assignment = self.lists.after(), case.state.assignment
+        if after is None or assignment is None:
+            return
+        problems = self.lists.law(case.state).transitions(self.lists.before(case.state), after)
+        idle = case.turn.failed or case.turn.silent
+        yield from _findings(self.name, (p for p in problems if p[0] or not idle))
+
+
+@value
+class CleanGate:
+    """Check 3: everything is committed."""
+
+    workspace: str
+    environ: Mapping[str, str]
+    folder: str  # the ralph folder, as people write it
+    repository: bool  # whether there was one when the run began
+    left_alone: frozenset[str] = frozenset()  # what a person had not committed by then
+    host_commit: HostCommit | None = None  # where the agent cannot
+    trees: "GitTrees | None" = None
+    name: str = "clean tree"
+    always: bool = True
+
+    def _seen(self, stand: Stand) -> list[str] | None:
+        """What is not committed, by the files themselves: git's index is the agent's to write. It
+        must be one that git can read, all the same."""
+        by_git = uncommitted(self.workspace, self.environ)
+        if by_git is None or self.trees is None or not stand.tree:
+            return by_git
+        return self.trees.uncommitted(stand)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """What git would still commit. Where git cannot say, nothing counts as committed."""
+        seen = self._seen(case.snapshot.stand)
+        paths = None if seen is None else [path for path in seen if path not in self.left_alone]
+        refusal = self.host_commit.refusal if self.host_commit else ""
+        if paths is None and self.repository:
+            text = (
+                "git status fails here: the repository is broken, and nothing counts as committed."
+            )
+            yield Finding(self.name, text)
+        elif paths and refusal:
+            yield Finding(self.name, f"Your work could not be committed: {refusal}")
+        elif paths:
+            yield Finding(self.name, commit_all(self.folder, paths))
+
+
+def _findings(gate: str, problems: Iterable[Problem]) -> Iterator[Finding]:
+    told = [words for _, words in problems]
+    yield from (Finding(gate, words) for words in told[:_MOST])
+    if len(told) > _MOST:
+        yield Finding(gate, f"And {len(told) - _MOST} more. See them all: ralph prd check")
+
+
+@value
+class StoryListGate:
+    """Puts the list of stories back, whatever code a check runs (ADR 33)."""
+
+    lists: Lists
+    put_back: Callable[[bytes, int], str]  # writes it, and says where what stood there is
+    name = "story list"
+    always = True
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Nothing where it is the same to the byte."""
+        wanted = self.lists.standing
+        if wanted and self.lists.raw() != wanted[-1]:
+            kept = self.put_back(wanted[-1], case.state.iteration)
+            where = f" What stood there: {kept}" if kept else ""
+            yield Finding(self.name, undone("tasks.json") + where, gist="tasks.json")

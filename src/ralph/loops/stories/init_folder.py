@@ -1,0 +1,128 @@
+"""What `ralph prd init` does (R §10). Only the standard library stands behind it: the plugin's
+script does the same in a clone where no package is installed."""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ralph.errors import ConfigError
+from ralph.git.digest import git_output
+from ralph.git.ignore import NAME as GITIGNORE
+from ralph.git.ignore import ignore, is_ignored
+from ralph.git.uncommitted_text import MARKER
+from ralph.loops.stories.file import PRD, TASKS
+from ralph.loops.stories.folder import RALPH_DIR
+from ralph.loops.stories.templates import Fresh, add_missing, project_name, take_back
+from ralph.runner.arguments import proper, shown
+
+ABOUT = """\
+Make ralph/ with its templates: prd.md, tasks.json, progress.txt, prompt.md.
+
+Nothing that is there is overwritten. .ralph-active, which is there while a run goes on, is
+added to .gitignore.
+"""
+EPILOG = """\b
+Examples:
+  ralph prd init                     ralph/ in the current directory
+  ralph prd init --name login        the stories' branch is ralph/login
+  ralph prd init -d ../shop --json
+\b
+A file that is there is kept. Exit codes: 0, or 2 when nothing was made.
+"""
+NAME_HELP = "The feature: its branch is ralph/NAME."
+_NEXT = f"""
+Next:
+  1. Say what is wanted: write {RALPH_DIR}/{PRD} and the stories in {RALPH_DIR}/{TASKS},
+     or let Claude Code ask you about it: /ralph:ralph-plan
+  2. See that the stories are right:  ralph prd check
+  3. Commit them:                     git add {RALPH_DIR} {GITIGNORE} && git commit -m "Plan"
+  4. Let it work:                     ralph prd run
+
+There is one run per directory. For features in parallel give each a worktree of
+its own: git worktree add ../NAME -b ralph/NAME
+"""
+
+
+def initialized(
+    project: str, environ: Mapping[str, str], name: str | None = None, *, in_json: bool = False
+) -> str:
+    """Make what is missing in a project, and what is to be said about it. ConfigError, and then
+    everything is as it was."""
+    _refuse_hopeless(project)
+    done = _made(project, _branch(name), environ)
+    return json.dumps(done) if in_json else "\n".join(_told(done, name, environ))
+
+
+def _branch(name: str | None) -> str:
+    if name is None:
+        return ""
+    if not name.strip():
+        raise ConfigError("--name is blank", "Name the feature: ralph prd init --name login")
+    return f"ralph/{proper(name, '--name')}"
+
+
+def _refuse_hopeless(project: str) -> None:
+    """Say what cannot work before anything is made."""
+    folder = os.path.join(project, RALPH_DIR)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise ConfigError(f"{folder} is not a folder", f"Move it away: mv {RALPH_DIR} {RALPH_DIR}~")
+    for path in (folder if os.path.isdir(folder) else project, project):
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise ConfigError(f"{path} cannot be written", f"Try: chmod u+w {path}")
+    ignore_file = os.path.join(project, GITIGNORE)
+    if os.path.lexists(ignore_file) and not os.path.isfile(ignore_file):
+        raise ConfigError(f"{ignore_file} is not a file", "Move it away.")
+
+
+def _made(project: str, branch: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Make what is missing, all or nothing."""
+    folder = os.path.join(project, RALPH_DIR)
+    was_there = os.path.isdir(folder)
+    made: list[str] = []
+    files = Fresh(project_name(project), time.strftime("%Y-%m-%d"), branch).files()
+    try:
+        made = add_missing(folder, files)
+        has_line = is_ignored(project, MARKER, environ)
+        if not has_line:
+            ignore(project, MARKER)
+    except OSError as error:
+        take_back(folder, made, whole=not was_there)
+        remedy = "Free some space." if error.errno == errno.ENOSPC else f"Try: ls -la {project}"
+        where = error.filename or folder
+        raise ConfigError(f"cannot write {where}: {error.strerror}", remedy) from error
+    return {
+        "folder": folder,
+        "made": made,
+        "kept": [name for name in files if name not in made],
+        "gitignore": "there" if has_line else "added",
+        "branchName": branch if branch and TASKS in made else None,
+    }
+
+
+def _told(done: Mapping[str, Any], name: str | None, environ: Mapping[str, str]) -> list[str]:
+    lines = []
+    if done["made"]:
+        lines.append(f"Made {_listed(done['made'])}")
+    if done["kept"]:
+        lines.append(f"Kept as they were: {_listed(done['kept'])}")
+    if done["gitignore"] == "added":
+        lines.append(f"Added {MARKER} to {GITIGNORE}")
+    if name is not None and TASKS in done["kept"]:
+        lines.append(f"--name changed nothing: branchName stands in {RALPH_DIR}/{TASKS}")
+    elif name is not None and not _is_branch(done["branchName"], done["folder"], environ):
+        lines.append(shown(f"Note that git has no branches of the name {done['branchName']!r}"))
+    return [*lines, _NEXT.rstrip()]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"{RALPH_DIR}/{name}" for name in names)
+
+
+def _is_branch(name: str, where: str, environ: Mapping[str, str]) -> bool:
+    """Whether git would take it; yes where there is no git to ask."""
+    if "\0" in name or git_output(where, environ, "--version") is None:
+        return "\0" not in name
+    return git_output(where, environ, "check-ref-format", f"refs/heads/{name}") is not None

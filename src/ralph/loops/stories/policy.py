@@ -1,0 +1,190 @@
+"""R: stories that must survive a fresh review. The list is the law, the promise only a hint."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol
+
+from ralph.kernel.case import Case, Ladder
+from ralph.kernel.contracts import CompleteClaim
+from ralph.kernel.facts import Fact, Step
+from ralph.kernel.limits import Limits
+from ralph.kernel.patience import Patience, allowance, watching
+from ralph.kernel.ports import Act, Gate, Policy, Ports
+from ralph.kernel.prompt import cut_off, place
+from ralph.kernel.rules import (
+    Asks,
+    Failing,
+    Objections,
+    RateLimit,
+    RunLimit,
+    Stalled,
+    Stuck,
+    Uncounted,
+    UsedUp,
+    barred,
+    cancelled,
+    carry_on,
+    interrupted,
+    paused,
+    refused,
+    release,
+    unreadable,
+    unstartable,
+)
+from ralph.kernel.state import RunState
+from ralph.kernel.tasks.select import next_story, next_unreviewed
+from ralph.kernel.tasks.task import Assignment
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Boundary, Feedback, Verdict
+from ralph.loops.stories.prompt import Terms, filled, headed
+from ralph.loops.stories.rules import AllApproved, FalseClaim, HoldLimit, SameObjection, SilentRetry
+
+_ONLY_THIS = (
+    "Every story is approved, and nothing is left to implement. Fix only what is said below, and "
+    "leave the list of stories as it is. When that is done, say <promise>COMPLETE</promise>."
+)
+
+
+_HOST_COMMITS = (
+    "You cannot commit here. Leave your work uncommitted: the host commits it when you have ended."
+)
+
+
+class Desk(Protocol):
+    """The host's work on the list of stories; every method is idempotent for one iteration."""
+
+    def announce(self, state: RunState) -> str:
+        """Tell the hooks of the agent's session what this turn is, after undoing what a turn that
+        was cut off had decided. Returns what was done, in words."""
+
+    def land(self, state: RunState) -> list[Act]:
+        """Approve a story whose last review still asks for changes (R §6), and commit where the
+        agent cannot."""
+
+    def correct(self, state: RunState) -> str:
+        """Put back what the agent may not touch, and commit that. Returns what was done."""
+
+    def outcome(self, state: RunState) -> str:
+        """The legal review of this turn, as JSON; "" if there was none."""
+
+
+@value
+class NoDesk:
+    """A list that nobody writes to."""
+
+    def announce(self, state: RunState) -> str:
+        return ""
+
+    correct = outcome = announce
+
+    def land(self, state: RunState) -> list[Act]:
+        return []
+
+
+def reviewed(
+    desk: Desk = NoDesk(),
+    limits: Limits = Limits(iterations=15),
+    patience: Patience = Patience(stall_after=3),
+    gates: tuple[Gate, ...] = (),
+    terms: Terms = Terms(15),
+    *,
+    law: tuple[Gate, ...] = (),
+) -> Policy:
+    """The policy of `ralph prd run`: the law after every turn, the same at the stop hook."""
+    approved = AllApproved(terms.skip_review)
+    select = partial(next_or_last, next_unreviewed if terms.skip_review else next_story)
+    return Policy(
+        name="reviewed",
+        select=select,
+        compose=partial(compose, terms),
+        opening=(
+            cancelled,
+            paused,
+            unreadable,
+            approved,
+            Stuck(select),
+            RunLimit(limits),
+            carry_on,
+        ),
+        watching=watching(limits, patience),
+        stopping=(HoldLimit(), Objections(), release),
+        retaking=(cancelled, RunLimit(limits)),
+        closing=closing(limits, patience, approved),
+        gates={Boundary.CLOSING: gates, Boundary.STOPPING: gates},
+        law=law,
+        allowance=allowance(limits, patience),
+        prepare=partial(prepare, desk),
+        land=partial(land, desk),
+        settle=partial(settle, desk),
+        notes=lambda case: CompleteClaim().near_misses(case.turn),
+    )
+
+
+def closing(limits: Limits, patience: Patience, approved: AllApproved) -> Ladder:
+    """After a turn."""
+    return (
+        interrupted,
+        unstartable,
+        refused,
+        RateLimit(patience.max_wait),
+        UsedUp(limits),
+        barred,
+        Failing(patience.fail_after),
+        Asks(),
+        SilentRetry(),
+        approved,
+        SameObjection(patience.stall_after),  # before a false claim: that is no way round it
+        FalseClaim(CompleteClaim(), patience.fail_delay),
+        Uncounted(limits),
+        RunLimit(limits),
+        Stalled(patience.stall_after),
+        Objections(delay=patience.fail_delay),
+        carry_on,
+    )
+
+
+def next_or_last(select: Callable[[Case], Assignment | None], case: Case) -> Assignment | None:
+    """The next story; if each is approved and a gate still objects, the last one once more."""
+    chosen, last = select(case), case.state.assignment
+    if chosen is not None or last is None or not case.state.findings or not _all_pass(case):
+        return chosen
+    return Assignment(last.task, last.title)
+
+
+def _all_pass(case: Case) -> bool:
+    return bool(case.backlog.tasks) and all(task.passes for task in case.backlog.tasks)
+
+
+def compose(terms: Terms, case: Case) -> str:
+    """The project's prompt, headed by the host's choice of mode and story."""
+    state = case.state
+    assert state.assignment is not None
+    values = terms.values(state.iteration, state.assignment)
+    text = _ONLY_THIS if _all_pass(case) else filled(case.task.text, values)
+    prompt = headed(text, state.assignment, terms.folder)
+    commits = (Feedback(_HOST_COMMITS),) if terms.host_commits else ()
+    return place(prompt, (*commits, *state.feedback, *cut_off(state)))
+
+
+def prepare(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
+    """Before a turn: write the marker for the hooks."""
+    undone = desk.announce(state)
+    if undone:
+        yield Step(ports.clock.now(), "cut off", detail=undone)
+
+
+def land(desk: Desk, ports: Ports, state: RunState) -> Iterator[Fact]:
+    """After a turn, before it is judged: the host, not the prompt, ends a cycle of reviews."""
+    for act in desk.land(state):
+        if not state.step(act.key):
+            yield Step(ports.clock.now(), act.key, detail=act.detail)
+
+
+def settle(desk: Desk, ports: Ports, state: RunState, verdict: Verdict) -> Iterator[Fact]:
+    """Under every verdict, put back and commit what the agent may not touch."""
+    if state.turn is None:
+        return
+    if not state.step("correct"):
+        yield Step(ports.clock.now(), "correct", detail=desk.correct(state))
+    if not state.step("review"):
+        yield Step(ports.clock.now(), "review", detail=desk.outcome(state))

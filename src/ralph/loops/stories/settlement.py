@@ -1,0 +1,261 @@
+"""What the host does about a list of stories around a turn (R, ADR 20)."""
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ralph.errors import StateError
+from ralph.files.state_dir import shown_path, writable_dir
+from ralph.git.checkpoint.commit import in_one_line
+from ralph.git.uncommitted import Corrections, HostCommit
+from ralph.kernel.ports import Act
+from ralph.kernel.state import RunState
+from ralph.kernel.tasks.task import Mode
+from ralph.kernel.value import value
+from ralph.loops.stories.file import PRD, PROMPT, TASKS, StoryFile, as_text
+from ralph.loops.stories.gates import Lists
+from ralph.loops.stories.marker_file import StoryMarker
+from ralph.loops.stories.past_reviews import ARCHIVES
+from ralph.review.law import (
+    APPROVED,
+    AT_CAP,
+    CHANGES_REQUESTED,
+    NotAListError,
+    has_shape,
+    parsed,
+    snapshot,
+    stories_of,
+)
+from ralph.review.repair import undone, unproven
+from ralph.review.stats import AUTO_APPROVED, Review
+
+# Gates that put something back.
+LAW = frozenset({"schema", "invariants", "transitions", "protect", "story list"})
+Listing = Mapping[str, Any]
+
+
+@value
+class StoryDesk:
+    """Writes the marker, approves at the cap, and puts back what an agent may not touch."""
+
+    lists: Lists
+    marker: StoryMarker
+    corrections: Corrections
+    workspace: str
+    run_dir: str
+    now: Callable[[], float]
+    host_commit: HostCommit | None = None  # where the agent cannot
+
+    # ------------------------------------------------------------ before a turn
+
+    def announce(self, state: RunState) -> str:
+        """Tell the hooks what this turn is; what a turn that was cut off had decided is no more."""
+        before = self.lists.before(state)
+        wanted = undone(before, self._now()) if state.cut_off else None
+        said = self._set(wanted, state.iteration) if wanted is not None else ""
+        assert state.assignment is not None
+        self.marker.write(state.assignment.mode.value, snapshot(before), self.now())
+        return said
+
+    def take_over(self, before: Listing) -> str:
+        """Nothing counts that a turn of another run gained since; what was done, in words."""
+        now = self.lists.after()
+        return "" if now is None else self._set(unproven(before, now), 0)
+
+    def _set(self, wanted: Listing, iteration: int) -> str:
+        if not self._differs(wanted):
+            return ""
+        said = self._put(wanted, iteration)
+        self._corrected(iteration)
+        return f"Put right: {said}"
+
+    # ------------------------------------------------------------ after a turn
+
+    def land(self, state: RunState) -> list[Act]:
+        """Put the folder of stories back in its place, approve what was reviewed for the last time
+        and is still not liked, and commit where the agent cannot."""
+        self._own_folder(state.iteration)
+        self.corrections.unhide([self._name(name) for name in (TASKS, PRD, PROMPT)])
+        acts = []
+        if story := self._approved_at_cap(state):
+            acts.append(Act("cap", f"{story} is approved at the review cap"))
+        if self.host_commit is not None and state.turn is not None and not state.turn.failed:
+            subject = self._subject(state)
+            if self.host_commit(subject, os.path.basename(self.run_dir)):
+                acts.append(Act("commit", subject))
+        self.lists.let_stand()
+        return acts
+
+    def put_back(self, text: bytes, iteration: int) -> str:
+        """Let the list be these bytes; where what stood there is."""
+        self._own_folder(iteration)
+        kept = self._keep(self._file.path, iteration) if os.path.lexists(self._file.path) else ""
+        try:
+            self._file.write_raw(text)
+        except OSError as error:
+            raise _unwritable(self._file, error) from error
+        return kept
+
+    def _own_folder(self, iteration: int) -> None:
+        """A link or a file in the folder's place would lead everything that follows elsewhere."""
+        folder = self._file.home
+        if os.path.islink(folder) or (os.path.lexists(folder) and not os.path.isdir(folder)):
+            self._keep(folder, iteration)
+            os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            try:
+                os.chmod(folder, 0o755)  # noqa: S103  whoever has closed it
+            except OSError:
+                pass  # it is not ours: then what follows says so
+
+    def _approved_at_cap(self, state: RunState) -> str:
+        """The story that the host approves, also if it was killed before it had committed that."""
+        law, before = self.lists.law(state), self.lists.before(state)
+        capped = law.capped(before, self._now())
+        if capped is not None:
+            self._write(capped[0])
+        reviewed = [name for name, story in self._reviewed(state) if self._is_at_cap(story)]
+        if len(reviewed) != 1 or law.problems(before, self._now()):
+            return ""
+        subject = f"ralph: approve {reviewed[0]} at the review cap (iteration {state.iteration})"
+        self._commit(subject, (TASKS,))
+        return reviewed[0]
+
+    def _subject(self, state: RunState) -> str:
+        """R §6, step 6: how a turn's work is committed."""
+        assert state.assignment is not None
+        name, title = state.assignment.task, state.assignment.title
+        match state.assignment.mode:
+            case Mode.IMPLEMENT:
+                return in_one_line(f"feat: [{name}] - {title}")
+            case Mode.REVIEW_FIX:
+                return in_one_line(f"fix: [{name}] - address review feedback")
+            case Mode.REVIEW:
+                words = [str(s["reviewStatus"]).replace("_", " ") for _, s in self._reviewed(state)]
+                return in_one_line(f"review: [{name}] - {', '.join(words) or 'nothing decided'}")
+
+    def correct(self, state: RunState) -> str:
+        """Put back what the law has found, and commit that; what was done, in words."""
+        found = [finding for finding in state.findings if finding.gate in LAW]
+        if not found and not self._is_forged_in_git():
+            return ""
+        mended = self.lists.law(state).mended(self.lists.before(state), self._now())
+        wrong = mended is not None and self._differs(mended)
+        said = self._put(mended, state.iteration) if mended is not None and wrong else ""
+        trouble = self._corrected(state.iteration)
+        if trouble:
+            return f"{said} It is not committed: {trouble}".strip()
+        return said
+
+    def _is_forged_in_git(self) -> bool:
+        """Whether the last commit calls a story approved that is not, whatever the file says:
+        whoever clones it would believe it."""
+        raw, now = self.corrections.at_head(self._name(TASKS)), self.lists.after()
+        try:
+            head = parsed(raw) if raw is not None else None
+        except NotAListError:
+            return False  # then there is nothing in it to believe
+        if now is None or not has_shape(head):
+            return False
+        lawful = {name for name, story in stories_of(now).items() if story.get("passes") is True}
+        return any(
+            story.get("passes") and name not in lawful for name, story in stories_of(head).items()
+        )
+
+    def outcome(self, state: RunState) -> str:
+        """The review that this turn was, as JSON; "" if it was none."""
+        reviewed = self._reviewed(state)
+        if len(reviewed) != 1:
+            return ""
+        [(name, story)] = reviewed
+        outcome = AUTO_APPROVED if self._is_at_cap(story) else str(story["reviewStatus"])
+        feedback = str(story.get("reviewFeedback", ""))
+        branch = (self.lists.after() or {}).get("branchName")
+        return Review(name, outcome, story["reviewCount"], feedback, str(branch)).detail()
+
+    # ------------------------------------------------------------ parts
+
+    def _now(self) -> object:
+        try:
+            return self._file.listing()
+        except NotAListError:
+            return None
+
+    @property
+    def _file(self) -> StoryFile:
+        return self.lists.file
+
+    def _reviewed(self, state: RunState) -> list[tuple[str, Mapping[str, Any]]]:
+        """Stories that this turn has reviewed, as far as the list stands now."""
+        after = self.lists.after()
+        if after is None or state.assignment is None or state.assignment.mode is not Mode.REVIEW:
+            return []
+        had = snapshot(self.lists.before(state))
+        return [
+            (name, story)
+            for name, story in stories_of(after).items()
+            if name in had
+            and had[name]["reviewCount"] != story.get("reviewCount")
+            and story.get("reviewStatus") in (APPROVED, CHANGES_REQUESTED)
+        ]
+
+    def _differs(self, listing: Listing) -> bool:
+        now = self._now()  # compared as text: to Python, true is 1
+        return not isinstance(now, dict) or as_text(now) != as_text(listing)
+
+    def _put(self, listing: Listing, iteration: int) -> str:
+        """Write the list; what stood there is kept for whoever wants to see it."""
+        kept = self._keep(self._file.path, iteration)
+        self._write(listing)
+        return self._name(TASKS) + (f"; what stood there: {kept}" if kept else "")
+
+    def _keep(self, path: str, iteration: int) -> str:
+        """Keep what stands there: what is no file is moved away, of a file there is a copy, so that
+        whoever is killed here still has a list. Where it is, or "" if that is not possible."""
+        base = writable_dir(self.workspace, self.run_dir)
+        folder = os.path.join(base, "reverted", str(iteration))
+        target = os.path.join(folder, os.path.basename(path))
+        free = (f"{target}.{n}" for n in itertools.count(1))
+        try:
+            os.makedirs(folder, exist_ok=True)
+            while os.path.lexists(target):  # kept by an earlier run
+                target = next(free)
+            if os.path.isfile(path) and not os.path.islink(path) and path == self._file.path:
+                shutil.copy2(path, target)
+            else:
+                shutil.move(path, target)
+        except OSError:
+            return ""
+        return shown_path(target, self.workspace)
+
+    def _write(self, listing: Listing) -> None:
+        try:
+            self._file.write(listing)
+        except OSError as error:
+            raise _unwritable(self._file, error) from error
+
+    def _corrected(self, iteration: int) -> str:
+        subject = f"ralph: correct tasks.json (iteration {iteration})"
+        return self._commit(subject, (TASKS, PRD, PROMPT), (ARCHIVES,))
+
+    def _commit(self, subject: str, names: Iterable[str], more: Iterable[str] = ()) -> str:
+        paths = [*(self._name(name) for name in names), *more]
+        return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
+
+    def _is_at_cap(self, story: Mapping[str, Any]) -> bool:
+        """Whether the host has approved it, and not the agent in words of ours."""
+        feedback, count = story.get("reviewFeedback"), story.get("reviewCount")
+        late = isinstance(count, int) and count >= self.lists.terms.review_cap
+        approved = late and story.get("reviewStatus") == APPROVED
+        return approved and isinstance(feedback, str) and feedback.startswith(AT_CAP)
+
+    def _name(self, name: str) -> str:
+        path = os.path.join(os.path.dirname(self._file.path), name)
+        return os.path.relpath(path, self.workspace)
+
+
+def _unwritable(file: StoryFile, error: OSError) -> StateError:
+    message = f"cannot write {file.path}: {error.strerror}"
+    return StateError(message, "Make it writable, then: ralph resume")

@@ -1,0 +1,183 @@
+"""Who else has to do with a task: its child runs, and those who read its message bus."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Decided, Fact, Resumed
+from ralph.kernel.rules import NO_CHILDREN
+from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.turn import Turn
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Boundary, Reason, Stop, Verdict
+from ralph.loops.supervise.bus import Bus, new_message
+from ralph.loops.supervise.child_runs import ChildRun, active_children, end_children
+from ralph.loops.supervise.folder import TaskFolder
+from ralph.text.redact import redact
+from ralph.text.words import counted, duration
+from ralph.ui.attempt_words import outcome
+
+_STIR = 0.25  # seconds after which a signal is heard
+_LEAST_PAUSE = 0.01  # seconds between two looks
+_HURRY = 0.2  # seconds for children that have to end at once
+_INTERRUPTED = 2.0  # seconds for children at most, where nobody wants to wait
+_BUS_PATIENCE = 1.0  # seconds for whoever else writes to the bus; the run must go on
+
+
+@value
+class ChildTerms:
+    """How child runs are waited for, and ended."""
+
+    poll_interval: float = 1.0
+    end_grace: float = 5.0
+    keeper: Callable[[], int] = lambda: 0  # its pid: whatever is below it is ours
+
+
+class TaskChildRuns:
+    """The child runs and the buses of a task folder. `tell` is for what takes long."""
+
+    def __init__(
+        self,
+        folder: TaskFolder,
+        run: str,
+        terms: ChildTerms = ChildTerms(),
+        *,
+        tell: Callable[[str], None] = lambda _: None,
+        resumed: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._run = run
+        self._terms = terms
+        self._tell = tell
+        self._resumed = resumed
+
+    def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
+        """Wait for every child run to end, so long at most; then end those that are left."""
+        children = self._children()
+        if not children:
+            return NO_CHILDREN
+        self._tell(
+            f"DONE: waiting for {counted(len(children), 'child run')} to end, "
+            f"{duration(seconds)} at most: {_names(children)}"
+        )
+        give_up = time.monotonic() + seconds
+        while children and time.monotonic() < give_up:
+            pause = max(_LEAST_PAUSE, self._terms.poll_interval)
+            if _rest(min(pause, give_up - time.monotonic()), stirred):
+                return ""
+            children = self._children()
+        if not children:
+            return NO_CHILDREN
+        return self._end(children, self._terms.end_grace, f" after {duration(seconds)}")
+
+    def end_children(self, *, at_once: bool) -> str:
+        """End the child runs of a task that is not done."""
+        children = self._children()
+        grace = _HURRY if at_once else min(_INTERRUPTED, self._terms.end_grace)
+        return self._end(children, grace) if children else ""
+
+    def announce(self, stop: Stop, children: str) -> str:
+        """Tell the task's bus, and of a completed task its project's too."""
+        if stop.reason is Reason.INTERRUPTED:
+            return ""
+        kind, body = _last_words(stop, children)
+        problems = [self._post(self._folder.bus, kind, body)]
+        if stop.reason is Reason.COMPLETED:
+            fact = f"task {self._folder.task} {body.removeprefix('task ')}"
+            problems.append(self._post(self._folder.project_bus, "FACT", fact))
+        return "; ".join(filter(None, problems))
+
+    def _children(self) -> list[ChildRun]:
+        """Attempts are runs too; none of ours is under way here, and those of others count."""
+        mine = f"{self._run}-"
+        children = active_children(self._folder, keeper=self._terms.keeper())
+        return [child for child in children if not child.info.run_id.startswith(mine)]
+
+    def _end(self, children: list[ChildRun], grace: float, when: str = "") -> str:
+        left = end_children(children, grace, keeper=self._terms.keeper())
+        ended = [child for child in children if child not in left]
+        words = (
+            [f"{counted(len(ended), 'child run')} ended{when}: {_names(ended)}"] if ended else []
+        )
+        words += [f"not ended, for it cannot be told whose they are: {_names(left)}"] * bool(left)
+        return "; ".join(words)
+
+    def _post(self, path: str, kind: str, body: str) -> str:
+        """Post it once: a run that goes on after a crash looks first."""
+        try:
+            if not (self._resumed and _is_told(path, self._run, kind, body)):
+                _post(path, self._folder, kind, body, run=self._run)
+        except OSError as error:
+            return f"cannot write {path}: {error.strerror}"
+        return ""
+
+
+class BusReader:
+    """Posts how each attempt ended to the task's bus. It may fail; the task goes on."""
+
+    def __init__(self, folder: TaskFolder, run: str, runs: int, state: RunState = NEW) -> None:
+        self._folder = folder
+        self._run = run
+        self._runs = runs
+        self._state = state
+
+    def on_fact(self, fact: Fact) -> None:
+        """Tell of an attempt that was judged, once."""
+        before, self._state = self._state, fold(self._state, fact)
+        match fact:
+            case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
+                self._tell(before.iteration, before.turn, verdict)
+            case Resumed() if before.turn is not None and before.verdict is not None:
+                self._tell(before.iteration, before.turn, before.verdict, unless_told=True)
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """The agent speaks for itself."""
+
+    def _tell(
+        self, attempt: int, turn: Turn, verdict: Verdict, *, unless_told: bool = False
+    ) -> None:
+        if isinstance(verdict, Stop) and verdict.reason is Reason.INTERRUPTED:
+            return  # nobody is to wait for this
+        kind = "WARNING" if turn.failed else "INFO"
+        body = outcome(attempt, turn, verdict, self._runs)
+        run = f"{self._run}-{attempt:03d}"
+        try:
+            if not (unless_told and _is_told(self._folder.bus, run, kind, body)):
+                _post(self._folder.bus, self._folder, kind, body, run=run)
+        except OSError:
+            pass  # settling will tell that the bus cannot be written
+
+
+def _post(path: str, folder: TaskFolder, kind: str, body: str, *, run: str) -> None:
+    message = new_message(
+        kind, redact(body), project=folder.project, task=folder.task, run=run, now=time.time()
+    )
+    Bus(path).post(message, _BUS_PATIENCE)
+
+
+def _is_told(path: str, run: str, kind: str, body: str) -> bool:
+    told = (run, kind, redact(body))
+    return Bus(path).has(lambda m: (m.run_id, m.type, m.body) == told)
+
+
+def _rest(seconds: float, stirred: Callable[[], bool]) -> bool:
+    """Sleep; whether a signal came."""
+    end = time.monotonic() + seconds
+    while not stirred():
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(_STIR, left))
+    return True
+
+
+def _names(children: list[ChildRun]) -> str:
+    return ", ".join(child.info.run_id for child in children)
+
+
+def _last_words(stop: Stop, children: str) -> tuple[str, str]:
+    if stop.reason is Reason.COMPLETED:
+        return "INFO", f"task completed (DONE marker present, {children})"
+    if stop.reason is Reason.BLOCKED:
+        return "INFO", f"task stopped: {stop.why}"
+    return "ERROR", f"task failed: {stop.why}"

@@ -1,0 +1,167 @@
+"""Attempts on disk: `runs/<run>-NNN` in the task's folder, as S has them."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+
+from ralph.agents.kinds import as_bytes
+from ralph.agents.turn_files import TurnFiles
+from ralph.files.safe_open import create
+from ralph.journal.run_id import timestamp
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Decided, Ended, Fact, Resumed, Settled, Started
+from ralph.kernel.rules import describe_failure
+from ralph.kernel.state import NEW, RunState, fold
+from ralph.kernel.turn import Order, Turn
+from ralph.kernel.value import replace, value
+from ralph.kernel.verdict import Boundary, Reason, Stop, Verdict, is_interrupted
+from ralph.loops.supervise.child_runs import dead_runs
+from ralph.loops.supervise.folder import TaskFolder
+from ralph.loops.supervise.run_info import RunInfo, read_run_info, write_run_info
+from ralph.text.redact import redact
+from ralph.ui.attempt_words import was_ended
+
+RUN_INFO = "run-info.yaml"
+PROMPT, OUTPUT, ERRORS = "prompt.md", "agent-stdout.txt", "agent-stderr.txt"
+_GONE = "its process was gone without a word"
+_SUMMARY = 300  # characters
+
+
+@value
+class RunOrigin:
+    """Which run the attempts are of, who started that run, and what they run."""
+
+    run: str
+    parent: str
+    agent: str
+
+
+class Attempts:
+    """Gives each attempt its directory, and writes into its run-info what becomes of it.
+
+    What the agent has put in a file's place is no reason to end an attempt, nor is a full disk:
+    what cannot be written there is left out.
+    """
+
+    def __init__(self, folder: TaskFolder, origin: RunOrigin, state: RunState = NEW) -> None:
+        self._folder = folder
+        self._origin = origin
+        self._state = state
+        self._info: RunInfo | None = None  # of the attempt under way
+
+    def begin(self, order: Order) -> TurnFiles:
+        """A directory for this attempt. One that a crash cut off leaves its output beside."""
+        info = self._new_info(order.iteration)
+        directory = self._folder.run_dir(info.run_id)
+        if os.path.islink(directory) or not os.path.isdir(directory):
+            _put_aside(directory)
+        os.makedirs(directory, exist_ok=True)
+        for name in (PROMPT, OUTPUT, ERRORS):
+            _put_aside(os.path.join(directory, name))
+        if os.path.isdir(os.path.join(directory, RUN_INFO)):
+            _put_aside(os.path.join(directory, RUN_INFO))
+        with os.fdopen(create(os.path.join(directory, PROMPT)), "wb") as file:
+            file.write(as_bytes(redact(order.prompt)))
+        os.close(create(os.path.join(directory, ERRORS)))
+        write_run_info(directory, info)
+        self._info = info
+        return TurnFiles(
+            stream=os.path.join(directory, OUTPUT),
+            answer=os.path.join(directory, "answer.txt"),
+            errors=os.path.join(directory, ERRORS),
+            env={"RALPH_RUN": info.run_id},
+        )
+
+    def started(self, pid: int) -> None:
+        """Its process runs."""
+        if self._info is not None:
+            self._write(replace(self._info, pid=pid))
+
+    def on_fact(self, fact: Fact) -> None:
+        """How the attempt ended, and what that was."""
+        before, self._state = self._state, fold(self._state, fact)
+        match fact:
+            case Ended() | Decided(boundary=Boundary.CLOSING):
+                self._tell_end(self._state)
+            case Settled() if self._info is not None:
+                self._write(self._info)  # there may be room again
+            case Resumed():  # the crash may have come before that was told
+                self._tell_end(before)
+                bury(self._folder, fact.time)
+            case Started():
+                bury(self._folder, fact.time)
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """What the agent says is in its own file."""
+
+    def _tell_end(self, state: RunState) -> None:
+        """Write how the last attempt ended, as far as it has."""
+        if state.turn is not None:
+            info = self._info or self._found(state.iteration)
+            judged = not is_interrupted(state.verdict) or state.unjudged
+            verdict = state.verdict if judged else None  # else it was asked to stop later
+            self._write(_ended(info, state.time, state.turn, verdict))
+
+    def _found(self, attempt: int) -> RunInfo:
+        """What an earlier process wrote about an attempt."""
+        found = read_run_info(self._folder.run_dir(self._id(attempt)))
+        return found or self._new_info(attempt)
+
+    def _new_info(self, attempt: int) -> RunInfo:
+        before = self._id(attempt - 1) if attempt > 1 else ""
+        origin = self._origin
+        begun = timestamp(time.time())
+        return RunInfo(self._id(attempt), origin.parent, before, origin.agent, start_time=begun)
+
+    def _id(self, attempt: int) -> str:
+        return f"{self._origin.run}-{attempt:03d}"
+
+    def _write(self, info: RunInfo) -> None:
+        self._info = info
+        with suppress(OSError):
+            write_run_info(self._folder.run_dir(info.run_id), info)
+
+
+def bury(folder: TaskFolder, now: float) -> None:
+    """Write the end of runs whose process is gone without a word, killed or switched off."""
+    for run in dead_runs(folder):
+        told = replace(run.info, status="failed", end_time=timestamp(now), error_summary=_GONE)
+        with suppress(OSError):
+            write_run_info(run.directory, told)
+
+
+def attempt_env(folder: TaskFolder, origin: RunOrigin) -> Mapping[str, str]:
+    """What an agent is told about its task; `RALPH_RUN` comes with each attempt."""
+    return {
+        "TASK_FOLDER": folder.path,
+        "RALPH_TASK_DIR": folder.path,
+        "RALPH_BUS": folder.bus,
+        "RALPH_PARENT_RUN": origin.parent,
+        "RALPH_ROOT_RUN": origin.run,
+    }
+
+
+def _ended(info: RunInfo, moment: float, turn: Turn, verdict: Verdict | None) -> RunInfo:
+    summary = redact(describe_failure(turn))[:_SUMMARY] if turn.failed else ""
+    status = "failed" if turn.failed else "completed"
+    if isinstance(verdict, Stop) and verdict.reason in (Reason.BLOCKED, Reason.INTERRUPTED):
+        status, summary = "stopped", redact(verdict.why)
+    elif was_ended(turn, verdict):
+        status = "stopped"
+    return replace(
+        info,
+        end_time=info.end_time or timestamp(moment),
+        exit_code=turn.exit_code,
+        status=status,
+        error_summary=summary,
+    )
+
+
+def _put_aside(path: str) -> None:
+    """`agent-stdout.txt` becomes `agent-stdout.cut-1.txt`."""
+    if os.path.lexists(path):
+        stem, kind = os.path.splitext(path)
+        names = (f"{stem}.cut-{number}{kind}" for number in count(1))
+        os.rename(path, next(name for name in names if not os.path.lexists(name)))

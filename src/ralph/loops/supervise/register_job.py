@@ -1,0 +1,177 @@
+"""The first thing that `ralph job` does: to register its run, before anything slow is imported.
+
+Whoever ends the agent that started us spares the runs that are registered, and gives one that is
+not only a moment. So this module knows no value, no enum and no JSON: each would take longer to
+import than all that is done here.
+"""
+
+import os
+import time
+from _json import encode_basestring  # what `json` has its strings from
+
+from ralph.files.safe_open import create
+from ralph.journal.run_id import new_run_id, timestamp
+
+TYPE_CHECKING = False  # as typing has it, which takes a while to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Scalar = str | int | None
+
+FILE = "run-info.yaml"
+_INTERRUPTED = 130
+_NAMES_TRIED = 100  # sixteen jobs may begin in the same fraction of a second
+# As `core.scalars.written` has it, which would take too long to import. JSON lets these stand as
+# they are; in YAML they are line breaks, or not allowed.
+_UNUSUAL = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+_ESCAPED = {code: f"\\u{code:04x}" for code in _UNUSUAL}
+
+
+class Wanted:
+    """What a command line of `ralph job` asks for."""
+
+    def __init__(self, task_dir: str, command: "Sequence[str]") -> None:
+        self.task_dir = task_dir
+        self.command = command
+
+
+class Registered:
+    """A run that has begun, and that ends once."""
+
+    def __init__(self, directory: str, fields: "dict[str, Scalar]") -> None:
+        self.directory = directory
+        self.run_id = os.path.basename(directory)
+        self._fields = fields
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its end was told."""
+        return self._fields["end_time"] is not None
+
+    @property
+    def parent_run_id(self) -> str:
+        """The run within which it was started; empty where there is none."""
+        return str(self._fields["parent_run_id"])
+
+    def end(self, status: str, exit_code: int, summary: str = "") -> None:
+        """Tell how it ended; the first word stands. OSError where it cannot be written."""
+        if not self.has_ended:
+            self._fields["status"] = status
+            self._fields["exit_code"] = exit_code
+            self._fields["error_summary"] = summary
+            self._fields["end_time"] = timestamp(time.time())
+            write_fields(self.directory, self._fields)
+
+    def end_anyhow(self, exit_code: int, summary: str = "") -> None:
+        """The last chance to tell that it ended, whatever became of it."""
+        try:
+            self.end("stopped" if exit_code == _INTERRUPTED else "failed", exit_code, summary)
+        except OSError:
+            pass  # our process is gone in a moment, which tells it too
+
+
+def wanted(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> Wanted | None:
+    """What `job ARGUMENTS…` asks for; None where it is not clear: then click has the word."""
+    task_dir, base = environ.get("TASK_FOLDER", ""), ""
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option == "--":
+            break
+        if option == "--json":
+            continue
+        if option.startswith("--task-dir="):
+            task_dir = option.removeprefix("--task-dir=")
+        elif option == "--task-dir" and rest:
+            task_dir = rest.pop(0)
+        elif option == "-C" and rest:
+            base = rest.pop(0)
+        else:
+            return None
+    if not rest or not task_dir or (base and not os.path.isdir(base)):
+        return None
+    return Wanted(os.path.join(base, task_dir), rest)
+
+
+def leave_group() -> None:
+    """Leave the caller's process group, so that what ends it does not end us."""
+    try:
+        os.setsid()
+    except PermissionError:
+        pass  # we lead a group of our own already
+
+
+def register(job: Wanted, environ: "Mapping[str, str]") -> Registered:
+    """Make the run's directory and say that it runs. OSError where that cannot be written."""
+    now = time.time()
+    directory = _new_directory(os.path.join(os.path.abspath(job.task_dir), "runs"), now)
+    fields: dict[str, Scalar] = {
+        "run_id": os.path.basename(directory),
+        "parent_run_id": environ.get("RALPH_RUN", ""),
+        "previous_run_id": "",
+        "agent": os.path.basename(job.command[0]),
+        "pid": os.getpid(),
+        "start_time": timestamp(now),
+        "end_time": None,
+        "exit_code": None,
+        "status": "running",
+        "error_summary": "",
+    }
+    try:
+        write_fields(directory, fields)
+    except OSError:
+        os.rmdir(directory)
+        raise
+    return Registered(directory, fields)
+
+
+def _new_directory(runs: str, now: float) -> str:
+    if not os.path.isdir(runs):
+        try:
+            os.mkdir(runs)
+        except FileExistsError:
+            pass  # another job was quicker
+    for _ in range(_NAMES_TRIED):
+        directory = os.path.join(runs, new_run_id(now))
+        try:
+            os.mkdir(directory)
+        except FileExistsError:
+            now += 1 / 4096  # the next name
+            continue
+        return directory
+    raise FileExistsError(17, os.strerror(17), runs)
+
+
+def write_fields(directory: str, fields: "Mapping[str, Scalar]") -> None:
+    """Replace a directory's run-info: YAML whose scalars are JSON. Readers see all or nothing."""
+    path = os.path.join(directory, FILE)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        _write(temporary, _encoded(fields.items()))
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.lexists(temporary) and not os.path.isdir(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = create(path)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
+
+
+def _encoded(fields: "Iterable[tuple[str, Scalar]]") -> bytes:
+    text = "".join(f"{name}: {_scalar(value)}\n" for name, value in fields)
+    return text.encode("utf-8", "backslashreplace")  # half a character becomes its own escape
+
+
+def _scalar(value: "Scalar") -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value)
+    return encode_basestring(value).translate(_ESCAPED)

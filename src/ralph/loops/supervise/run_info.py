@@ -1,0 +1,76 @@
+"""`run-info.yaml`: who runs, since when, and how it ended (S). We write JSON scalars, and read
+what people and other programs write too: each line a key and a scalar."""
+
+import os
+import re
+from typing import Any
+
+from ralph.files.safe_open import open_regular
+from ralph.kernel.value import value
+from ralph.loops.supervise.register_job import FILE, write_fields
+from ralph.text.yaml_scalars import text_of
+
+_LARGEST = 64 * 1024  # bytes; whatever is longer was not written by us
+_LINE = re.compile(r"([A-Za-z_]\w*)\s*:(?:\s+(.*))?$")
+_NOT_YET = "0001-01-01T"  # what Go writes for a time that is not known
+
+
+@value
+class RunInfo:
+    """One run of a task. No `end_time`: it goes on, or its process was killed."""
+
+    run_id: str
+    parent_run_id: str = ""
+    previous_run_id: str = ""
+    agent: str = ""
+    pid: int | None = None
+    start_time: str = ""
+    end_time: str | None = None
+    exit_code: int | None = None
+    status: str = "running"  # completed, failed, stopped
+    error_summary: str = ""
+
+
+_NUMBERS = ("pid", "exit_code")
+_NAMES = (
+    *("run_id", "parent_run_id", "previous_run_id", "agent", "pid", "start_time"),
+    *("end_time", "exit_code", "status", "error_summary"),
+)
+
+
+def write_run_info(directory: str, info: RunInfo) -> None:
+    """Replace a run's information; OSError where it cannot be written."""
+    write_fields(directory, {name: getattr(info, name) for name in _NAMES})
+
+
+def read_run_info(directory: str) -> RunInfo | None:
+    """What a run's directory says; None where it says nothing, or nothing that makes sense.
+
+    The run's id is the directory's name: the one that stands in the file may be anybody's.
+    """
+    found: dict[str, Any] = {}
+    for line in _text(os.path.join(directory, FILE)).split("\n"):
+        fits = _LINE.match(line)
+        if fits is not None and fits[1] in _NAMES:
+            text = text_of(fits[2] or "")
+            known = _number(text) if fits[1] in _NUMBERS else text
+            if known not in (None, ""):
+                found[fits[1]] = known
+    if found.get("end_time", "").startswith(_NOT_YET):
+        del found["end_time"]
+    if "run_id" not in found:
+        return None
+    return RunInfo(**{**found, "run_id": os.path.basename(os.path.abspath(directory))})
+
+
+def _text(path: str) -> str:
+    """A file's beginning; nothing where there is none."""
+    try:
+        with open_regular(path) as file:
+            return file.read(_LARGEST).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,10}", text) else None

@@ -1,0 +1,1 @@
+"""Tells people and programs that a run ended or asks. Public: `notifier`."""

@@ -1,0 +1,321 @@
+"""Starts and ends what a run starts: agents, guardrails and SCM commands.
+
+Each child leads a new session. `start` starts it directly and ends it by its process group, which
+is enough for what behaves; agents and their like are started by the keeper (ADR 23).
+"""
+
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Protocol, Self
+
+from ralph.kernel.value import value
+from ralph.kernel.verdict import Cut
+
+if TYPE_CHECKING:
+    import subprocess
+
+_TICK = 0.25
+_ASK = 0.02  # seconds between looks at a child whose end cannot be waited for
+_CHUNK = 128 * 1024
+# What a child can have written before it ended. As much as Linux allows everybody: some CLIs exit
+# without waiting for a full pipe, and lose their last words.
+_MOST_IN_A_PIPE = 8 * _CHUNK
+UNBOUND = float("inf")  # seconds for each step of the route, unless someone says less
+_ROUTE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+
+@value
+class Command:
+    """A program to start. `stdin` is fed from memory; None is /dev/null."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes | None = None
+
+
+@value
+class Exit:
+    """The end of a child. `code` is 128 + n for signal n, as shells have it."""
+
+    code: int
+    seconds: float
+    cut: Cut | None = None
+    stubborn: tuple[int, ...] = ()  # processes that would not die
+
+
+class Handle(Protocol):
+    """A running process: its end can be seen, and brought about."""
+
+    @property
+    def pid(self) -> int:
+        """Its number; it leads a session and a group of that number."""
+
+    @property
+    def stubborn(self) -> tuple[int, ...]:
+        """Processes of it that would not die; known when it is closed."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """Readable when it may have ended; None where one has to ask."""
+
+    def is_gone(self) -> bool:
+        """True if it has ended."""
+
+    def end(self, grace: float) -> None:
+        """Begin to end it, by INT, TERM and KILL, so many seconds apart; or make haste."""
+
+    def advance(self, now: float) -> None:
+        """Called often while it is being ended."""
+
+    def close(self) -> int:
+        """End whatever is left of it; its exit code, as shells have it."""
+
+
+@dataclass
+class Child:
+    """A running child, and the one poll loop that reads and watches it."""
+
+    handle: Handle
+    started: float
+    readers: dict[int, Callable[[bytes], None]] = field(default_factory=dict)
+    most_grace: float = UNBOUND
+
+    def seconds(self) -> float:
+        """The time for which it has been running."""
+        return time.monotonic() - self.started
+
+    def wait(self, watch: Callable[[], Cut | None]) -> Exit:
+        """Read until the child is gone. Whoever keeps its pipes open longer is not waited for."""
+        poller = select.poll()
+        for descriptor in self.readers:
+            os.set_blocking(descriptor, False)
+            poller.register(descriptor, select.POLLIN)
+        if self.handle.descriptor is not None:
+            poller.register(self.handle.descriptor, select.POLLIN)
+        try:
+            cut = self._loop(poller, watch)
+        finally:
+            code = self.handle.close()
+            for descriptor in self.readers:
+                os.close(descriptor)
+        return Exit(code, self.seconds(), cut, self.handle.stubborn)
+
+    def _loop(self, poller: select.poll, watch: Callable[[], Cut | None]) -> Cut | None:
+        cut: Cut | None = None
+        next_tick = time.monotonic() + _TICK
+        while True:
+            now = time.monotonic()
+            if now >= next_tick:
+                cut = self._watched(watch(), cut)
+                next_tick = now + _TICK
+            if cut is not None:
+                self.handle.advance(now)
+            # Asked before reading: what is written before the exit is in the pipe by then.
+            gone = self.handle.is_gone()
+            longest = next_tick - now if self.handle.descriptor is not None else _ASK
+            wait = 0.0 if gone else max(0.0, min(next_tick - now, longest) * 1000)
+            for descriptor, _ in poller.poll(wait):
+                self._read(poller, descriptor)
+            if gone:
+                self._drain()
+                return cut
+
+    def _watched(self, answer: Cut | None, cut: Cut | None) -> Cut | None:
+        """A cut begins the end; one with less grace only hastens it."""
+        if answer is None:
+            return cut
+        grace = min(answer.grace, self.most_grace)
+        if cut is not None and grace >= cut.grace:
+            return cut
+        self.handle.end(grace)
+        begun = cut or answer
+        return Cut(begun.why, grace, begun.finished)
+
+    def _read(self, poller: select.poll, descriptor: int) -> None:
+        reader = self.readers.get(descriptor)
+        if reader is None:
+            return  # the child's end: the next round sees it
+        try:
+            chunk = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return
+        if chunk:
+            reader(chunk)
+        else:
+            poller.unregister(descriptor)
+
+    def _drain(self) -> None:
+        """Read what the child wrote last. Someone else may still hold the pipe, and fill it."""
+        for descriptor, reader in self.readers.items():
+            try:
+                for _ in range(_MOST_IN_A_PIPE // _CHUNK):
+                    chunk = os.read(descriptor, _CHUNK)
+                    if not chunk:
+                        break
+                    reader(chunk)
+            except BlockingIOError:
+                pass
+
+
+class Starter(Protocol):
+    """Starts a child in a session of its own. With `log`, all it prints goes there unread.
+
+    Raises OSError (not found, not executable, too long) or ValueError (a NUL in an argument).
+    """
+
+    def __call__(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None = None,
+        on_error: Callable[[bytes], None] | None = None,
+        log: IO[bytes] | None = None,
+    ) -> Child:
+        """Start it."""
+
+
+class _Group:
+    """A process that we started ourselves, ended by its group."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self.pid = process.pid
+        self.stubborn: tuple[int, ...] = ()
+        self._taken = 0  # steps of the route
+        self._grace = self._due = 0.0
+        self.descriptor = pidfd_of(process.pid)  # None on an old kernel: ask instead
+
+    def is_gone(self) -> bool:
+        """It is not reaped: its group keeps its number till then."""
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll() is not None
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self._process.pid, flags) is not None
+
+    def end(self, grace: float) -> None:
+        self._grace, self._due = grace, 0.0
+
+    def advance(self, now: float) -> None:
+        if now < self._due or self._taken == len(_ROUTE):
+            return
+        _signal_group(self._process.pid, _ROUTE[self._taken])
+        self._taken += 1
+        self._due = now + self._grace
+
+    def close(self) -> int:
+        """Kill what the child left behind in its group."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+        _signal_group(self._process.pid, signal.SIGKILL)
+        return shell_code(self._process.wait())
+
+
+def pidfd_of(pid: int) -> int | None:
+    """A descriptor that is readable when the process has ended; None where there can be none."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def shell_code(code: int) -> int:
+    """Python's exit code as shells have it: 128 + n for signal n."""
+    return code if code >= 0 else 128 - code
+
+
+def start(
+    command: Command,
+    on_output: Callable[[bytes], None] | None = None,
+    on_error: Callable[[bytes], None] | None = None,
+    log: IO[bytes] | None = None,
+    *,
+    most_grace: float = UNBOUND,
+) -> Child:
+    """A `Starter` that starts the child directly."""
+    import subprocess  # the keeper needs none of it
+
+    with Streams(command, on_output, on_error, log) as streams:
+        process = subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            start_new_session=True,
+        )
+        return Child(_Group(process), time.monotonic(), streams.taken(), most_grace)
+
+
+class Streams:
+    """A child's three streams: its own ends are closed on leaving, ours too unless taken."""
+
+    def __init__(
+        self,
+        command: Command,
+        on_output: Callable[[bytes], None] | None,
+        on_error: Callable[[bytes], None] | None,
+        log: IO[bytes] | None,
+    ) -> None:
+        self._readers: dict[int, Callable[[bytes], None]] = {}
+        self._theirs: list[int] = []
+        given = command.stdin
+        source = os.open(os.devnull, os.O_RDONLY) if given is None else memory_file(given)
+        self.stdin = self._own(source)
+        if log is not None:
+            self.stdout = self.stderr = log.fileno()
+        else:
+            self.stdout = self._pipe(on_output)
+            # One reader for both hears them in the order in which they were written.
+            self.stderr = self.stdout if on_error is on_output else self._pipe(on_error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in (*self._theirs, *self._readers):
+            os.close(descriptor)
+
+    def taken(self) -> dict[int, Callable[[bytes], None]]:
+        """Our ends of the pipes, each with its reader; whoever takes them closes them."""
+        readers, self._readers = self._readers, {}
+        return readers
+
+    def _pipe(self, reader: Callable[[bytes], None] | None) -> int:
+        ours, theirs = os.pipe()
+        with suppress(OSError, AttributeError):  # macOS chooses its own size, and so may a quota
+            fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, _MOST_IN_A_PIPE)
+        self._readers[ours] = reader or (lambda _: None)
+        return self._own(theirs)
+
+    def _own(self, descriptor: int) -> int:
+        self._theirs.append(descriptor)
+        return descriptor
+
+
+def memory_file(data: bytes) -> int:
+    """A file in memory holding the data, so that no pipe can fill up or need a writer."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("prompt")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _signal_group(group: int, number: int) -> None:
+    # Nobody is left, or only a zombie that is ours to reap.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)

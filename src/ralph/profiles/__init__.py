@@ -1,1 +1,0 @@
-"""The five ways of working, each a Policy: they differ here and nowhere else."""

@@ -1,0 +1,51 @@
+"""What commands make of what they are given: directories, texts and callers. Only the standard
+library stands behind it, so that a clone without any package can use it too."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ralph.errors import ConfigError
+from ralph.processes.ancestry import runs_above
+from ralph.text.clean import clean, one_line
+from ralph.text.redact import redact
+
+
+def current_directory() -> str:
+    """Where the command works."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the current directory cannot be used: {error.strerror}",
+            "Go to one that is there, or name it: -C DIR",
+        ) from error
+
+
+def proper(text: str, what: str) -> str:
+    """A text from the command line, if it is one."""
+    with suppress(UnicodeEncodeError):
+        text.encode()
+        return text
+    raise ConfigError(f"{what} is not UTF-8 text", "Convert it: iconv -f latin1 -t utf-8")
+
+
+def shown(text: str) -> str:
+    """What someone wrote, safe on one line of a terminal."""
+    return one_line(redact(clean(text)))
+
+
+def is_agents(environ: Mapping[str, str]) -> bool:
+    """Whether an agent calls us, within its turn, or something that a run checks it with."""
+    return bool(environ.get("RALPH_RUN")) or bool(runs_above())
+
+
+def refuse_agents(environ: Mapping[str, str], what: str) -> None:
+    """Only people and the run itself say what is done: an agent's word is a claim."""
+    if is_agents(environ):
+        why = "RALPH_RUN is set" if environ.get("RALPH_RUN") else "a run has started this process"
+        raise ConfigError(
+            f"an agent may not {what}: {why}",
+            "Within a turn say <promise>COMPLETE</promise>; the run checks it. "
+            "People type this in a terminal of their own.",
+        )

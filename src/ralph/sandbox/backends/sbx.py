@@ -1,0 +1,239 @@
+"""The backend `sbx`: Docker Sandboxes. A virtual machine with a clone of the project's git
+repository; what is done in it comes back only when it is kept."""
+
+import io
+import json
+import os
+import re
+import tarfile
+import time
+from collections.abc import Iterable
+
+from ralph.errors import ConfigError, RalphError, StateError
+from ralph.git.digest import git_output
+from ralph.kernel.value import replace
+from ralph.sandbox import layer_store
+from ralph.sandbox.backends import machine, worktree
+from ralph.sandbox.backends.base import missing_keeper, real_project, stamp_after
+from ralph.sandbox.backends.guest import LONG, Guest, SandboxTool, encoded
+from ralph.sandbox.backends.machine import AGENT, Ours, Remote
+from ralph.sandbox.changes import pulled
+from ralph.sandbox.changes.commit import Commit, closed_in
+from ralph.sandbox.changes.git_config_hooks import obeyed_paths
+from ralph.sandbox.changes.landing import finish
+from ralph.sandbox.interface import (
+    Capabilities,
+    Change,
+    CommitResult,
+    SandboxPolicy,
+    unusable,
+)
+from ralph.sandbox.layer_store import JOURNAL
+
+NAME = "sbx"
+WORDS = ("sbx",)
+_INSTALL = "not installed: see docs.docker.com/ai/sandboxes"
+_WHY = (
+    "sbx answers, but no virtual machine was started to try it; it works on a clone by git, and "
+    "hosts that are allowed add to what `sbx policy ls` allows everybody"
+)
+_OPEN = Capabilities(True, True, True, "a virtual machine with a clone by git")
+_EVERYBODY = "**"
+
+
+def probe(project: str, policy: SandboxPolicy) -> Capabilities:
+    """Ask the tool for its sandboxes: to make one would fetch an image, and take minutes."""
+    why = _problem(os.path.realpath(project), policy) or machine.not_answering(
+        WORDS, policy.environ
+    )
+    return unusable(why) if why else Capabilities(True, True, True, _WHY)
+
+
+def _problem(project: str, policy: SandboxPolicy) -> str:
+    installed = SandboxTool(WORDS, policy.environ).is_installed()
+    if why := missing_keeper() or ("" if installed else _INSTALL):
+        return why
+    if why := worktree.problem(project, policy):
+        return why
+    linked = not os.path.isdir(os.path.join(project, ".git"))
+    return "a git worktree cannot be cloned into a sandbox" if linked else ""
+
+
+def open(project: str, policy: SandboxPolicy) -> "Sbx":  # noqa: A001  the interface has it so
+    """A machine with everything that the project has now, but for ignored files."""
+    began = time.time_ns()
+    project = real_project(project)
+    if why := _problem(project, policy):
+        raise ConfigError(f"sbx cannot be used: {why}", "See: ralph sandbox probe")
+    tool = SandboxTool(WORDS, policy.environ, ("rm", "--force"))
+    guest = Guest(tool, machine.name_of(project, "-"), project)
+    with machine.opening(policy, guest) as (ours, kept):
+        lacks = worktree.lacking(_ready(guest, policy, ours))
+        return Sbx(policy, guest, kept, ours, opened=stamp_after(began), lacks=lacks)
+
+
+def _ready(guest: Guest, policy: SandboxPolicy, ours: Ours) -> list[bytes]:
+    """Make sure of a machine, the one that was left or a new one, and bring what was not committed;
+    the paths that could not be read."""
+    state, name, network = machine.login(policy.environ), guest.name, policy.network
+    there = name in listed(guest.tool.must("list its sandboxes", "ls", "--json"))
+    if there:
+        ours.check_made(f"sbx rm {name}")
+        awake = ours.was_left_awake() is not None
+        if not ours.may_call(network) or not _is_as_new(guest, policy, awake=awake):
+            machine.remove(guest, ours)
+            there = False
+    if not there:
+        words = ("--quiet", "--name", name, "--clone", AGENT, guest.project, state)
+        # Deny wins over allow, so that nobody means nobody; who is allowed is allowed as well.
+        verb = "allow" if network.everybody or network.hosts else "deny"
+        hosts = _EVERYBODY if network.everybody else ",".join(network.hosts) or _EVERYBODY
+        rules = ("policy", verb, "network", "--sandbox", name, hosts)
+        machine.create(guest, ours, network, words, rules)
+    machine.set_up(guest, state)
+    return _bring(guest, policy)
+
+
+def listed(output: bytes) -> set[str]:
+    """Names in the output of `sbx ls --json`, which may talk of its daemon first."""
+    text = output.decode("utf-8", "replace")
+    begin = re.search(r"^\s*[\[{]", text, re.MULTILINE)
+    try:
+        found = json.loads(text[begin.start() :]) if begin else []
+    except ValueError:
+        raise ConfigError("sbx ls --json prints no JSON", "See: sbx ls --json") from None
+    rows = found.get("sandboxes") or [] if isinstance(found, dict) else found
+    return {row["name"] for row in rows if isinstance(row, dict) and "name" in row}
+
+
+def _is_as_new(guest: Guest, policy: SandboxPolicy, *, awake: bool) -> bool:
+    """True if it has the project's last commit; then it goes back to that, and forgets what was
+    left in it."""
+    if not awake:
+        guest.stop()  # and all that runs
+    head = git_output(guest.project, policy.environ, "rev-parse", "HEAD") or b""
+    return bool(head) and guest.ask("reset", encoded(head.strip())).code == 0
+
+
+def _bring(guest: Guest, policy: SandboxPolicy) -> list[bytes]:
+    """Bring what the project has beyond its last commit, which a clone has not; the paths that
+    could not be read."""
+    archive, gone, unread = io.BytesIO(), [], []
+    project = os.fsencode(guest.project)
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for path in worktree.uncommitted(guest.project, policy):
+            whole = os.path.join(project, path)
+            if worktree.is_copied(project, path):
+                unread += [] if _add(tar, whole, path) else [path]
+            elif not os.path.lexists(whole) or not worktree.is_plain(whole):
+                gone.append(path)
+        empty = not tar.getmembers()
+    if gone or unread:
+        guest.must("remove", stdin=b"".join(b"./" + path + b"\0" for path in (*gone, *unread)))
+    if not empty:
+        guest.must("unpack", stdin=archive.getvalue())
+    return unread
+
+
+def _add(tar: tarfile.TarFile, whole: bytes, path: bytes) -> bool:
+    """Add a file to an archive, as nobody's; False if it cannot be read, or is gone by now."""
+
+    def nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    try:
+        tar.add(os.fsdecode(whole), os.fsdecode(path), recursive=False, filter=nobodys)
+    except (PermissionError, FileNotFoundError):
+        return False
+    return True
+
+
+class Sbx(Remote):
+    """A virtual machine; thrown away with whatever was not kept."""
+
+    kind = NAME
+    run_words = ("run", "--name")
+
+    def __init__(
+        self,
+        policy: SandboxPolicy,
+        guest: Guest,
+        kept: layer_store.LayerDir,
+        ours: Ours,
+        *,
+        opened: int,
+        lacks: str = "",
+    ) -> None:
+        super().__init__(policy, replace(_OPEN, lacks=lacks), guest, kept, ours)
+        self._opened_at = opened
+        self._is_kept = False
+        self._is_held = False  # it has the only copy of what could not be kept
+
+    def changes(self) -> tuple[Change, ...]:
+        try:
+            return super().changes()
+        except RalphError:
+            self._is_held = True  # the machine stays
+            raise
+
+    def commit(self, *, everything: bool = False) -> CommitResult:
+        """End what runs, then apply the changes. If that fails, the machine stays."""
+        self._is_held = True
+        try:
+            done = self._committed(everything=everything)
+        except (OSError, RalphError) as error:
+            why = error.message if isinstance(error, RalphError) else error.strerror
+            remedy = (
+                f"What was changed is in the machine still: sbx exec -it {self._guest.name} bash"
+            )
+            if self._is_begun():
+                remedy = f"It is finished by the next: ralph sandbox run\n{remedy}"
+            raise StateError(f"the changes could not be kept: {why}", remedy) from error
+        self._is_kept, self._is_held = True, False
+        return done
+
+    def _is_begun(self) -> bool:
+        return os.path.exists(os.path.join(self._place.path, JOURNAL))
+
+    def _committed(self, *, everything: bool) -> CommitResult:
+        self._keeper.close()
+        if not self._is_idle():
+            self._guest.stop()
+        changes = self.changes()
+        commit = Commit(
+            self.origin,
+            self._results,
+            self._opened_at,
+            changes,
+            frozenset(c.path for c in changes if os.fsencode(c.path) in self._first),
+            everything,
+            os.path.basename(self._place.path),
+            obeyed=frozenset() if everything else obeyed_paths(self.origin, self.policy.environ),
+            closed=closed_in(self.origin, changes),
+        )
+        commit.write(os.path.join(self._place.path, JOURNAL))
+        return finish(commit, self._place.path)
+
+    def discard(self) -> None:
+        self._is_kept = self._is_held = False
+        self.close()
+
+    def _compared(self, paths: list[bytes]) -> Iterable[Change]:
+        return pulled.against(self.origin, self._results, paths, self._first, self._last)
+
+    def _leave(self) -> None:
+        """Keep a machine for the next time, which is quicker; it does not run till then."""
+        try:
+            if self._is_held:
+                if not self._is_begun():
+                    self._ours.hold()
+                self._guest.tool.ask("stop", self._guest.name, patience=LONG)
+            elif self._is_kept:
+                self._lull()
+            else:
+                machine.remove(self._guest, self._ours)
+        finally:
+            self._place.remove()
+            self._ours.release()

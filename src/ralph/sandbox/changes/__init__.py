@@ -1,0 +1,5 @@
+"""Compares what a sandbox changed with the project, and brings it there.
+
+Public: `landing`, `apply`, `review`, `commit`, `compare`, `diff`, `tree`, `manifest`, `pulled`,
+`held`.
+"""

@@ -1,0 +1,1 @@
+"""How each CLI speaks, one module each. Public: `speech`."""

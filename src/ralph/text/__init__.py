@@ -1,0 +1,5 @@
+"""Makes words safe to show and to keep.
+
+Public: `plain`, `clean` (one line, no escapes), `redact`, `secrets`, `keys`, `words`, `timestamps`,
+`yaml_scalars`.
+"""

@@ -1,0 +1,4 @@
+"""The part of the screen that moves while a run works.
+
+Public: `region`, `activity`, `board`, `tagged`.
+"""

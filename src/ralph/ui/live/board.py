@@ -1,0 +1,125 @@
+"""What all workers of a run do right now: each is followed in its own thread, and shown in one."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from ralph.kernel.events import AgentEvent
+from ralph.kernel.facts import Fact, Returned
+from ralph.kernel.limits import Spent
+from ralph.kernel.state import RunState, fold
+from ralph.kernel.tasks.task import Backlog
+from ralph.kernel.value import replace
+from ralph.kernel.world import Signals
+from ralph.text.clean import Redact, clean, one_line
+from ralph.ui.lines import Briefing
+from ralph.ui.live.activity import Activity, Moment
+from ralph.ui.words import elapsed, money
+from ralph.ui.workers import Tally, with_workers
+
+
+class Follower:
+    """A reader of one worker's run. Its worker's thread tells it, any other may ask."""
+
+    def __init__(self, task: str, activity: Activity, state: RunState) -> None:
+        self._task = one_line(clean(task))
+        self._activity = activity
+        self._state = state
+        self._lock = threading.Lock()
+
+    def on_fact(self, fact: Fact) -> None:
+        """It went on a step."""
+        with self._lock:
+            self._state = fold(self._state, fact)
+            self._activity.on_fact(fact)
+
+    def on_events(self, events: Sequence[AgentEvent]) -> None:
+        """Its agent said something."""
+        with self._lock:
+            for event in events:
+                self._activity.on_event(event)
+
+    def moment(self) -> Moment | None:
+        """What it does now; None when it is over."""
+        with self._lock:
+            found = self._activity.moment(self._state, Signals(), Signals())
+        return found and replace(found, which=found.which or self._task)
+
+    @property
+    def spent(self) -> Spent:
+        """What it has used, with what is known of the turn that is under way."""
+        with self._lock:
+            spent = self._state.spent
+            return replace(spent, dollars=spent.dollars + self._activity.cost)
+
+
+class Board:
+    """Those who are at work."""
+
+    def __init__(self, clock: Callable[[], float], redact: Redact) -> None:
+        self._clock = clock
+        self._redact = redact
+        self._followers: dict[str, Follower] = {}
+        self._lock = threading.Lock()
+        self._backlog: Backlog | None = None
+        self._ahead: frozenset[str] | None = None
+
+    def follow(self, task: str, briefing: Briefing, state: RunState) -> Follower:
+        """Somebody begins to work on a task, or goes on with it from that state."""
+        activity = Activity(briefing, self._clock, self._redact)
+        follower = Follower(task, activity, state)
+        with self._lock:
+            self._followers[task] = follower
+        return follower
+
+    def on_fact(self, fact: Fact) -> None:
+        """Follow the run itself: whoever is back is not at work."""
+        if isinstance(fact, Returned):
+            with self._lock:
+                self._followers.pop(fact.task, None)
+
+    def look(self, backlog: Backlog) -> Backlog:
+        """See what is to be done; the same backlog again, for whoever asked for it."""
+        if backlog is not self._backlog:
+            self._backlog = backlog
+            ahead = frozenset(task.id for task in backlog.tasks if task.open)
+            self._ahead = None if backlog.problem else ahead
+        return backlog
+
+    def with_workers(self, state: RunState) -> RunState:
+        """The state, with what those have used up who are not back."""
+        return replace(state, spent=with_workers(state.spent, self.used()))
+
+    def used(self) -> list[Spent]:
+        """What those have used up who are not back."""
+        with self._lock:
+            followers = list(self._followers.values())
+        return [follower.spent for follower in followers]
+
+    def moments(self, state: RunState, own: Signals, asked: Signals) -> tuple[Moment, ...]:
+        """How far the run is, then what each worker does; nothing when all is over."""
+        if state.stop is not None:
+            return ()
+        each = [moment for one in self._in_order(state) if (moment := one.moment())]
+        return (self._summary(state, own, asked, idle=all(m.still for m in each)), *each)
+
+    def _in_order(self, state: RunState) -> list[Follower]:
+        """As they were sent, so that none changes its line with another."""
+        tasks = [sent.assignment.task for sent in state.crew]
+        with self._lock:
+            return [self._followers[task] for task in tasks if task in self._followers]
+
+    def _summary(self, state: RunState, own: Signals, asked: Signals, *, idle: bool) -> Moment:
+        words = Tally.of(state, self._ahead).words
+        more = [elapsed(state.spent_at(self._clock()).seconds)] if state.time else []
+        if spent := self.with_workers(state).spent.dollars:
+            more.append(money(spent))
+        if max(own.cancels, asked.cancels) > 1:
+            return Moment("stopping now", more=(words, *more), vital=True)
+        if own.cancels or asked.cancels:
+            sooner = "Ctrl+C again" if own.cancels else "ralph stop --now"
+            stopping = f"stopping after these turns ({sooner}: at once)"
+            return Moment(stopping, more=(words, *more), vital=True)
+        if asked.paused:
+            pause = "paused: ralph resume goes on" if idle else "pausing before the next turns"
+            return Moment(pause, more=(words, *more), still=idle)
+        return Moment(words, more=tuple(more))

@@ -1,0 +1,1 @@
+"""The report of `ralph status`. Public: `report`, `lines`, `spending`."""

@@ -1,0 +1,115 @@
+"""The agent's environment (ADR 13): what passes, what does not, who pays."""
+
+import pytest
+
+from ralph.agents.environment import Environment, agent_environment
+
+EVERYTHING = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "CLAUDECODE": "1",
+    "ANTHROPIC_API_KEY": "a",
+    "OPENAI_API_KEY": "o",
+    "GEMINI_API_KEY": "g",
+    "OPENROUTER_API_KEY": "r",
+    "AMP_API_KEY": "m",
+    "GITHUB_TOKEN": "t",
+    "GH_TOKEN": "t",
+    "GOOGLE_CLOUD_PROJECT": "p",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/adc.json",
+    "GOOGLE_GENAI_USE_VERTEXAI": "true",
+    "MY_API_KEY": "mine",
+}
+
+
+def environment(
+    kind: str,
+    environ: dict[str, str] = EVERYTHING,
+    keep: tuple[str, ...] = (),
+    unset: tuple[str, ...] = (),
+    put: dict[str, str] | None = None,
+) -> Environment:
+    return agent_environment(environ, kind, keep=keep, unset=unset, put=put)
+
+
+@pytest.mark.parametrize(
+    ("kind", "removed"),
+    [
+        ("claude", "AMP_API_KEY CLAUDECODE GEMINI_API_KEY OPENAI_API_KEY OPENROUTER_API_KEY"),
+        ("codex", "AMP_API_KEY ANTHROPIC_API_KEY CLAUDECODE GEMINI_API_KEY OPENROUTER_API_KEY"),
+        # What Vertex and application credentials need is no other provider's key.
+        ("gemini", "AMP_API_KEY ANTHROPIC_API_KEY CLAUDECODE OPENAI_API_KEY OPENROUTER_API_KEY"),
+        ("amp", "CLAUDECODE"),
+        ("opencode", "CLAUDECODE"),
+        ("copilot", "CLAUDECODE"),
+        ("cursor-agent", "CLAUDECODE"),
+        ("goose", "CLAUDECODE"),
+        ("text", "CLAUDECODE"),
+    ],
+)
+def test_other_providers_keys_are_not_passed_on(kind: str, removed: str) -> None:
+    """ "Everything passes except CLAUDECODE and, for claude, codex and gemini, other keys"."""
+    found = environment(kind)
+    assert found.removed == tuple(removed.split())
+    assert found.values == {k: v for k, v in EVERYTHING.items() if k not in removed.split()}
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex", "gemini"])
+def test_keys_of_agents_that_sell_models_are_other_keys_too(kind: str) -> None:
+    environ = dict.fromkeys(("COPILOT_GITHUB_TOKEN", "CURSOR_API_KEY", "OPENCODE_API_KEY"), "x")
+    assert environment(kind, environ).values == {}
+
+
+def test_what_is_not_there_is_not_named_as_removed() -> None:
+    assert environment("claude", {"PATH": "/bin"}).removed == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "environ", "payer"),
+    [
+        ("claude", {"ANTHROPIC_API_KEY": "a"}, "ANTHROPIC_API_KEY"),
+        ("claude", {"CLAUDE_CODE_OAUTH_TOKEN": "c"}, "CLAUDE_CODE_OAUTH_TOKEN"),
+        (
+            "claude",
+            {"CLAUDE_CODE_OAUTH_TOKEN": "c", "ANTHROPIC_API_KEY": "a"},
+            "ANTHROPIC_API_KEY",
+        ),
+        ("claude", {"ANTHROPIC_API_KEY": ""}, "the agent's own login"),
+        ("codex", {"OPENAI_API_KEY": "o"}, "OPENAI_API_KEY"),
+        ("amp", {"AMP_API_KEY": "m"}, "AMP_API_KEY"),
+        ("gemini", {"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": "g"}, "GEMINI_API_KEY"),
+        ("gemini", {}, "the agent's own login"),
+        ("copilot", {"GITHUB_TOKEN": "t", "GH_TOKEN": "t"}, "GH_TOKEN"),
+        ("copilot", {}, "the agent's own login"),
+        ("cursor-agent", {"CURSOR_API_KEY": "c"}, "CURSOR_API_KEY"),
+        ("opencode", {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}, ""),
+        ("goose", {"OPENAI_API_KEY": "o"}, ""),
+        ("text", {"OPENAI_API_KEY": "o"}, ""),
+    ],
+)
+def test_which_credential_will_pay(kind: str, environ: dict[str, str], payer: str) -> None:
+    assert environment(kind, environ).payer == payer
+
+
+def test_settings_can_keep_what_would_be_removed() -> None:
+    found = environment("claude", keep=("OPENAI_API_KEY",))
+    assert found.values["OPENAI_API_KEY"] == "o"
+    assert "OPENAI_API_KEY" not in found.removed
+
+
+def test_settings_can_remove_more_also_what_pays() -> None:
+    found = environment("claude", unset=("ANTHROPIC_API_KEY", "MY_API_KEY"))
+    assert {"ANTHROPIC_API_KEY", "MY_API_KEY"} <= set(found.removed)
+    assert found.payer == "the agent's own login"
+
+
+def test_settings_can_set_and_that_may_pay() -> None:
+    found = environment("claude", {}, put={"ANTHROPIC_API_KEY": "mine", "X": "y"})
+    assert found.values == {"ANTHROPIC_API_KEY": "mine", "X": "y"}
+    assert found.payer == "ANTHROPIC_API_KEY"
+
+
+def test_our_own_environment_is_not_changed() -> None:
+    before = dict(EVERYTHING)
+    environment("claude", put={"X": "y"}, unset=("PATH",))
+    assert before == EVERYTHING

@@ -1,0 +1,48 @@
+"""`ralph demo` (the issue, §5): the whole idea, without any agent, key or network."""
+
+import os
+from pathlib import Path
+
+from run_support import assert_clear, ralph
+
+from ralph.journal.journal import read_journal
+from ralph.kernel.facts import Decided
+from ralph.kernel.verdict import Accept, Boundary, Continue
+
+
+def test_the_demo_shows_the_whole_idea(tmp_path: Path) -> None:
+    """Claimed too early, rejected, fed back, passed, believed with evidence, committed."""
+    done = ralph("demo", env={"TMPDIR": str(tmp_path)})
+    words = (
+        "Guardrail exited with code 1",
+        "Evidence: claimed: <response>DONE</response>",
+        "Evidence: passed: python3 check.py",
+        "Committed: Add greet",
+        "Completed after 2 iterations",
+        "What happened:",
+    )
+    assert_clear(done, 0, *words)
+    (journal,) = tmp_path.glob("ralph-demo-*/state/*/runs/*/journal.jsonl")
+    assert str(journal) in done.err, "the closing lines say where the journal is"
+    decided = [f for f in read_journal(str(journal))[0] if isinstance(f, Decided)]
+    closings = [f.verdict for f in decided if f.boundary is Boundary.CLOSING]
+    assert [type(verdict) for verdict in closings] == [Continue, Accept]
+
+
+def test_the_demo_leaves_everything_else_alone(tmp_path: Path) -> None:
+    ralph("demo", env={"TMPDIR": str(tmp_path)})
+    assert os.listdir(os.environ["RALPH_STATE_DIR"]) == []
+    assert len(os.listdir(tmp_path)) == 1
+
+
+def test_the_demo_in_json(tmp_path: Path) -> None:
+    objects = ralph("demo", "--json", env={"TMPDIR": str(tmp_path)}).objects
+    assert (objects[-1]["type"], objects[-1]["iterations"], objects[-1]["exit"]) == ("stop", 2, 0)
+
+
+def test_the_demo_commits_into_its_own_repository_only(repo: Path, tmp_path: Path) -> None:
+    """In a git hook GIT_DIR names the user's repository."""
+    head = (repo / ".git" / "refs" / "heads" / "main").read_text()
+    env = {"TMPDIR": str(tmp_path), "GIT_DIR": str(repo / ".git"), "GIT_WORK_TREE": str(repo)}
+    assert ralph("demo", env=env).code == 0
+    assert (repo / ".git" / "refs" / "heads" / "main").read_text() == head

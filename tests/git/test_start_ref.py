@@ -1,0 +1,95 @@
+"""What a person had not committed when a run began, and how long it is kept (ADR 25)."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from kits.work_tree import git, new_repository, work_of
+from ralph.git.checkpoint.run_trees import trees_of_run
+from ralph.git.checkpoint.start_ref import is_kept, is_needed, keep_start, start_ref, trees_of
+
+DAY = 24 * 3600.0
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "project")
+
+
+@pytest.fixture
+def kept(top: Path) -> str:
+    """A run begins with two stashes, an untracked file, a link, and a deleted file."""
+    for name in ("first", "second"):
+        (top / name).write_text(name)
+        git(top, "stash", "--include-untracked", "--message", name)
+    (top / "new").write_text("new\n")
+    (top / "linked").symlink_to("new")
+    (top / "b").unlink()
+    (top / "a" / "one").write_text("staged\n")
+    git(top, "add", "a/one")
+    (top / "a" / "one").write_text("one\n")
+    return start_ref(work_of(top).run_dir)
+
+
+def needed(top: Path, ref: str, days: float = 0) -> bool:
+    return is_needed(work_of(top, "other").repository, ref, time.time() + days * DAY)
+
+
+def test_files_index_and_stashes_are_kept(top: Path, kept: str) -> None:
+    assert git(top, "show", f"{kept}:new") == "new"
+    base, tree, *_ = trees_of(work_of(top, "other").repository, kept)
+    assert (base, tree) == (git(top, "rev-parse", "HEAD"), kept)
+    stashes = git(top, "stash", "list", "--format=%H").splitlines()
+    assert git(top, "rev-parse", f"{kept}^@").splitlines()[2:] == stashes
+
+
+@pytest.mark.parametrize(
+    ("lost", "is_lost"),
+    [
+        ("true", False),
+        ("git stash drop", True),
+        ("git stash clear", True),
+        ("rm new", True),
+        ("echo other > new", True),
+        ("rm linked", True),
+        ("ln -sf other linked", True),
+        ("git checkout b", True),
+        ("echo x > another", False),
+        ("git add new && git commit -q -m x -- new", False),
+        ("git reset -q", True),
+    ],
+)
+def test_it_is_needed_while_something_of_it_is_gone(
+    top: Path, kept: str, lost: str, *, is_lost: bool
+) -> None:
+    assert os.system(f"cd {top} && {lost} > /dev/null 2>&1") == 0
+    assert needed(top, kept) is is_lost
+    assert not needed(top, kept, days=31)
+
+
+def test_nothing_is_kept_where_there_is_nothing(top: Path) -> None:
+    ref = start_ref(work_of(top).run_dir)
+    assert not git(top, "for-each-ref", ref)
+    assert not needed(top, ref)
+    assert trees_of(work_of(top, "other").repository, ref) == ()
+
+
+def test_a_conflict_keeps_what_can_be_kept(top: Path) -> None:
+    """A run may be started to resolve it."""
+    for branch, text in (("other", "theirs\n"), ("main", "ours\n")):
+        git(top, "checkout", "-q", "-B", branch, "main")
+        (top / "b").write_text(text)
+        git(top, "commit", "-q", "-a", "-m", branch)
+    git(top, "checkout", "-q", "-B", "main", "HEAD~1")
+    (top / "b").write_text("ours\n")
+    git(top, "commit", "-q", "-a", "-m", "ours")
+    assert os.system(f"git -C {top} merge -q other > /dev/null 2>&1") != 0
+    trees = trees_of_run(str(top), os.environ, str(top.parent / "runs" / "run-1"))
+    assert trees is not None
+    os.makedirs(trees.run_dir)
+    trees.begin()
+    keep_start(trees)
+    assert "<<<<<<<" in git(top, "show", f"{start_ref(trees.run_dir)}:b")
+    assert is_kept(trees.run_dir)

@@ -1,0 +1,1 @@
+"""A scripted model on loopback, for real CLIs. Public: `server`, `script`, `protocols`."""

@@ -1,0 +1,4 @@
+"""Tries a sandbox backend, and fakes of the tools that backends stand on.
+
+Public: `kit`, `tools`, `stage`.
+"""
