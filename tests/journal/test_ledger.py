@@ -9,7 +9,7 @@ import pytest
 
 from ralph.errors import StateError
 from ralph.journal.ledger import FILE, Ledger, read_ledger
-from ralph.journal.spending import Entry, Sum, by_day, by_run, total
+from ralph.journal.spending import LedgerEntry, Sum, by_day, by_run, total
 from ralph.kernel.events import Progress, Usage
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Settled, Started, Step
 from ralph.kernel.tasks.task import Assignment
@@ -19,7 +19,7 @@ from ralph.kernel.verdict import Continue
 STARTED = Started(100.0, "20261115-101010-abcd", "harness", "/w", 1, "1", agent="codex", model="m")
 BEGAN = Began(101.0, 3, Assignment("prompt"))
 USED = Usage(input=10, output=5, cache_read=2, cache_write=1)
-ENTRY = Entry(
+ENTRY = LedgerEntry(
     time=110.0,
     run="20261115-101010-abcd",
     profile="harness",
@@ -54,7 +54,7 @@ class Kept:
             self.ledger.on_fact(fact)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         return read_ledger(str(self.project))
 
 
@@ -218,8 +218,8 @@ def test_a_field_that_makes_no_sense_is_nothing(kept: Kept) -> None:
     lines = [json.dumps({"time": 5.0, **odd}), json.dumps({"time": 6, **more})]
     (kept.project / FILE).write_text("\n".join(lines), "utf-8")
     assert kept.entries == (
-        Entry(5.0, "", "", 0, "", "", "", None, Usage(), 0.0),
-        Entry(6.0, "", "", 2, "", "", "", None, Usage(cache_read=7), 0.0),
+        LedgerEntry(5.0, "", "", 0, "", "", "", None, Usage(), 0.0),
+        LedgerEntry(6.0, "", "", 2, "", "", "", None, Usage(cache_read=7), 0.0),
     )
 
 
@@ -232,8 +232,8 @@ def test_a_ledger_that_is_not_there_is_empty_and_one_that_cannot_be_read_is_name
         read_ledger(str(tmp_path))
 
 
-def entry(time: float, run: str, cost: float | None) -> Entry:
-    return Entry(time, run, "harness", 1, "work", "codex", "", cost, Usage(1, 2), 3.0)
+def entry(time: float, run: str, cost: float | None) -> LedgerEntry:
+    return LedgerEntry(time, run, "harness", 1, "work", "codex", "", cost, Usage(1, 2), 3.0)
 
 
 ENTRIES = (entry(1.0, "a", 1.0), entry(2.0, "b", None), entry(30.0, "a", 0.5))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.journal.spending import Entry
+from ralph.journal.spending import LedgerEntry
 from ralph.kernel.events import Usage
 from ralph.ui.status.spending import spending_dict, spending_lines
 
@@ -14,9 +14,11 @@ NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 DAY = 86_400
 
 
-def entry(days_ago: float, run: str, cost: float | None, tokens: int = 1000) -> Entry:
+def entry(days_ago: float, run: str, cost: float | None, tokens: int = 1000) -> LedgerEntry:
     usage = Usage(tokens, tokens // 10, tokens * 2)
-    return Entry(NOON - days_ago * DAY, run, "harness", 1, "work", "codex", "m", cost, usage, 2.0)
+    return LedgerEntry(
+        NOON - days_ago * DAY, run, "harness", 1, "work", "codex", "m", cost, usage, 2.0
+    )
 
 
 def test_nothing_is_said_in_words() -> None:

@@ -1,5 +1,5 @@
-"""What files have in common that several processes append to: a line in one write, and a lock that
-nobody is waited for for ever."""
+"""Appends to files that several processes write: a line in one write, under a lock that nobody
+waits for for ever."""
 
 import errno
 import fcntl
@@ -23,7 +23,7 @@ def append_line(file: int, line: bytes, *, alone: bool) -> None:
 
 
 def lock(file: int, kind: int, patience: float) -> bool:
-    """Take a lock, which goes when the file is closed; whether that could be done in so many
+    """Take a lock, which goes when the file is closed; false if that could not be done in so many
     seconds. OSError on a file system without locks."""
     give_up = time.monotonic() + patience
     while True:
@@ -39,7 +39,7 @@ def lock(file: int, kind: int, patience: float) -> bool:
 
 
 def is_at(file: int, path: str) -> bool:
-    """Whether the open file is still the one with this name, and no other was put in its place."""
+    """True if the open file is still the one with this name, and no other was put in its place."""
     try:
         return os.path.samestat(os.fstat(file), os.lstat(path))
     except OSError:

@@ -25,55 +25,34 @@ def append(path: str, record: dict[str, Any]) -> None:
     OSError where that cannot be done; then nothing of it stays in the file.
     """
     line = redacted_json(record).encode() + b"\n"
-    file, locked = _open_locked(path)
-    try:
-        append_line(file, line, alone=locked)
-    finally:
-        os.close(file)
-
-
-def _open_locked(path: str) -> tuple[int, bool]:
-    """The file, and whether we hold its lock. One that was replaced meanwhile is opened again."""
     for _ in range(_TRIES):
         file = regular(os.open(path, _FLAGS, 0o644), path)
-        locked = _lock(file)
-        if not locked or is_at(file, path):
-            break
-        os.close(file)
-    else:
-        raise OSError(errno.EAGAIN, "it is replaced all the time")
-    return file, locked
-
-
-def _lock(file: int) -> bool:
-    """Whoever holds the lock for long does not hold up the run."""
-    try:
-        return lock(file, fcntl.LOCK_EX, _PATIENCE)
-    except OSError:  # a file system without locks
-        return False
+        try:
+            try:  # whoever holds the lock for long does not hold up the run
+                locked = lock(file, fcntl.LOCK_EX, _PATIENCE)
+            except OSError:  # a file system without locks
+                locked = False
+            if not locked or is_at(file, path):  # else it was replaced meanwhile
+                append_line(file, line, alone=locked)
+                return
+        finally:
+            os.close(file)
+    raise OSError(errno.EAGAIN, "it is replaced all the time")
 
 
 def newest_first(path: str, most_bytes: int, word: str = "") -> Iterator[dict[str, Any]]:
     """The objects in the last `most_bytes` of the file, from its end backwards; only those with
     the word in them. Lines that make no sense are left out; a file that cannot be read is empty."""
-    spelled = {_spelled(word, ascii_only=True), _spelled(word, ascii_only=False)}
+    ways = (json.dumps(word, ensure_ascii=way)[1:-1] for way in (True, False))
+    spelled = {way.encode("utf-8", "replace") for way in ways}
     for line in _lines_backwards(path, most_bytes):
         if any(spelling in line for spelling in spelled):
-            found = _object(line)
-            if found is not None:
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
                 yield found
-
-
-def _spelled(word: str, *, ascii_only: bool) -> bytes:
-    return json.dumps(word, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "replace")
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _lines_backwards(path: str, most_bytes: int) -> Iterator[bytes]:

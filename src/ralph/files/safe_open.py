@@ -1,5 +1,5 @@
-"""Files where the agent can write too: a pipe or a device in a file's place must not hold us up,
-and a link must not lead what we write to somewhere else."""
+"""Opens files where the agent can write too: a pipe or a device in a file's place must not hold us
+up, and a link must not lead what we write to somewhere else."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ def regular(descriptor: int, path: str) -> int:
 
 
 def refuse_irregular(found: os.stat_result, path: str) -> None:
-    """An error for everything but a file."""
+    """Raise OSError for everything but a file."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(_EISDIR, os.strerror(_EISDIR), path)
     if not stat.S_ISREG(found.st_mode):

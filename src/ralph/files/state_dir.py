@@ -1,4 +1,5 @@
-"""Where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside it."""
+"""The places where Ralph keeps things: `.ralph/` in the workspace, and the state directory outside
+it."""
 
 import errno
 import os
@@ -40,7 +41,7 @@ def ensure_ralph_dir(workspace: str) -> str:
 
 
 def ralph_dir_problem(workspace: str) -> str:
-    """Why `.ralph/` cannot be written, and what to do about it; "" if it can be."""
+    """The reason why `.ralph/` cannot be written, and what to do about it; "" if it can be."""
     try:
         ensure_ralph_dir(workspace)
     except ConfigError as error:
@@ -89,10 +90,9 @@ def state_root(environ: Mapping[str, str]) -> str:
     chosen = environ.get("RALPH_STATE_DIR")
     if chosen:
         return os.path.abspath(chosen)
-    home = environ.get("HOME") or _home()
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # XDG: a relative path is to be ignored
-        base = os.path.join(home, ".local", "state")
+        base = os.path.join(environ.get("HOME") or _home(), ".local", "state")
     if not os.path.isabs(base):
         raise StateError(
             "there is no home directory to keep the journal in",
@@ -119,7 +119,7 @@ def project_dir(root: str, workspace: str) -> str:
 
 
 def ensure_state_root(root: str) -> None:
-    """The state directory, for this user only."""
+    """Make the state directory, for this user only."""
     try:
         os.makedirs(root, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -127,8 +127,8 @@ def ensure_state_root(root: str) -> None:
 
 
 def make_run_dir(project: str, run: str) -> str:
-    """`runs/<run>` in the project's state directory, for this user only, and never for git: the
-    state directory may lie in a workspace."""
+    """Make `runs/<run>` in the project's state directory, for this user only, and never for git:
+    the state directory may lie in a workspace."""
     path = os.path.join(project, "runs", run)
     try:
         os.makedirs(path, mode=0o700)
@@ -154,7 +154,7 @@ def link_run(run_dir: str, project: str) -> None:
 
 
 def unwritable_state(directory: str, error: OSError) -> StateError:
-    """What to say when the state cannot be kept."""
+    """The error for a state directory that cannot be written."""
     return StateError(
         f"cannot write the state directory {directory}: {error.strerror}",
         "Free or unlock it, or choose another: export RALPH_STATE_DIR=/some/where",
@@ -170,7 +170,7 @@ def lstat(path: str | bytes) -> os.stat_result | None:
 
 
 def is_inside(path: str, directory: str) -> bool:
-    """Whether a path lies in a directory, or is it."""
+    """True if a path lies in a directory, or is it."""
     inner, outer = os.path.realpath(path), os.path.realpath(directory)
     return os.path.commonpath((inner, outer)) == outer
 

@@ -21,18 +21,17 @@ class FileJournal:
     def __init__(self, path: str, last_hash: str = SEED) -> None:
         self.path = path
         self._hash = last_hash
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         try:
-            self._file = os.open(path, flags, 0o600)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         except OSError as error:
             raise _unwritable(path, error) from error
         self._size = os.fstat(self._file).st_size
         self._sync = _Syncer(self._file)
 
     def record(self, fact: Fact) -> None:
-        """Keep one fact."""
-        line, self._hash = _line(fact, self._hash)
-        data = memoryview(line.encode())
+        body = redacted_json(encode(fact))
+        self._hash = chained(body, self._hash)
+        data = memoryview(f'{body[:-1]},"hash":"{self._hash}"}}\n'.encode())
         self._size += len(data)
         try:
             while data:
@@ -43,7 +42,7 @@ class FileJournal:
             self._sync.ask()
 
     def intact(self) -> bool:
-        """Whether the file is the one that we write to, and nobody made it longer or shorter.
+        """True if the file is the one that we write to, and nobody made it longer or shorter.
 
         Cheap enough for every turn. An edit that changes neither is found when it is read.
         """
@@ -106,13 +105,11 @@ def _sync(descriptor: int) -> None:
 
 def read_journal(path: str) -> tuple[list[Fact], str]:
     """All facts, and the last hash. A torn last line is dropped; an edited one is named."""
-    lines = _text(path).split("\n")
-    chain = Chain(path)
-    # What follows the last newline was torn off by a kill.
-    return [chain.take(line) for line in lines[:-1]], chain.hash
+    chain = HashChain(path)
+    return [chain.take(line) for line in _text(path).split("\n")[:-1]], chain.hash
 
 
-def mend_journal(path: str) -> None:
+def trim_journal(path: str) -> None:
     """Cut off a torn last line, so that the next one begins where it should."""
     torn = _text(path).rpartition("\n")[2]
     if torn:
@@ -128,7 +125,7 @@ def _text(path: str) -> str:
         raise StateError(f"cannot read the journal {path}: {error.strerror}") from error
 
 
-class Chain:
+class HashChain:
     """Follows a journal line by line, each checked against the hash of the one before (ADR 9)."""
 
     def __init__(self, path: str) -> None:
@@ -152,12 +149,6 @@ class Chain:
             return decode_fact(json.loads(f"{body}}}"))
         except (ValueError, RecursionError) as error:
             raise StateError(f"{where}: {error}", "Perhaps a newer ralph wrote it.") from error
-
-
-def _line(fact: Fact, last: str) -> tuple[str, str]:
-    body = redacted_json(encode(fact))
-    digest = chained(body, last)
-    return f'{body[:-1]},"hash":"{digest}"}}\n', digest
 
 
 def chained(body: str, last: str) -> str:

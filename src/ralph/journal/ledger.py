@@ -9,7 +9,7 @@ from typing import Any
 
 from ralph.errors import StateError
 from ralph.files.append import append_line
-from ralph.journal.spending import Entry
+from ralph.journal.spending import LedgerEntry
 from ralph.kernel.events import AgentEvent, Usage
 from ralph.kernel.facts import Began, Ended, Fact, Launching, Resumed, Started, Step
 from ralph.kernel.turn import Role, Turn
@@ -51,7 +51,9 @@ class Ledger:
         match fact:
             case Ended(turn=turn) if self._is_due(turn):
                 self._enter(fact.time, Role.WORK, turn.cost_usd, turn.usage, turn.seconds)
-            case Step(cost_usd=cost) if cost or fact.usage != Usage() or self._owes(cost):
+            case Step(cost_usd=cost) if (
+                cost or fact.usage != Usage() or (cost is None and self._tells)
+            ):
                 began = self._launching.time if self._launching else fact.time
                 seconds = round(max(0.0, fact.time - began), 3)
                 self._enter(fact.time, Role.MESSAGE, cost, fact.usage, seconds)
@@ -77,11 +79,9 @@ class Ledger:
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """What a turn costs is known when it is over."""
 
-    def _owes(self, cost: float | None) -> bool:
-        return cost is None and self._tells
-
     def _is_due(self, turn: Turn) -> bool:
-        """A turn that cost something, or may have: an agent that tells was cut off before."""
+        """True for a turn that cost something, or may have: an agent that tells was cut off
+        before."""
         tells = self._launching is not None and self._tells
         return bool(turn.cost_usd) or turn.usage != Usage() or (tells and turn.uncounted)
 
@@ -89,7 +89,7 @@ class Ledger:
         self, time: float, role: Role, cost: float | None, usage: Usage, seconds: float
     ) -> None:
         started, launching = self._started, self._launching
-        entry = Entry(
+        entry = LedgerEntry(
             time=time,
             run=self._run or (started.run if started else ""),
             profile=started.profile if started else "",
@@ -101,74 +101,53 @@ class Ledger:
             usage=usage,
             seconds=seconds,
         )
+        line = json.dumps(asdict(entry), separators=(",", ":")).encode() + b"\n"
         try:
-            _append(self._path, _line(entry))
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            file = os.open(self._path, flags, 0o600)
+            try:
+                append_line(file, line, alone=False)
+            finally:
+                os.close(file)
         except OSError as error:
-            self._say_once(error)
-
-    def _say_once(self, error: OSError) -> None:
-        if not self._lost:
-            self._lost = True
-            why = error.strerror or error
-            self._on_loss(f"The ledger {self._path} cannot be written: {why}. The run goes on.")
+            if not self._lost:
+                self._lost = True
+                why = error.strerror or error
+                self._on_loss(f"The ledger {self._path} cannot be written: {why}. The run goes on.")
 
 
-def _append(path: str, line: bytes) -> None:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        append_line(file, line, alone=False)
-    finally:
-        os.close(file)
-
-
-def _line(entry: Entry) -> bytes:
-    return json.dumps(asdict(entry), separators=(",", ":")).encode() + b"\n"
-
-
-def read_ledger(project_dir: str) -> tuple[Entry, ...]:
+def read_ledger(project_dir: str) -> tuple[LedgerEntry, ...]:
     """Everything that was written down, oldest first; lines that make no sense are left out."""
     path = os.path.join(project_dir, FILE)
     try:
         with open(path, "rb") as file:
-            entries = [entry for line in file if (entry := _entry(line)) is not None]
+            return tuple(entry for line in file if (entry := _entry(line)) is not None)
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise StateError(
-            f"cannot read the ledger {path}: {error.strerror}", f"Look at it: ls -l {path}"
-        ) from error
-    return tuple(entries)
+        message = f"cannot read the ledger {path}: {error.strerror}"
+        raise StateError(message, f"Look at it: ls -l {path}") from error
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> LedgerEntry | None:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(data, dict):
-        return None
-    time = _amount(data.get("time"))
+    time = _amount(data.get("time")) if isinstance(data, dict) else None
     if time is None or time >= _END_OF_TIME:
         return None
-    words = {name: _word(data.get(name)) for name in ("run", "profile", "role", "agent", "model")}
-    return Entry(
+    words = {name: data.get(name) for name in ("run", "profile", "role", "agent", "model")}
+    usage = data.get("usage")
+    counts = [_count(usage.get(name)) for name in _USAGE] if isinstance(usage, dict) else []
+    return LedgerEntry(
         time=time,
         iteration=_count(data.get("iteration")),
         cost_usd=_amount(data.get("cost_usd")),
-        usage=_usage(data.get("usage")),
+        usage=Usage(*counts),
         seconds=_amount(data.get("seconds")) or 0.0,
-        **words,
+        **{name: word if isinstance(word, str) else "" for name, word in words.items()},
     )
-
-
-def _usage(value: Any) -> Usage:  # noqa: ANN401  JSON is what it is
-    if not isinstance(value, dict):
-        return Usage()
-    return Usage(*(_count(value.get(name)) for name in _USAGE))
-
-
-def _word(value: Any) -> str:  # noqa: ANN401
-    return value if isinstance(value, str) else ""
 
 
 def _count(value: Any) -> int:  # noqa: ANN401

@@ -1,4 +1,5 @@
-"""One run a workspace (ADR 10): flock, with the owner's pid and start time to name it."""
+"""Lets one run work in a workspace (ADR 10): flock, with the owner's pid and start time to name
+it."""
 
 import fcntl
 import json
@@ -20,7 +21,7 @@ _REMEDY = "Make room, make it writable, or choose another: export RALPH_STATE_DI
 
 @value
 class Owner:
-    """Who wrote its name into a lock. Whether it still holds it is another question."""
+    """The process that wrote its name into a lock, whether or not it still holds it."""
 
     pid: int
     start: str
@@ -28,7 +29,7 @@ class Owner:
     since: float
 
     def is_alive(self) -> bool:
-        """Whether that very process runs: a pid alone may be someone else's by now."""
+        """True if that very process runs: a pid alone may be someone else's by now."""
         try:
             os.kill(self.pid, 0)
         except PermissionError:
@@ -39,8 +40,8 @@ class Owner:
 
 
 def read_owner(path: str) -> Owner | None:
-    """Who a lock file names; None where nobody does. The lock itself is not touched: taking it
-    only to look would get in the way of a run that is just starting."""
+    """The owner that a lock file names, if any. The lock itself is not touched: taking it only to
+    look would get in the way of a run that is just starting."""
     try:
         with open_regular(path) as file:
             named = json.loads(file.read(_LARGEST))
@@ -53,7 +54,7 @@ def read_owner(path: str) -> Owner | None:
 
 
 def is_held(path: str) -> bool:
-    """Whether somebody has that lock, seen from here or not. It is taken for a moment, so this is
+    """True if somebody has that lock, seen from here or not. It is taken for a moment, so this is
     only for one whose owner looks dead."""
     try:
         with open_regular(path) as file:
@@ -74,9 +75,7 @@ class Lock:
     def __init__(
         self, path: str, place: str = "the state directory", remedy: str = _REMEDY
     ) -> None:
-        self._path = path
-        self._place = place
-        self._remedy = remedy
+        self._path, self._place, self._remedy = path, place, remedy
         self._file: int | None = None
 
     def acquire(self, run: str, now: float) -> None:
@@ -93,12 +92,10 @@ class Lock:
             raise self._refusal() from error
         except OSError as error:
             self._close()
-            raise StateError(
-                f"cannot write {self._place}: {self._path}: {error.strerror}", self._remedy
-            ) from error
+            message = f"cannot write {self._place}: {self._path}: {error.strerror}"
+            raise StateError(message, self._remedy) from error
 
     def release(self) -> None:
-        """Give the lock back."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             self._close()
@@ -113,7 +110,11 @@ class Lock:
         if owner is None:
             who, remedy = "it is just starting or ending", "Try again in a moment."
         else:
-            who = f"pid {owner.pid}, run {owner.run}{_since(owner.since)}"
+            try:
+                since = time.strftime(", since %H:%M:%S", time.localtime(owner.since))
+            except (OSError, ValueError, OverflowError):
+                since = ""  # no moment that a calendar knows
+            who = f"pid {owner.pid}, run {owner.run}{since}"
             remedy = f"Wait for it, or end it: ralph stop (or kill -INT {owner.pid})"
         return LockedError(f"another ralph works in this directory ({who})", remedy)
 
@@ -139,10 +140,3 @@ def claimed(directory: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _since(moment: float) -> str:
-    try:
-        return time.strftime(", since %H:%M:%S", time.localtime(moment))
-    except (OSError, ValueError, OverflowError):
-        return ""  # no moment that a calendar knows

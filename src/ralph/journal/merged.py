@@ -1,4 +1,4 @@
-"""What a run and all its workers have journaled, in the order of time, also while they grow."""
+"""Merges the journals of a run and all its workers in the order of time, also while they grow."""
 
 import heapq
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from ralph.kernel.value import value
 
 
 @value
-class Told:
+class JournaledFact:
     """A fact, whose it is, and to what that worker was sent."""
 
     run: Run
@@ -26,7 +26,7 @@ class Chronicle:
         self._workers: dict[str, _Journal] = {}  # those who are not back
         self._sent = 0
 
-    def new(self) -> Iterator[Told]:
+    def new(self) -> Iterator[JournaledFact]:
         """The facts since the last call. All that a worker has journaled comes before its return.
         StateError names a line that was changed."""
         queue: list[_Place] = []
@@ -35,17 +35,19 @@ class Chronicle:
         while queue:
             _, _, fact, journal, rest = heapq.heappop(queue)
             if journal is not self._lead:
-                yield Told(journal.run, fact, journal.sent)
+                yield JournaledFact(journal.run, fact, journal.sent)
             else:
                 yield from self._of_the_lead(fact, queue)
             _line_up(queue, journal, rest)
 
-    def _of_the_lead(self, fact: Fact, queue: "list[_Place]") -> Iterator[Told]:
-        if isinstance(fact, Returned) and (back := self._workers.pop(fact.worker, None)):
-            yield from _grown(back, queue)
-        yield Told(self._lead.run, fact)
+    def _of_the_lead(self, fact: Fact, queue: "list[_Place]") -> Iterator[JournaledFact]:
+        lead = self._lead.run
+        back = self._workers.pop(fact.worker, None) if isinstance(fact, Returned) else None
+        # What it has journaled since its end was reached; one that waits has not reached it.
+        if back and all(waiting is not back for *_, waiting, _ in queue):
+            yield from (JournaledFact(back.run, each, back.sent) for each in back.facts.new())
+        yield JournaledFact(lead, fact)
         if isinstance(fact, Assigned) and is_name(fact.worker):
-            lead = self._lead.run
             worker = Run(fact.worker, lead.directory, lead.owner, lead)
             self._sent += 1
             journal = self._workers[fact.worker] = _Journal(worker, fact, self._sent)
@@ -56,8 +58,7 @@ class _Journal:
     """A journal that may still grow."""
 
     def __init__(self, run: Run, sent: Assigned | None = None, number: int = 0) -> None:
-        self.run = run
-        self.sent = sent
+        self.run, self.sent = run, sent
         self.number = number  # among those of the same time
         self.facts = Facts(run.journal)
 
@@ -65,14 +66,8 @@ class _Journal:
 _Place = tuple[float, int, Fact, _Journal, Iterator[Fact]]
 
 
-def _grown(journal: _Journal, queue: list[_Place]) -> Iterator[Told]:
-    """What one has journaled since its end was reached; one that waits has not reached it."""
-    if all(waiting is not journal for *_, waiting, _ in queue):
-        yield from (Told(journal.run, fact, journal.sent) for fact in journal.facts.new())
-
-
 def _line_up(queue: list[_Place], journal: _Journal, facts: Iterator[Fact]) -> None:
-    """With the next of its facts, if there is one."""
+    """Queue a journal with the next of its facts, if there is one."""
     fact = next(facts, None)
     if fact is not None:
         heapq.heappush(queue, (fact.time, journal.number, fact, journal, facts))

@@ -1,4 +1,4 @@
-"""Going on after a crash: the facts of a run, and what its agent finished without our seeing it."""
+"""Goes on after a crash: the facts of a run, and what its agent finished without our seeing it."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ import stat
 from ralph.agents.streams.collect import Collector
 from ralph.agents.streams.dialects import parser_for
 from ralph.agents.streams.framing import Framer
-from ralph.journal.journal import SEED, mend_journal, read_journal
+from ralph.journal.journal import SEED, read_journal, trim_journal
 from ralph.journal.runs import Growing
 from ralph.kernel.facts import Began, Ended, Fact, Launching
 from ralph.kernel.limits import Prices, priced
@@ -19,7 +19,7 @@ _SLACK = 1 << 20  # bytes that a file system may not have got round to yet
 
 @value
 class History:
-    """What a run has behind it; nothing, for one that begins."""
+    """The facts that a run has behind it; none, for one that begins."""
 
     facts: tuple[Fact, ...] = ()
     last_hash: str = SEED
@@ -32,13 +32,10 @@ def recover(journal: str, prices: Prices | None) -> History:
     A saved stream that holds its final result is a finished turn, which is not paid twice.
     """
     facts, last_hash = read_journal(journal)
-    mend_journal(journal)
-    state = replay(facts)
-    launching = _last_launch(facts)
-    if state.phase is not Phase.TURN or launching is None:
-        return History(tuple(facts), last_hash)
-    turn = _finished(launching, prices) if _is_whole(launching.stream) else None
-    if turn is None:
+    trim_journal(journal)
+    launching = _last_launch(facts) if replay(facts).phase is Phase.TURN else None
+    turn = _finished(launching, prices) if launching and _is_whole(launching.stream) else None
+    if launching is None or turn is None:
         return History(tuple(facts), last_hash)
     ended = os.path.getmtime(launching.stream)
     turn = replace(turn, seconds=round(max(0.0, ended - launching.time), 3))
@@ -46,8 +43,8 @@ def recover(journal: str, prices: Prices | None) -> History:
 
 
 def _is_whole(stream: str) -> bool:
-    """Whether it can be what we saved: the agent may have put something else in its place, or
-    made it larger than anything that was written."""
+    """True if it can be what we saved: the agent may have put something else in its place, or made
+    it larger than anything that was written."""
     try:
         info = os.stat(stream)
     except OSError:

@@ -1,4 +1,4 @@
-"""Runs on disk: where they are, whether they live, and what their journals tell.
+"""Runs on disk: finds them, tells whether they live, and reads their journals.
 
 Looking never takes a lock and never writes, so it cannot disturb a run.
 """
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from ralph.errors import ConfigError, StateError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir
-from ralph.journal.journal import JOURNAL, Chain
+from ralph.journal.journal import JOURNAL, HashChain
 from ralph.journal.life import Account
 from ralph.journal.lock import NAME, Owner, read_owner
 from ralph.kernel.facts import Assigned, Checking, Fact, Launching, Started
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.turn import Role
-from ralph.kernel.value import value
+from ralph.kernel.value import replace, value
 from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 
@@ -37,21 +37,19 @@ class Run:
 
     @property
     def directory(self) -> str:
-        """Where it keeps its things."""
         return os.path.join(self.project, "runs", self.id)
 
     @property
     def journal(self) -> str:
-        """Where its facts are."""
         return os.path.join(self.directory, JOURNAL)
 
     @property
     def live(self) -> bool:
-        """Whether its process runs."""
+        """True if its process runs."""
         return self.owner is not None
 
     def asked(self) -> Signals:
-        """What other terminals ask of it, now."""
+        """The signals that other terminals have sent it, now."""
         own = SignalFiles(self.directory).signals()
         return own if self.lead is None else together(own, self.lead.asked())
 
@@ -71,11 +69,11 @@ def runs_of(project: str) -> list[Run]:
 
 def _run_at(path: str, owner: Owner | None) -> Run:
     """The run of that directory. A link leads to a run that is kept with its task (ADR 10)."""
-    run = Run(os.path.basename(path), os.path.dirname(os.path.dirname(path)))
+    name, project = os.path.basename(path), os.path.dirname(os.path.dirname(path))
     if os.path.islink(path):
-        kept = os.path.dirname(os.path.dirname(os.path.realpath(path)))
-        return look_again(Run(run.id, kept))
-    return Run(run.id, run.project, owner if owner is not None and owner.run == run.id else None)
+        project = os.path.dirname(os.path.dirname(os.path.realpath(path)))
+        owner = live_owner(project)
+    return Run(name, project, owner if owner is not None and owner.run == name else None)
 
 
 def live_owner(project: str) -> Owner | None:
@@ -85,7 +83,7 @@ def live_owner(project: str) -> Owner | None:
 
 
 def is_name(name: str) -> bool:
-    """Whether it can be the name of a run: of a directory, and fit to be shown."""
+    """True if it can be the name of a run: of a directory, and fit to be shown."""
     return name.isprintable() and name not in ("", ".", "..") and "/" not in name
 
 
@@ -94,11 +92,11 @@ def look_again(run: Run) -> Run:
     if run.lead is not None:
         return worker_of(look_again(run.lead), run.id)
     owner = live_owner(run.project)
-    return Run(run.id, run.project, owner if owner is not None and owner.run == run.id else None)
+    return replace(run, owner=owner if owner is not None and owner.run == run.id else None)
 
 
 def workers_at(run: Run, state: RunState) -> list[tuple[Run, Assigned]]:
-    """Those who are at work for a run in that state, or were when it ended."""
+    """The workers of a run in that state, or those of when it ended."""
     return [
         (Run(sent.worker, run.directory, run.owner, run), sent)
         for sent in state.crew
@@ -133,16 +131,19 @@ def find_run(
     here = runs_of(project_dir(root, workspace))
     if part is None:
         if not here:
-            raise ConfigError(
-                f"no run was started in {workspace}", _elsewhere(root, workspace, command)
-            )
+            remedy = _elsewhere(root, workspace, command)
+            raise ConfigError(f"no run was started in {workspace}", remedy)
         return next((run for run in here if run.live), here[0])
     if not part.strip():
         raise ConfigError("the run's name is empty", "Leave it out, or see: ralph status --all")
     for runs in (here, all_runs(root)):
         found = _named(part, runs) or _worker_named(part, runs)
-        if found is not None:
-            return found if workers else _no_worker(found, command)
+        if found is None:
+            continue
+        if found.lead is not None and not workers:
+            remedy = f"All of them: ralph {command} {found.lead.id}"
+            raise ConfigError(f"{found.id} is one worker of the run {found.lead.id}", remedy)
+        return found
     raise ConfigError(f"there is no run {part!r}", "All runs there are: ralph status --all")
 
 
@@ -153,14 +154,13 @@ def _named(part: str, runs: list[Run]) -> Run | None:
         [run for run in runs if run.id.startswith(part) or run.id.endswith(part)],
         [run for run in runs if part in run.id],
     ):
-        if len(fits) == 1:
-            return fits[0]
-        if fits:
+        if len(fits) > 1:
             more = ", ..." if len(fits) > _SHOWN else ""
             names = ", ".join(run.id for run in fits[:_SHOWN])
-            raise ConfigError(
-                f"{part!r} may be any of these runs: {names}{more}", "Give more of it."
-            )
+            message = f"{part!r} may be any of these runs: {names}{more}"
+            raise ConfigError(message, "Give more of it.")
+        if fits:
+            return fits[0]
     return None
 
 
@@ -175,15 +175,8 @@ def _worker_named(part: str, runs: list[Run]) -> Run | None:
     return found and look_again(found)
 
 
-def _no_worker(run: Run, command: str) -> Run:
-    if run.lead is None:
-        return run
-    remedy = f"All of them: ralph {command} {run.lead.id}"
-    raise ConfigError(f"{run.id} is one worker of the run {run.lead.id}", remedy)
-
-
 def _elsewhere(root: str, workspace: str, command: str) -> str:
-    """What to type when there is no run here."""
+    """The command to type when there is no run here."""
     parent = os.path.dirname(workspace)
     while parent != os.path.dirname(parent):
         if runs_of(project_dir(root, parent)):
@@ -249,7 +242,7 @@ class Facts:
 
     def __init__(self, path: str) -> None:
         self._lines = GrowingLines(path)
-        self._chain = Chain(path)
+        self._chain = HashChain(path)
 
     def new(self) -> Iterator[Fact]:
         """The facts since the last call. StateError names a line that was changed."""

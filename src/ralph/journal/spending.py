@@ -1,13 +1,14 @@
-"""What turns cost, turn by turn, and how it adds up (ADR 22)."""
+"""The cost of turns, turn by turn, and how it adds up (ADR 22)."""
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 
 from ralph.kernel.events import Usage
 from ralph.kernel.value import value
 
 
 @value
-class Entry:
+class LedgerEntry:
     """One turn that cost something or used tokens, as the ledger keeps it."""
 
     time: float  # when the turn ended
@@ -24,7 +25,7 @@ class Entry:
 
 @value
 class Sum:
-    """What several turns cost together."""
+    """The cost of several turns together."""
 
     cost_usd: float = 0.0
     unknown: int = 0  # turns whose cost nobody knows: the sum is at least this much
@@ -32,7 +33,7 @@ class Sum:
     turns: int = 0
     seconds: float = 0.0
 
-    def __add__(self, entry: Entry) -> "Sum":
+    def __add__(self, entry: LedgerEntry) -> "Sum":
         return Sum(
             self.cost_usd + (entry.cost_usd or 0.0),
             self.unknown + (entry.cost_usd is None),
@@ -42,25 +43,22 @@ class Sum:
         )
 
 
-def total(entries: Iterable[Entry]) -> Sum:
+def total(entries: Iterable[LedgerEntry]) -> Sum:
     """Everything together."""
-    everything = Sum()
-    for entry in entries:
-        everything += entry
-    return everything
+    return reduce(Sum.__add__, entries, Sum())
 
 
-def by_run(entries: Iterable[Entry]) -> dict[str, Sum]:
+def by_run(entries: Iterable[LedgerEntry]) -> dict[str, Sum]:
     """The sum of each run, in the order in which they first appear."""
     return _by(entries, lambda entry: entry.run)
 
 
-def by_day(entries: Iterable[Entry], day_of: Callable[[float], str]) -> dict[str, Sum]:
+def by_day(entries: Iterable[LedgerEntry], day_of: Callable[[float], str]) -> dict[str, Sum]:
     """The sum of each day, as the caller's calendar names days."""
     return _by(entries, lambda entry: day_of(entry.time))
 
 
-def _by(entries: Iterable[Entry], key_of: Callable[[Entry], str]) -> dict[str, Sum]:
+def _by(entries: Iterable[LedgerEntry], key_of: Callable[[LedgerEntry], str]) -> dict[str, Sum]:
     sums: dict[str, Sum] = {}
     for entry in entries:
         key = key_of(entry)

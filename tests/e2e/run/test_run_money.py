@@ -9,7 +9,7 @@ from run_support import Here, Json, assert_clear, journals, prepare, program, tu
 
 from ralph.agents.prices import AS_OF, known_models
 from ralph.journal.ledger import FILE, read_ledger
-from ralph.journal.spending import Entry
+from ralph.journal.spending import LedgerEntry
 from ralph.kernel.turn import Ending
 from ralph.testing.scripted_agent.install import calls
 
@@ -22,7 +22,7 @@ def here(capsys: pytest.CaptureFixture[str]) -> Here:
     return Here(capsys)
 
 
-def ledger() -> tuple[Entry, ...]:
+def ledger() -> tuple[LedgerEntry, ...]:
     """What the only project has spent."""
     (project,) = Path(os.environ["RALPH_STATE_DIR"]).glob("*-????????")
     return read_ledger(str(project))

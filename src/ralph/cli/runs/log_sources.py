@@ -58,7 +58,7 @@ class Told:
         if isinstance(fact, Returned) and fact.worker in self._players:
             yield from self._players.pop(fact.worker).end()
 
-    def _told(self, told: merged.Told) -> Iterator[Piece]:
+    def _told(self, told: merged.JournaledFact) -> Iterator[Piece]:
         run = told.run
         if told.sent is not None and run.id not in self._players:
             self._players[run.id] = self._player(run, told.sent.assignment.task)
@@ -109,7 +109,7 @@ class RawStreams:
         for stream in self._streams.values():
             yield from stream.blocks()
 
-    def _over(self, told: merged.Told) -> Iterator[Piece]:
+    def _over(self, told: merged.JournaledFact) -> Iterator[Piece]:
         if (stream := self._streams.pop(told.run.id, None)) is not None:
             yield from stream.blocks()
         if isinstance(told.fact, Launching) and told.fact.role is not Role.MESSAGE:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ralph.journal.spending import Entry, Sum, by_day, by_run, total
+from ralph.journal.spending import LedgerEntry, Sum, by_day, by_run, total
 from ralph.text.words import counted
 from ralph.ui.status.report import tokens_dict
 from ralph.ui.words import money, number
@@ -15,7 +15,7 @@ _DAY = 86_400
 _COLUMNS = ("cost", "tokens in", "tokens out", "turns")
 
 
-def spending_lines(entries: Sequence[Entry], now: float) -> list[str]:
+def spending_lines(entries: Sequence[LedgerEntry], now: float) -> list[str]:
     """The last days and runs with what they cost, newest last, and everything together."""
     if not entries:
         return ["Nothing was spent here yet, as far as agents told."]
@@ -33,7 +33,7 @@ def spending_lines(entries: Sequence[Entry], now: float) -> list[str]:
     ]
 
 
-def spending_dict(entries: Sequence[Entry]) -> dict[str, Any]:
+def spending_dict(entries: Sequence[LedgerEntry]) -> dict[str, Any]:
     """Every day and every run, oldest first, and everything together."""
     days, runs = by_day(_in_order(entries), _day), by_run(_in_order(entries))
     first = {entry.run: entry for entry in reversed(_in_order(entries))}
@@ -54,11 +54,11 @@ def _last_days(now: float) -> frozenset[str]:
     return frozenset(_day(noon - back * _DAY) for back in range(_DAYS))
 
 
-def _in_order(entries: Iterable[Entry]) -> list[Entry]:
+def _in_order(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     return sorted(entries, key=lambda entry: entry.time)
 
 
-def _latest_runs(entries: Sequence[Entry]) -> list[Entry]:
+def _latest_runs(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
     names = list(dict.fromkeys(entry.run for entry in reversed(_in_order(entries))))[:_RUNS]
     return [entry for entry in _in_order(entries) if entry.run in names]
 
@@ -101,7 +101,7 @@ def _in_words(spent: Sum) -> str:
     return f"{_cost(spent)}, {tokens}, {counted(spent.turns, 'turn')}."
 
 
-def _footnote(entries: Sequence[Entry]) -> list[str]:
+def _footnote(entries: Sequence[LedgerEntry]) -> list[str]:
     unknown = total(entries).unknown
     if not unknown:
         return []
@@ -118,5 +118,5 @@ def _as_dict(spent: Sum) -> dict[str, Any]:
     }
 
 
-def _origin(entry: Entry) -> dict[str, str]:
+def _origin(entry: LedgerEntry) -> dict[str, str]:
     return {"profile": entry.profile, "agent": entry.agent, "model": entry.model}
