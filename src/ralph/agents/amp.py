@@ -1,14 +1,13 @@
 """Amp: `amp … -x PROMPT`, with `-x` and the prompt together at the end."""
 
 from ralph.agents.kinds import (
-    Choice,
     Launch,
     Request,
     Tells,
-    as_bytes,
-    by_stdin,
+    no_choices,
     no_file,
     no_model,
+    prompted,
     without,
 )
 
@@ -30,13 +29,9 @@ def launch(request: Request) -> Launch:
     no_file(request, "amp")
     output = ("--stream-json",) if request.stream else ()
     given = (*request.flags, *output, _GRANT)
-    argv = (*request.command, *(given if request.tools else without(given, bare=(_GRANT,))), "-x")
-    dialect = "amp" if request.stream else "text"
-    if by_stdin(request):
-        return Launch(argv, dialect, as_bytes(request.prompt))
-    return Launch((*argv, request.prompt), dialect)
+    flags = given if request.tools else without(given, bare=(_GRANT,))
+    argv = (*request.command, *flags, "-x")
+    return prompted(request, argv, "amp" if request.stream else "text")
 
 
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """Its flags are the same in every version."""
-    return ()
+choices = no_choices

@@ -5,13 +5,11 @@ from ralph.agents.kinds import (
     Launch,
     Request,
     Tells,
-    as_bytes,
-    by_stdin,
     no_file,
+    prompted,
     value_in,
     without,
 )
-from ralph.kernel.value import replace
 
 PROBE = ("--help",)
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
@@ -36,23 +34,23 @@ _GRANTED = (*_ALLOWED, "--tools", "--mcp-config")
 def launch(request: Request) -> Launch:
     """H §Agent Output Flags. Ours come last: a greedy flag of the user cannot eat the prompt."""
     no_file(request, "claude")
-    output = ("stream-json", "--verbose") if request.stream else ("text",)
+    command, flags = request.command, request.flags
     if not request.tools:
-        request = _without_tools(request)
-    argv = [*request.command, "-p", *request.flags]
-    if request.model is not None:
-        argv += ["--model", request.model]
-    if _needs_budget(request):
+        # Also grants in the command itself: `--agent "claude --dangerously-skip-permissions"`.
+        command = without(command, bare=_BARE_GRANTS)
+        kept = without(flags, _GRANTS, _BARE_GRANTS, _GRANTED)
+        flags = (*kept, *_no_tools(request.help_text()))
+    argv = [*command, "-p", *flags, *request.model_by("--model")]
+    if _needs_budget(request, flags):
         argv += [f"{_BUDGET}={max(request.dollars or 0.0, 0.01):.2f}"]
-    argv += ["--output-format", *output]
+    output = ("stream-json", "--verbose") if request.stream else ("text",)
     dialect = "claude" if request.stream else "text"
-    if by_stdin(request, _LONGEST_ARGUMENT):
-        return Launch(tuple(argv), dialect, as_bytes(request.prompt))
-    return Launch((*argv, request.prompt), dialect)
+    argv += ["--output-format", *output]
+    return prompted(request, argv, dialect, longest=_LONGEST_ARGUMENT)
 
 
 def unasked(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """What lets every tool run without a question; nothing where its own arguments say what may
+    """Flags that let every tool run without a question; none where its own arguments say what may
     run."""
     said = (*_BARE_GRANTS, *_GRANTS, *_ALLOWED)
     if any(argument.partition("=")[0] in said for argument in arguments):
@@ -60,21 +58,11 @@ def unasked(arguments: tuple[str, ...]) -> tuple[str, ...]:
     return _BARE_GRANTS[:1]
 
 
-def _without_tools(request: Request) -> Request:
-    """Also grants in the command itself: `--agent "claude --dangerously-skip-permissions"`."""
-    kept = without(request.flags, _GRANTS, _BARE_GRANTS, _GRANTED)
-    return replace(
-        request,
-        command=without(request.command, bare=_BARE_GRANTS),
-        flags=(*kept, *_no_tools(request.help_text())),
-    )
-
-
-def _needs_budget(request: Request) -> bool:
-    """A limit is left, this claude can keep to it, and the user's own is not tighter."""
-    if request.dollars is None or not _has_budget(request.help_text()):
+def _needs_budget(request: Request, flags: tuple[str, ...]) -> bool:
+    """True if a limit is left, this claude can keep to it, and the user's own is not tighter."""
+    if request.dollars is None or _BUDGET not in (request.help_text() or ""):
         return False
-    own = value_in(request.flags, (_BUDGET,))
+    own = value_in(flags, (_BUDGET,))
     try:
         return own is None or float(own) > request.dollars
     except ValueError:
@@ -82,9 +70,9 @@ def _needs_budget(request: Request) -> bool:
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """Whether a turn can be capped, and how one is taken without tools."""
+    """The flags that cap a turn, and those that take one without tools."""
     not_probed = "not probed" if help_text is None else ""
-    if _has_budget(help_text):
+    if _BUDGET in (help_text or ""):
         budget = Choice(_BUDGET, "caps a turn at what --max-cost leaves")
     else:
         why = not_probed or f"this claude has no {_BUDGET}"
@@ -98,7 +86,3 @@ def choices(help_text: str | None) -> tuple[Choice, ...]:
 def _no_tools(help_text: str | None) -> tuple[str, ...]:
     known = (help_text or "").replace(",", " ").split()
     return tuple(flag for flag in _NO_TOOLS if flag.partition("=")[0] in known)
-
-
-def _has_budget(help_text: str | None) -> bool:
-    return _BUDGET in (help_text or "")

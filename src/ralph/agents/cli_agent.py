@@ -35,7 +35,7 @@ _PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC
 
 
 def take_file(path: str) -> str:
-    """What stands in a file, which is then gone; "" if there is none."""
+    """The content of a file, which is then gone; "" if there is none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -47,7 +47,7 @@ def take_file(path: str) -> str:
 
 @value
 class Setup:
-    """How an agent is called, whatever the turn."""
+    """The parts of a call to an agent that are the same in every turn."""
 
     module: AgentModule
     command: tuple[str, ...]
@@ -93,12 +93,17 @@ class CliAgent:
             self._on_launch(launch, order)
             # Before it starts: what goes wrong with the journal must not leave a process behind.
             self._record(Launching(time.time(), order.role, launch.dialect, files.stream))
-            answer = Answer() if order.role is Role.MESSAGE else None
-            show = answer.hear if answer else self._on_events
-            reading = self._reading(launch, order, show, output, files)
-            open_files.callback(reading.close)
+            answer = LastWords() if order.role is Role.MESSAGE else None
+            reader = TurnReader(
+                parser_for(launch.dialect, order.prompt),
+                SavedStream(lambda: output),
+                SavedStream(lambda: _opened(files.errors)),
+                answer.hear if answer else self._on_events,
+                self._setup.prices,
+            )
+            open_files.callback(reader.close)
             since = os.fstat(output.fileno()).st_ctime_ns
-            turn = self._run(launch, files, reading, watch)
+            turn = self._run(launch, files, reader, watch)
             turn = answer.of(turn) if answer and launch.answer_file is None else turn
             return self._helped(turn, since)
 
@@ -123,34 +128,18 @@ class CliAgent:
             )
         )
 
-    def _reading(
-        self,
-        launch: Launch,
-        order: Order,
-        show: Callable[[Sequence[AgentEvent]], None],
-        output: FileIO,
-        files: TurnFiles,
-    ) -> "Reading":
-        return Reading(
-            parser_for(launch.dialect, order.prompt),
-            SavedStream(lambda: output),
-            SavedStream(lambda: _opened(files.errors)),
-            show,
-            self._setup.prices,
-        )
-
-    def _run(self, launch: Launch, files: TurnFiles, reading: "Reading", watch: Watch) -> Turn:
+    def _run(self, launch: Launch, files: TurnFiles, reader: "TurnReader", watch: Watch) -> Turn:
         setup = self._setup
         more = {**files.env, **launch.env}
         env = {**setup.env, **more} if more else setup.env
         command = Command(launch.argv, setup.workspace, env, launch.stdin)
         try:
-            child = setup.start(command, reading.output, reading.error)
+            child = setup.start(command, reader.output, reader.error)
         except (OSError, ValueError) as error:
             return self._unstartable(error)
         setup.filing.started(child.handle.pid)
-        ended = child.wait(lambda: watch(reading.pulse()))
-        turn = reading.finish(ended)
+        ended = child.wait(lambda: watch(reader.pulse()))
+        turn = reader.finish(ended)
         if launch.answer_file is not None:
             # Its standard output may show more than the agent's own words.
             answer = setup.take_file(launch.answer_file)
@@ -158,8 +147,8 @@ class CliAgent:
         return replace(turn, stream=files.stream)
 
     def _helped(self, turn: Turn, since: int) -> Turn:
-        """The turn with what a person can do about it, where its agent may not work at all. Where
-        a permission was denied, files tell whether something was written all the same."""
+        """The turn with what a person can do about it, where its agent may not work at all. Where a
+        permission was denied, files tell whether something was written all the same."""
         module, login = self._setup.module, login_words(turn)
         if login:
             turn = replace(turn, failure=Failure(login, 401))
@@ -171,10 +160,15 @@ class CliAgent:
 
     def _unstartable(self, error: Exception) -> Turn:
         """A shortage of the machine may pass: such a turn has failed, and another may not."""
-        if isinstance(error, OSError) and error.errno in _PASSING:
-            short = Failure(f"the machine cannot start the agent now: {error.strerror}")
-            return Turn(exit_code=None, failure=short)
-        return Turn(Ending.UNSTARTABLE, exit_code=None, why=_why(error, self._setup))
+        if isinstance(error, OSError):
+            if error.errno in _PASSING:
+                short = Failure(f"the machine cannot start the agent now: {error.strerror}")
+                return Turn(exit_code=None, failure=short)
+            error = _explained(error, self._setup)
+        why = f"agent command {self._setup.command[0]!r}: {error}"
+        if isinstance(error, RalphError):
+            why = f"{error.message}. {error.remedy}"
+        return Turn(Ending.UNSTARTABLE, exit_code=None, why=why)
 
     @contextmanager
     def _prompt_on_disk(self, order: Order) -> Iterator[None]:
@@ -188,8 +182,7 @@ class CliAgent:
         finally:
             if shown != order.prompt:
                 with suppress(OSError):  # the agent may have put anything there
-                    file_of_ours = create(path, 0o644)
-                    with os.fdopen(file_of_ours, "wb") as file:
+                    with os.fdopen(create(path, 0o644), "wb") as file:
                         file.write(as_bytes(shown))
 
     def _prompt_file(self, order: Order) -> str:
@@ -198,7 +191,7 @@ class CliAgent:
         return os.path.join(self._setup.workspace, ".ralph", name)
 
 
-class Reading:
+class TurnReader:
     """One turn's output on its way: saved, framed, parsed, shown and collected."""
 
     def __init__(
@@ -221,7 +214,6 @@ class Reading:
         self._result_at: float | None = None
 
     def output(self, chunk: bytes) -> None:
-        """Bytes from standard output."""
         self._heard = time.monotonic()
         self._saved.write(chunk)
         block = self._framer.feed(chunk)
@@ -229,7 +221,6 @@ class Reading:
             self._take(self._parser.feed(block))
 
     def error(self, chunk: bytes) -> None:
-        """Bytes from standard error."""
         self._heard = time.monotonic()
         self._stderr.add(chunk.decode("utf-8", "replace"))
         self._saved_errors.write(chunk)
@@ -248,16 +239,17 @@ class Reading:
         self._take(self._parser.end())
         self._saved.end()
         self._saved_errors.end()
+        notes = []
         if ended.stubborn:
             numbers = ", ".join(map(str, ended.stubborn))
-            self._show([Progress(f"these processes could not be ended: {numbers}")])
+            notes.append(f"these processes could not be ended: {numbers}")
         if self._saved.problem:
-            self._show([Progress(self._saved.problem)])
+            notes.append(self._saved.problem)
         if self._saved.is_short or self._saved_errors.is_short:
             most = MOST_SAVED // 1024 // 1024
-            self._show(
-                [Progress(f"{_TOO_LONG} {most} MB: only the beginning and the end are kept")]
-            )
+            notes.append(f"{_TOO_LONG} {most} MB: only the beginning and the end are kept")
+        for note in notes:
+            self._show([Progress(note)])
         turn = self._collector.turn(has_result=self._parser.has_result)
         return replace(
             ended_by(turn, ended.code, ended.cut),
@@ -268,7 +260,6 @@ class Reading:
         )
 
     def close(self) -> None:
-        """Let go of the files."""
         self._saved_errors.close()
 
     def _cost(self) -> float | None:
@@ -283,14 +274,14 @@ class Reading:
             self._result_at = time.monotonic()
 
 
-class Answer:
-    """What an agent said last, as its text mode prints it; what it said between calls is none."""
+class LastWords:
+    """An agent's last words, as its text mode prints them; not what it said between calls."""
 
     def __init__(self) -> None:
         self._words = Collector()
 
     def hear(self, events: Sequence[AgentEvent]) -> None:
-        """In place of the display: a message turn is not for it."""
+        """Take events in place of the display: a message turn is not for it."""
         for event in events:
             if isinstance(event, ToolStart) and not event.subagent:
                 self._words = Collector()
@@ -309,25 +300,15 @@ def _opened(path: str) -> FileIO:
     return open(path, "w+b", 0, opener=private)
 
 
-def _why(error: Exception, setup: Setup) -> str:
-    if isinstance(error, OSError):
-        error = _explained(error, setup)
-    if isinstance(error, RalphError):
-        return f"{error.message}. {error.remedy}"
-    return f"agent command {setup.command[0]!r}: {error}"
-
-
 def _explained(error: OSError, setup: Setup) -> RalphError:
     """The system's few words, and what they mean here."""
     command = setup.command[0]
     if error.errno == errno.E2BIG and sum(map(len, setup.flags)) > _MANY_FLAGS:
         return ConfigError("the agent's arguments are too long", "Shorten agent.flags.")
     if error.errno == errno.E2BIG:
-        return ConfigError(
-            "the prompt is too long for an argument",
-            'Set agent.promptVia to "stdin", or leave it out.',
-        )
+        remedy = 'Set agent.promptVia to "stdin", or leave it out.'
+        return ConfigError("the prompt is too long for an argument", remedy)
     if error.filename == command:
         return unusable(shutil.which(command, path=setup.env.get("PATH")) or command)
     what = error.filename or command
-    return ConfigError(f"cannot use {what}: {error.strerror}", "Mend that and run again.")
+    return ConfigError(f"cannot use {what}: {error.strerror}", "Fix that and run again.")

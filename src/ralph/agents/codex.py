@@ -1,7 +1,6 @@
 """Codex: `codex e`, the prompt on standard input."""
 
 from ralph.agents.kinds import Choice, Launch, Request, Tells, as_bytes, no_file, without
-from ralph.kernel.value import replace
 
 PROBE = ("e", "--help")
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
@@ -27,39 +26,34 @@ _CHOOSES_SANDBOX = ("--sandbox", *_BARE_GRANTS)
 def launch(request: Request) -> Launch:
     """H §Codex Integration Details, with what today's codex has in place of `--full-auto`."""
     no_file(request, "codex")
+    command, flags = request.command, request.flags
     if not request.tools:
-        request = _read_only(request)
-    argv = [*request.command, "e", *request.flags]
-    if request.model is not None:
-        argv += ["-m", request.model]
-    if not any(map(_chooses_sandbox, request.flags)):
-        argv += _autonomy(request.help_text()).flag.split()
-    if request.stream and request.tools:
-        return _with_prompt(request, [*argv, "--json"], "codex")
-    # The last message and nothing before it: what it said between calls is no answer.
-    output, dialect = (["--json"], "codex") if request.stream else ([], "text")
-    argv += [*output, "-o", request.answer_file]
-    return _with_prompt(request, argv, dialect, request.answer_file)
+        # It refuses two sandboxes, and bypassing beats ours; `-c sandbox_mode=...` does not.
+        command = without(command, bare=_BARE_GRANTS)
+        kept = without(flags, ("-s", "--sandbox"), _BARE_GRANTS)
+        flags = (*(flag for flag in kept if not flag.startswith("-s")), _READ_ONLY)
+    argv = [*command, "e", *flags, *request.model_by("-m")]
+    if not any(map(_chooses_sandbox, flags)):
+        argv += choices(request.help_text())[0].flag.split()
+    argv += ["--json"] if request.stream else []
+    answer = None
+    if not request.stream or not request.tools:
+        # The last message and nothing before it: what it said between calls is no answer.
+        answer = request.answer_file
+        argv += ["-o", answer]
+    dialect = "codex" if request.stream else "text"
+    if request.prompt_via == "arg":
+        return Launch((*argv, "--", request.prompt), dialect, None, answer)
+    return Launch((*argv, "-"), dialect, as_bytes(request.prompt), answer)
 
 
 def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """What lets it work by itself, unless agent.flags choose a sandbox."""
-    return (_autonomy(help_text),)
-
-
-def _read_only(request: Request) -> Request:
-    """It refuses two sandboxes, and bypassing beats ours; `-c sandbox_mode=...` does not."""
-    kept = without(request.flags, ("-s", "--sandbox"), _BARE_GRANTS)
-    kept = tuple(flag for flag in kept if not _is_short(flag))
-    return replace(
-        request,
-        command=without(request.command, bare=_BARE_GRANTS),
-        flags=(*kept, _READ_ONLY),
-    )
-
-
-def _is_short(flag: str) -> bool:
-    return flag.startswith("-s")
+    """The flag that lets it work by itself, unless agent.flags choose a sandbox."""
+    if help_text is None:
+        return (Choice(_PRESENT, "not probed, so the present flag"),)
+    if _FORMER in help_text:
+        return (Choice(_FORMER, f"this codex has {_FORMER}"),)
+    return (Choice(_PRESENT, f"this codex has no {_FORMER}"),)
 
 
 def _chooses_sandbox(flag: str) -> bool:
@@ -68,20 +62,4 @@ def _chooses_sandbox(flag: str) -> bool:
     config = name.removeprefix("-c") == _SETTING or (
         name in ("-c", "--config") and setting.startswith(_SETTING)
     )
-    return _is_short(flag) or config or name in _CHOOSES_SANDBOX
-
-
-def _autonomy(help_text: str | None) -> Choice:
-    if help_text is None:
-        return Choice(_PRESENT, "not probed, so the present flag")
-    if _FORMER in help_text:
-        return Choice(_FORMER, f"this codex has {_FORMER}")
-    return Choice(_PRESENT, f"this codex has no {_FORMER}")
-
-
-def _with_prompt(
-    request: Request, argv: list[str], dialect: str, answer_file: str | None = None
-) -> Launch:
-    if request.prompt_via == "arg":
-        return Launch((*argv, "--", request.prompt), dialect, None, answer_file)
-    return Launch((*argv, "-"), dialect, as_bytes(request.prompt), answer_file)
+    return flag.startswith("-s") or config or name in _CHOOSES_SANDBOX

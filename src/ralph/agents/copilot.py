@@ -1,6 +1,6 @@
 """GitHub Copilot CLI: `copilot -p PROMPT`, as its help describes it; it prints text."""
 
-from ralph.agents.kinds import Choice, Launch, Request, Tells, as_bytes, by_stdin, no_file
+from ralph.agents.kinds import Launch, Request, Tells, no_choices, no_file, prompted
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
@@ -17,15 +17,9 @@ _NO_TOOLS = ("--deny-tool=shell", "--deny-tool=write")  # which beats every flag
 def launch(request: Request) -> Launch:
     """`--silent` leaves the agent's words and nothing else. It reads a prompt that is piped."""
     no_file(request, "copilot")
-    argv = [*request.command, *request.flags]
-    if request.model is not None:
-        argv += ["--model", request.model]
-    argv += [*(() if request.tools else _NO_TOOLS), "--silent"]
-    if by_stdin(request):
-        return Launch(tuple(argv), "text", as_bytes(request.prompt))
-    return Launch((*argv, "-p", request.prompt), "text")
+    flags = (*request.flags, *request.model_by("--model"))
+    argv = (*request.command, *flags, *(() if request.tools else _NO_TOOLS), "--silent")
+    return prompted(request, argv, "text", "-p")
 
 
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """None."""
-    return ()
+choices = no_choices

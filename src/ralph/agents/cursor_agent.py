@@ -1,12 +1,12 @@
 """Cursor's CLI: `cursor-agent -p`, as it is documented; its text mode prints the last answer."""
 
 from ralph.agents.kinds import (
-    Choice,
     Launch,
     Request,
     Tells,
     as_bytes,
     must_fit,
+    no_choices,
     no_file,
     without,
 )
@@ -29,16 +29,11 @@ def launch(request: Request) -> Launch:
     """The prompt is the last argument; that it can be piped is not documented."""
     no_file(request, "cursor-agent")
     flags = request.flags if request.tools else without(request.flags, bare=_BARE_GRANTS)
-    argv = [*request.command, "-p", *flags]
-    if request.model is not None:
-        argv += ["--model", request.model]
-    argv += ["--output-format", "text"]
+    argv = (*request.command, "-p", *flags, *request.model_by("--model"), "--output-format", "text")
     if request.prompt_via == "stdin":
-        return Launch(tuple(argv), "text", as_bytes(request.prompt))
+        return Launch(argv, "text", as_bytes(request.prompt))
     must_fit(request.prompt, _TOO_LONG)
     return Launch((*argv, "--", request.prompt), "text")
 
 
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """None."""
-    return ()
+choices = no_choices

@@ -1,4 +1,4 @@
-"""The environment an agent gets, and which credential will pay (ADR 13)."""
+"""The environment that an agent gets, and the credential that will pay (ADR 13)."""
 
 from collections.abc import Mapping
 
@@ -17,23 +17,15 @@ OWN_LOGIN = "the agent's own login"
 _ONE_PROVIDER = ("claude", "codex", "gemini")  # amp and others may need several keys
 _MORE_THAN_A_KEY = frozenset({"GH_TOKEN", "GITHUB_TOKEN"})  # git and gh need them too
 _OTHERS = (
-    "CEREBRAS_API_KEY",
-    "COHERE_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "FIREWORKS_API_KEY",
-    "GROQ_API_KEY",
-    "MISTRAL_API_KEY",
-    "OPENCODE_API_KEY",
-    "OPENROUTER_API_KEY",
-    "PERPLEXITY_API_KEY",
-    "TOGETHER_API_KEY",
-    "XAI_API_KEY",
+    *("CEREBRAS_API_KEY", "COHERE_API_KEY", "DEEPSEEK_API_KEY", "FIREWORKS_API_KEY"),
+    *("GROQ_API_KEY", "MISTRAL_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY"),
+    *("PERPLEXITY_API_KEY", "TOGETHER_API_KEY", "XAI_API_KEY"),
 )
 
 
 @value
 class Environment:
-    """What the agent gets, what was taken out, and who pays; "" where we cannot know."""
+    """The agent's variables, those taken out, and who pays; "" where we cannot know."""
 
     values: Mapping[str, str]
     removed: tuple[str, ...]
@@ -49,16 +41,14 @@ def agent_environment(
     put: Mapping[str, str] | None = None,
 ) -> Environment:
     """Everything passes but CLAUDECODE and, where one provider pays, all the others' keys."""
-    unwanted = ({"CLAUDECODE", *_foreign_keys(kind)} - set(keep)) | set(unset)
-    removed = tuple(sorted(unwanted & environ.keys()))
+    unwanted = {"CLAUDECODE"}
+    if kind in _ONE_PROVIDER:
+        others = (names for provider, names in _PAYS.items() if provider != kind)
+        unwanted.update(*others, _OTHERS)
+        unwanted -= _MORE_THAN_A_KEY
+    unwanted = (unwanted - set(keep)) | set(unset)
     values = {k: v for k, v in environ.items() if k not in unwanted} | dict(put or {})
     own = _PAYS.get(kind, ())
     paying = next((name for name in own if values.get(name)), None)
+    removed = tuple(sorted(unwanted & environ.keys()))
     return Environment(values, removed, paying or (OWN_LOGIN if own else ""))
-
-
-def _foreign_keys(kind: str) -> set[str]:
-    if kind not in _ONE_PROVIDER:
-        return set()
-    others = (names for provider, names in _PAYS.items() if provider != kind)
-    return ({name for names in others for name in names} | set(_OTHERS)) - _MORE_THAN_A_KEY

@@ -1,16 +1,6 @@
 """Gemini: `gemini -p PROMPT`."""
 
-from ralph.agents.kinds import (
-    Choice,
-    Launch,
-    Request,
-    Tells,
-    as_bytes,
-    by_stdin,
-    no_file,
-    without,
-)
-from ralph.kernel.value import replace
+from ralph.agents.kinds import Launch, Request, Tells, no_choices, no_file, prompted, without
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
@@ -35,25 +25,13 @@ def launch(request: Request) -> Launch:
     """The prompt is the last argument; one that cannot be goes by standard input, which makes
     gemini work without a terminal as `-p` does."""
     no_file(request, "gemini")
+    command, flags = request.command, request.flags
     if not request.tools:
-        request = _without_tools(request)
-    argv = [*request.command, *request.flags]
-    if request.model is not None:
-        argv += ["-m", request.model]
-    argv += ["--output-format", "stream-json" if request.stream else "text"]
-    dialect = "gemini" if request.stream else "text"
-    if by_stdin(request):
-        return Launch(tuple(argv), dialect, as_bytes(request.prompt))
-    return Launch((*argv, "-p", request.prompt), dialect)
+        command = without(command, bare=_BARE_GRANTS[:1])  # `-y` in a command may be npx's
+        flags = (*without(flags, _GRANTS, _BARE_GRANTS, _GRANTED), *_NO_TOOLS)
+    output, dialect = ("stream-json", "gemini") if request.stream else ("text", "text")
+    argv = (*command, *flags, *request.model_by("-m"), "--output-format", output)
+    return prompted(request, argv, dialect, "-p")
 
 
-def _without_tools(request: Request) -> Request:
-    """`-y` in a command may be npx's."""
-    kept = without(request.flags, _GRANTS, _BARE_GRANTS, _GRANTED)
-    command = without(request.command, bare=_BARE_GRANTS[:1])
-    return replace(request, command=command, flags=(*kept, *_NO_TOOLS))
-
-
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """None: asking it costs two seconds and would change nothing."""
-    return ()
+choices = no_choices

@@ -1,6 +1,6 @@
 """goose: `goose run`, as it is documented, the prompt on standard input; it prints text."""
 
-from ralph.agents.kinds import Choice, Launch, Request, Tells, as_bytes, must_fit, no_file
+from ralph.agents.kinds import Launch, Request, Tells, as_bytes, must_fit, no_choices, no_file
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("--model",)
@@ -19,17 +19,12 @@ _TOO_LONG = "Leave agent.promptVia out: goose reads standard input."
 def launch(request: Request) -> Launch:
     """`--quiet` leaves the agent's words; `--no-session` because every turn is a new one."""
     no_file(request, "goose")
-    argv = [*request.command, "run", *request.flags]
-    if request.model is not None:
-        argv += ["--model", request.model]
-    argv += ["--quiet", "--no-session"]
-    env = {} if request.tools else _NO_TOOLS
+    flags = (*request.flags, *request.model_by("--model"), "--quiet", "--no-session")
+    argv, env = (*request.command, "run", *flags), {} if request.tools else _NO_TOOLS
     if request.prompt_via == "arg":
         must_fit(request.prompt, _TOO_LONG)
         return Launch((*argv, "-t", request.prompt), "text", env=env)
     return Launch((*argv, "-i", "-"), "text", as_bytes(request.prompt), env=env)
 
 
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """None."""
-    return ()
+choices = no_choices

@@ -17,7 +17,7 @@ An agent module has
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from itertools import pairwise
@@ -33,7 +33,7 @@ _MODULES = {name: f"ralph.agents.{name.replace('-', '_')}" for name in KINDS}
 
 
 class Tells(StrEnum):
-    """What a stream may tell beside the agent's words."""
+    """Things that a stream may tell beside the agent's words."""
 
     TOOLS = "tools"  # tool calls, and which of them failed
     TODO = "todo"  # the agent's own task list
@@ -58,10 +58,14 @@ class Request:
     tools: bool = True  # else the agent is to change nothing, as far as the CLI can be told
     variable: Callable[[str], str | None] = lambda _: None  # of the agent's environment
 
+    def model_by(self, flag: str) -> tuple[str, ...]:
+        """The flag and the model; nothing where no model is asked for."""
+        return () if self.model is None else (flag, self.model)
+
 
 @value
 class Launch:
-    """How to call the agent, and what it will speak."""
+    """The call of the agent, and the dialect that it will speak."""
 
     argv: tuple[str, ...]
     dialect: str
@@ -85,7 +89,7 @@ class Choice:
 
 
 class AgentModule(Protocol):
-    """What a module of this package provides."""
+    """The interface of a module of this package."""
 
     PROBE: tuple[str, ...]
     MODEL_FLAGS: tuple[str, ...]
@@ -119,17 +123,26 @@ def module_of(kind: str) -> AgentModule:
 
 
 def find_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The command as an argument vector whose first item is an executable that exists."""
+    """The command as an argument vector whose first item is an executable that exists. `npx claude`
+    is two words; a path with a blank in it is one."""
     path = environ.get("PATH", os.defpath)
+    for name in (command,) if command is not None else FOUND_BY_ITSELF:
+        if shutil.which(name, path=path):
+            return (name,)
     if command is None:
-        found = next((n for n in FOUND_BY_ITSELF if shutil.which(n, path=path)), None)
-        if found is None:
-            raise ConfigError(
-                f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
-                "Install one, name another with --agent COMMAND, or try: ralph demo",
-            )
-        return (found,)
-    return _split_if_needed(command, path)
+        raise ConfigError(
+            f"no agent found on PATH (looked for {', '.join(FOUND_BY_ITSELF)})",
+            "Install one, name another with --agent COMMAND, or try: ralph demo",
+        )
+    import shlex
+
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError:
+        words = ()
+    if len(words) > 1 and shutil.which(words[0], path=path):
+        return words
+    raise unusable(command)
 
 
 def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -140,23 +153,8 @@ def named_command(command: str | None, environ: Mapping[str, str]) -> tuple[str,
         return (command or "none",)
 
 
-def _split_if_needed(command: str, path: str) -> tuple[str, ...]:
-    """`npx claude` is two words; a path with a blank in it is one."""
-    import shlex
-
-    if shutil.which(command, path=path):
-        return (command,)
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError:
-        words = ()
-    if len(words) > 1 and shutil.which(words[0], path=path):
-        return words
-    raise unusable(command)
-
-
 def unusable(command: str) -> ConfigError:
-    """Why the system does not run this command, and what to do about it."""
+    """The reason why the system does not run this command, and what to do about it."""
     if os.path.isdir(command):
         problem, remedy = "is a directory", "Name the program itself: --agent COMMAND"
     elif not os.path.exists(command):
@@ -191,7 +189,8 @@ def split_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def value_in(arguments: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
-    """What an agent's own arguments say by one of these flags, last: `-m X`, `--model=X`."""
+    """The value that an agent's own arguments give one of these flags, last: `-m X`,
+    `--model=X`."""
     found = None
     for argument, following in pairwise((*arguments, "")):
         name, _, stuck = argument.partition("=")
@@ -208,15 +207,7 @@ def without(
 ) -> tuple[str, ...]:
     """The arguments without these flags and their values: `flags` have one, those of `lists` all
     words up to the next flag, `bare` ones none."""
-    return tuple(_without(arguments, flags, bare, lists))
-
-
-def _without(
-    arguments: tuple[str, ...],
-    flags: tuple[str, ...],
-    bare: tuple[str, ...],
-    lists: tuple[str, ...],
-) -> Iterator[str]:
+    kept = []
     is_value = is_listed = False
     for argument in arguments:
         name, stuck, _ = argument.partition("=")
@@ -228,7 +219,8 @@ def _without(
         elif name in flags:
             is_value = not stuck
         elif name not in bare:
-            yield argument
+            kept.append(argument)
+    return tuple(kept)
 
 
 def as_bytes(prompt: str) -> bytes:
@@ -236,26 +228,31 @@ def as_bytes(prompt: str) -> bytes:
     return prompt.encode("utf-8", "surrogateescape")
 
 
-def fits_argument(prompt: str) -> bool:
-    """Whether a prompt can be one argument."""
-    return len(as_bytes(prompt)) <= ARGUMENT_LIMIT
+def no_choices(help_text: str | None) -> tuple[Choice, ...]:
+    """Nothing depends on the help of such an agent: its flags are the same in every version, or
+    asking takes seconds."""
+    return ()
 
 
-def by_stdin(request: Request, longest: int = ARGUMENT_LIMIT) -> bool:
-    """Whether a prompt goes by standard input: as asked for, else where no argument would do."""
+def prompted(
+    request: Request, argv: Sequence[str], dialect: str, *flag: str, longest: int = ARGUMENT_LIMIT
+) -> Launch:
+    """The call with the prompt last, behind the flag; or on standard input: as asked for, else
+    where no argument would do."""
+    stdin = request.prompt.startswith("-") or len(as_bytes(request.prompt)) > longest
     if request.prompt_via is not None:
-        return request.prompt_via == "stdin"
-    return request.prompt.startswith("-") or len(as_bytes(request.prompt)) > longest
+        stdin = request.prompt_via == "stdin"
+    if stdin:
+        return Launch(tuple(argv), dialect, as_bytes(request.prompt))
+    return Launch((*argv, *flag, request.prompt), dialect)
 
 
 def must_fit(prompt: str, remedy: str) -> None:
     """Refuse a prompt that cannot be an argument, where it has to be one."""
-    if not fits_argument(prompt):
-        raise ConfigError(
-            f"the prompt has {len(as_bytes(prompt))} bytes; one argument holds at most "
-            f"{ARGUMENT_LIMIT}",
-            remedy,
-        )
+    size = len(as_bytes(prompt))
+    if size > ARGUMENT_LIMIT:
+        message = f"the prompt has {size} bytes; one argument holds at most {ARGUMENT_LIMIT}"
+        raise ConfigError(message, remedy)
 
 
 def no_file(request: Request, kind: str) -> None:

@@ -3,16 +3,15 @@
 import json
 
 from ralph.agents.kinds import (
-    Choice,
     Launch,
     Request,
     Tells,
     as_bytes,
+    no_choices,
     no_file,
     value_in,
     without,
 )
-from ralph.kernel.value import replace
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ("-m", "--model")
@@ -41,23 +40,19 @@ def launch(request: Request) -> Launch:
     """By standard input, since `run` puts an argument with a blank into quotation marks, which
     the model then reads."""
     no_file(request, "opencode")
-    env = {} if request.tools else _no_tools(request)
+    command, flags, env = request.command, request.flags, {}
     if not request.tools:
-        request = _without_grants(request)
-    argv = [*request.command, *_subcommand(request), *request.flags]
-    if request.model is not None:
-        argv += ["-m", request.model]
+        env = _no_tools(request)
+        command, flags = (without(words, bare=_BARE_GRANTS) for words in (command, flags))
+    # Nothing where the user has written it: opencode used to be called like any command.
+    written = "run" in command[1:] or flags[:1] == ("run",)
+    argv = [*command, *(() if written else ("run",)), *flags, *request.model_by("-m")]
     if request.stream:
         argv += ["--format", "json"]
     dialect = "opencode" if request.stream else "text"
     if request.prompt_via == "arg":
         return Launch((*argv, "--", request.prompt), dialect, env=env)
     return Launch(tuple(argv), dialect, as_bytes(request.prompt), env=env)
-
-
-def _without_grants(request: Request) -> Request:
-    command = without(request.command, bare=_BARE_GRANTS)
-    return replace(request, command=command, flags=without(request.flags, bare=_BARE_GRANTS))
 
 
 def _no_tools(request: Request) -> dict[str, str]:
@@ -74,12 +69,4 @@ def _no_tools(request: Request) -> dict[str, str]:
     return {**env, _CONFIG: json.dumps(config)}
 
 
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """None: asking it costs three seconds and would change nothing."""
-    return ()
-
-
-def _subcommand(request: Request) -> tuple[str, ...]:
-    """Nothing where the user has written it: opencode used to be called like any command."""
-    written = "run" in request.command[1:] or request.flags[:1] == ("run",)
-    return () if written else ("run",)
+choices = no_choices

@@ -1,4 +1,4 @@
-"""What an agent's binary can do, from its own help; asked once per binary (ADR 15)."""
+"""Asks an agent's binary for its help, once per binary (ADR 15)."""
 
 import json
 import os
@@ -40,14 +40,15 @@ class Probe:
         key = self._key()
         if key not in self._said:
             known = _load(self._cache)
-            self._said[key] = known[key] if key in known else self._learn(key)
+            if key not in known and self._may_ask and (said := self._ask()) is not None:
+                known = {**_load(self._cache), key: said}  # others may have asked meanwhile
+                try:
+                    os.makedirs(os.path.dirname(self._cache), mode=0o700, exist_ok=True)
+                    write_atomically(self._cache, json.dumps(known))
+                except OSError:
+                    pass  # it will be asked again
+            self._said[key] = known.get(key)
         return self._said[key] or None
-
-    def _learn(self, key: str) -> str | None:
-        said = self._ask() if self._may_ask else None
-        if said is not None:
-            _save(self._cache, {**_load(self._cache), key: said})
-        return said
 
     def _key(self) -> str:
         path = shutil.which(self._command[0], path=self._env.get("PATH")) or self._command[0]
@@ -71,14 +72,11 @@ class Probe:
             child = start(Command(argv, ".", {**self._env, "RALPH_PROBE": "1"}), hear)
         except (OSError, ValueError):
             return None
-        ended = child.wait(lambda: _impatience(child.seconds()))
+        late = Cut("it does not answer", grace=0.1)
+        ended = child.wait(lambda: late if child.seconds() >= _PATIENCE else None)
         if ended.cut:
             return ""  # nor is it asked again: that would cost every run as much
         return None if ended.code else said.decode("utf-8", "replace")
-
-
-def _impatience(seconds: float) -> Cut | None:
-    return Cut("it does not answer", grace=0.1) if seconds >= _PATIENCE else None
 
 
 def _load(path: str) -> dict[str, str]:
@@ -89,11 +87,3 @@ def _load(path: str) -> dict[str, str]:
         return {}
     entries = known.items() if isinstance(known, dict) else ()
     return {key: said for key, said in entries if isinstance(said, str)}
-
-
-def _save(path: str, known: dict[str, str]) -> None:
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        write_atomically(path, json.dumps(known))
-    except OSError:
-        pass  # it will be asked again

@@ -1,6 +1,6 @@
 """Any other command: it gets the prompt and prints text."""
 
-from ralph.agents.kinds import Choice, Launch, Request, Tells, as_bytes, must_fit, no_model
+from ralph.agents.kinds import Launch, Request, Tells, as_bytes, must_fit, no_choices, no_model
 
 PROBE: tuple[str, ...] = ()
 MODEL_FLAGS: tuple[str, ...] = ()
@@ -29,6 +29,4 @@ def launch(request: Request) -> Launch:
     return Launch((*argv, request.prompt), "text")
 
 
-def choices(help_text: str | None) -> tuple[Choice, ...]:
-    """Nothing is known of its flags."""
-    return ()
+choices = no_choices

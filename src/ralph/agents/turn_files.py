@@ -1,4 +1,4 @@
-"""Where a turn's files are: its prompt, what the agent printed, its answer."""
+"""The files of a turn: its prompt, what the agent printed, its answer."""
 
 import os
 import sys
@@ -52,18 +52,15 @@ class NumberedFiles:
 
     def begin(self, order: Order) -> TurnFiles:
         """Files that nobody has used yet: what was said is kept."""
-        stem = self._free_stem(order)
+        role = "" if order.role is Role.WORK else f".{order.role}"
+        first = os.path.join(self._run_dir, f"{order.iteration:03d}{role}")
+        stems = chain([first], (f"{first}.{number}" for number in count(2)))
+        stem = next(stem for stem in stems if not os.path.exists(f"{stem}.stream"))
         self._prompts.save(f"{stem}.prompt", as_bytes(redact(order.prompt)))
         return TurnFiles(f"{stem}.stream", f"{stem}.answer", f"{stem}.stderr")
 
     def started(self, pid: int) -> None:
         """The lock names the run's own process; that is enough."""
-
-    def _free_stem(self, order: Order) -> str:
-        role = "" if order.role is Role.WORK else f".{order.role}"
-        first = os.path.join(self._run_dir, f"{order.iteration:03d}{role}")
-        stems = chain([first], (f"{first}.{number}" for number in count(2)))
-        return next(stem for stem in stems if not os.path.exists(f"{stem}.stream"))
 
 
 class SavedPrompts:
@@ -86,7 +83,7 @@ class SavedPrompts:
 
 
 class SavedStream:
-    """What a process prints, on disk, without secrets. A full disk ends this, never the process.
+    """The output of a process, on disk, without secrets. A full disk ends this, never the process.
 
     The file is opened for the first byte. It never holds more than `most` bytes: what is longer
     loses its middle.
@@ -110,13 +107,12 @@ class SavedStream:
         return self._write(self._redactor.end())
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._file is not None:
             self._file.close()
 
     @property
     def is_short(self) -> bool:
-        """Something was left out of the file."""
+        """True if something was left out of the file."""
         return self._written > self._size
 
     def _write(self, data: bytes) -> bytes:

@@ -21,7 +21,6 @@ class WindowFiling:
         self._last, self._window = "", 0
 
     def begin(self, order: Order) -> TurnFiles:
-        """The files of a turn that is about to start."""
         files = self._filing.begin(order)
         self._window = stated(self._last) or self._window
         if order.role is not Role.MESSAGE:
@@ -31,7 +30,6 @@ class WindowFiling:
         return replace(files, env={**files.env, VARIABLE: str(self._window)})
 
     def started(self, pid: int) -> None:
-        """Its process runs."""
         self._filing.started(pid)
 
 

@@ -24,27 +24,20 @@ class Workspace:
     keep: Callable[[], str] = lambda: ""  # makes a checkpoint
 
     def signals(self) -> Signals:
-        """What people ask for, now."""
         return self.ask_signals()
 
     def backlog(self) -> Backlog:
-        """The tasks as they stand now."""
         return self.read_backlog()
 
     def snapshot(self) -> Snapshot:
-        """The workspace as it is now."""
         try:
             stand = self.trees.look()
         except StateError:
             stand = Stand()  # whoever has to prove something says so
-        return Snapshot(self._work(stand), self.protector.digests(), stand)
-
-    def _work(self, stand: Stand) -> str:
-        """What changes with every commit and every changed file; "" where nobody watches."""
-        if self.progress is None:
-            return ""
-        return f"{stand.tree} {stand.head}" if stand.tree else self.progress()
+        work = ""  # else it changes with every commit and every changed file
+        if self.progress is not None:
+            work = f"{stand.tree} {stand.head}" if stand.tree else self.progress()
+        return Snapshot(work, self.protector.digests(), stand)
 
     def checkpoint(self) -> str:
-        """The work as it is now, where it can be had back."""
         return self.keep()
