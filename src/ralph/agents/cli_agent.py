@@ -181,9 +181,9 @@ class CliAgent:
             yield
         finally:
             if shown != order.prompt:
-                with suppress(OSError):  # the agent may have put anything there
-                    with os.fdopen(create(path, 0o644), "wb") as file:
-                        file.write(as_bytes(shown))
+                # The agent may have put anything there.
+                with suppress(OSError), os.fdopen(create(path, 0o644), "wb") as file:
+                    file.write(as_bytes(shown))
 
     def _prompt_file(self, order: Order) -> str:
         """In the workspace, where an agent in a sandbox can read it (H: `prompt_###.txt`)."""
