@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ralph.cli.tasks.learn import learn
+from ralph.cli.tasks.show import learn
 from ralph.loops.backlog.store.records import Records
 
 

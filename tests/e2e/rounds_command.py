@@ -3,11 +3,11 @@
 import click
 
 from ralph.cli.params import (
-    agent_output,
     agent_patience,
     in_directory,
     json_lines,
-    looks,
+    option,
+    run_display,
     run_loop,
     which_agent,
 )
@@ -15,12 +15,10 @@ from ralph.cli.params import (
 
 @click.command()
 @click.argument("count", type=int)
-@click.option("-p", "--prompt", metavar="TEXT", required=True)
-@which_agent
+@option("-p, --prompt TEXT", "The prompt of every turn.", required=True)
+@which_agent()
 @agent_patience
-@agent_output
-@click.option("-V", "--verbose", is_flag=True)
-@looks
+@run_display
 @json_lines
 @in_directory
 def rounds(**flags: object) -> int:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,9 @@ def test_what_is_there_stays(workspace: Path) -> None:
         "loop": {"parallelism": 2, "onFailure": "stop"},
     }
     assert "  ! maximumIterations stays 7; there it is 9" in lines(outcome, "x")
-    assert outcome.as_dict()["conflicts"] == [{"key": "maximumIterations", "here": 7, "there": 9}]
+    assert [asdict(c) for c in outcome.conflicts] == [
+        {"key": "maximumIterations", "here": 7, "there": 9}
+    ]
 
 
 def test_no_agent_gets_the_flags_of_another(workspace: Path) -> None:

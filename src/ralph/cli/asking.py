@@ -25,7 +25,9 @@ def ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:
     """Ask until the answer is understood; each time say in one line why it was not."""
     while True:
         try:
-            return understand(_trimmed(input(question)))
+            answer = input(question)
+            answer.encode()  # a terminal may send bytes that are no text; no file could hold them
+            return understand(answer.strip())
         except UnicodeError:
             print("  That is not readable text.")
         except ValueError as error:
@@ -34,6 +36,8 @@ def ask(question: str, understand: Callable[[str], _Answer]) -> _Answer:
             print(f"  {error.message}. {error.remedy}")
 
 
-def _trimmed(answer: str) -> str:
-    answer.encode()  # a terminal may send bytes that are no text; no file could hold them
-    return answer.strip()
+def yes(answer: str) -> bool:
+    """A blank answer is a no."""
+    if answer.lower() not in ("", "y", "yes", "n", "no"):
+        raise ValueError("Answer y or n.")
+    return answer.lower() in ("y", "yes")

@@ -8,24 +8,21 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import click
 
-from ralph.cli.params import (
-    completed_by,
-    current_directory,
-    in_directory,
-    not_negative,
-    whole_number,
-)
+from ralph.cli.lazy import Group
+from ralph.cli.params import at_least, current_directory, in_directory, option, together
 from ralph.errors import ConfigError, StateError
 from ralph.kernel.verdict import Reason
 from ralph.loops.supervise.bus import Bus, Follower, new_message
 from ralph.loops.supervise.bus_format import HEADER, LARGEST, Message
 from ralph.loops.supervise.folder import TaskFolder, folder_at
-from ralph.text.clean import clean, one_line
+from ralph.runner.arguments import shown
+from ralph.text.clean import clean
 from ralph.text.redact import redact
 from ralph.ui.style import Style, Tone
 from ralph.ui.terminal import Audience, is_terminal, style_here
@@ -35,12 +32,22 @@ _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _WHICH = """\b
 The task is --task-dir, else $TASK_FOLDER, which `ralph supervise` sets for
 its agent."""
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-Show = Callable[[Message], str]
+_of_a_task = together(
+    option("--task-dir DIR", "The task's directory. Default: $TASK_FOLDER."),
+    option("--project", "The bus of the task's project instead."),
+    option("--json", "Print JSON objects, one a line.", "in_json"),
+    in_directory,
+)
+_chosen = together(
+    option("--since ID", "Only those after this message."),
+    option("--type T", "Only this type; again.", "kinds", multiple=True),
+    option("-n, --last N", "Only the last N of those that are there.", type=at_least(0)),
+    _of_a_task,
+)
 
 
 @click.group(
-    invoke_without_command=True,
+    cls=Group,
     epilog=f"""\b
 Examples:
   ralph bus post --type FACT "the parser is done"
@@ -49,51 +56,13 @@ Examples:
 {_WHICH}
 """,
 )
-@click.pass_context
 @in_directory
-def bus(context: click.Context) -> None:
+def bus() -> None:
     """Post, read and follow the messages of a supervised task.
 
     They stand in TASK-MESSAGE-BUS.md in the task's directory, those for all tasks of a project in
     PROJECT-MESSAGE-BUS.md above it. Many processes may post at the same time.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(Reason.CONFIG.exit_code)
-
-
-def _of_a_task(function: _Function) -> _Function:
-    """What the three commands have in common."""
-    for option in (
-        in_directory,
-        click.option("--json", "in_json", is_flag=True, help="Print JSON objects, one a line."),
-        click.option("--project", is_flag=True, help="The bus of the task's project instead."),
-        click.option(
-            "--task-dir",
-            metavar="DIR",
-            shell_complete=completed_by("directories"),
-            help="The task's directory. Default: $TASK_FOLDER.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def _chosen(function: _Function) -> _Function:
-    """Which messages to show."""
-    for option in (
-        click.option(
-            "-n",
-            "--last",
-            metavar="N",
-            type=not_negative(whole_number),
-            help="Only the last N of those that are there.",
-        ),
-        click.option("--type", "kinds", metavar="T", multiple=True, help="Only this type; again."),
-        click.option("--since", metavar="ID", help="Only those after this message."),
-    ):
-        function = option(function)
-    return _of_a_task(function)
 
 
 def _kind(value: str) -> str:
@@ -120,14 +89,7 @@ Exit codes: 0, or 2 when the message cannot be posted.
 """
 )
 @click.argument("body", required=False)
-@click.option(
-    "--type",
-    "kind",
-    metavar="T",
-    required=True,
-    type=_kind,
-    help="What it is: FACT, QUESTION, anything.",
-)
+@option("--type T", "What it is: FACT, QUESTION, anything.", "kind", required=True, type=_kind)
 @_of_a_task
 def post(
     body: str | None, *, kind: str, task_dir: str | None, project: bool, in_json: bool
@@ -146,7 +108,7 @@ def post(
         run=os.environ.get("RALPH_RUN", ""),
         now=time.time(),
     )
-    path = _path(folder, project=project)
+    path = folder.project_bus if project else folder.bus
     try:
         Bus(path).post(message)
     except OSError as error:
@@ -166,14 +128,13 @@ Exit codes: 0, also without messages; 2 when there is no such task or message.
 """
 )
 @_chosen
-def read(last: int | None, *, in_json: bool, **which: Any) -> None:  # noqa: ANN401  see _reader
+def read(last: int | None, *, in_json: bool, **which: Any) -> None:  # noqa: ANN401  see _Reader
     """Show the messages of a task, oldest first.
 
     --json prints `msg_id, ts, type, project_id, task_id, run_id, body` of each, the body byte for
     byte.
     """
-    reader = _reader(**which)
-    _tell(reader.first(last), _show(in_json=in_json))
+    _teller(in_json=in_json)(_Reader(**which).first(last))
 
 
 @bus.command(
@@ -191,12 +152,11 @@ Exit codes: 2 when there is no such task or message, 130 after Ctrl+C.
 @_chosen
 def follow(last: int | None, *, in_json: bool, **which: Any) -> int:  # noqa: ANN401
     """Show the messages of a task, then each new one as it comes, until Ctrl+C."""
-    reader = _reader(**which)
-    show = _show(in_json=in_json)
+    reader, tell = _Reader(**which), _teller(in_json=in_json)
     try:
-        _tell(reader.first(last), show)
+        tell(reader.first(last))
         while sys.stdout is not None and not Audience(sys.stdout).leaves_within(_LOOK_EVERY):
-            _tell(reader.new(), show)
+            tell(reader.new())
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
     return 0
@@ -218,10 +178,6 @@ def _folder(task_dir: str | None) -> TaskFolder:
         message = f"{where}: the task directory {given} cannot be used: {error.strerror}"
         raise ConfigError(message, remedy) from error
     return folder_at(path)
-
-
-def _path(folder: TaskFolder, *, project: bool) -> str:
-    return folder.project_bus if project else folder.bus
 
 
 def _trouble(verb: str, path: str, error: OSError) -> StateError:
@@ -256,23 +212,20 @@ def _utf8(data: bytes, what: str) -> str:
 # ------------------------------------------------------------------ reading
 
 
-def _reader(
-    *, task_dir: str | None, project: bool, since: str | None, kinds: tuple[str, ...]
-) -> "_Reader":
-    return _Reader(_path(_folder(task_dir), project=project), since, kinds)
-
-
 class _Reader:
     """The messages of a bus that are asked for."""
 
-    def __init__(self, path: str, since: str | None, kinds: Iterable[str]) -> None:
-        self._path = path
-        self._follower = Follower(path, most=LARGEST)
+    def __init__(
+        self, *, task_dir: str | None, project: bool, since: str | None, kinds: Iterable[str]
+    ) -> None:
+        folder = _folder(task_dir)
+        self._path = folder.project_bus if project else folder.bus
+        self._follower = Follower(self._path, most=LARGEST)
         self._since = since  # the message behind which to begin, until it is found
         self._kinds = frozenset(kinds)
 
     def first(self, last: int | None) -> Iterator[Message]:
-        """What is there, or the last of it."""
+        """The messages that are there, or the last of them."""
         yield from self.new() if last is None else deque(self.new(), last)
         if self._since is not None:
             raise ConfigError(
@@ -281,7 +234,7 @@ class _Reader:
             )
 
     def new(self) -> Iterator[Message]:
-        """What came since."""
+        """The messages since."""
         try:
             for message in self._follower.each():
                 if self._since is not None:
@@ -295,14 +248,15 @@ class _Reader:
 # ------------------------------------------------------------------ showing
 
 
-def _tell(messages: Iterable[Message], show: Show) -> None:
-    for message in messages:
-        click.echo(show(message), color=True)  # as its style is, in a pipe too
-
-
-def _show(*, in_json: bool) -> Show:
+def _teller(*, in_json: bool) -> Callable[[Iterable[Message]], None]:
     style = style_here()
-    return _as_json if in_json else lambda message: _for_people(message, style)
+
+    def tell(messages: Iterable[Message]) -> None:
+        for message in messages:
+            text = _as_json(message) if in_json else _for_people(message, style)
+            click.echo(text, color=True)  # as its style is, in a pipe too
+
+    return tell
 
 
 def _as_json(message: Message) -> str:
@@ -311,16 +265,10 @@ def _as_json(message: Message) -> str:
 
 def _for_people(message: Message, style: Style) -> str:
     """A heading, and the body in from the margin."""
-    words = filter(None, (_local_time(message.ts), message.type, message.run_id))
-    heading = one_line(redact(clean(" ".join(words))))
+    moment = message.ts  # others may write what they like
+    with suppress(ValueError, OverflowError, OSError):
+        moment = datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    heading = shown(" ".join(filter(None, (moment, message.type, message.run_id))))
     body = redact(clean(message.body)).rstrip("\n")
     lines = [f"  {line}".rstrip() for line in body.split("\n")] if body else []
     return "\n".join((style.paint(heading, Tone.HEAD), *lines))
-
-
-def _local_time(moment: str) -> str:
-    """The time on this clock; others may write what they like."""
-    try:
-        return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        return moment

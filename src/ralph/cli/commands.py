@@ -2,6 +2,7 @@
 
 import click
 
+from ralph import __version__
 from ralph.cli.lazy import LazyGroup
 from ralph.runner.loops import LOOPS
 
@@ -56,14 +57,6 @@ def commands() -> dict[str, tuple[str, str, str]]:
     return told | {w: (f"ralph.cli.{w}", w, f"Run the loop {n}.") for w, n in new.items()}
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:  # a shell that completes wants no answer
-        from ralph import __version__
-
-        click.echo(f"ralph {__version__}")
-        context.exit()
-
-
 @click.group(
     cls=LazyGroup,
     lazy=commands,
@@ -71,14 +64,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_EPILOG,
 )
-@click.option(
-    "-v",
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Print the version.",
+@click.version_option(
+    __version__, "-v", "--version", message="ralph %(version)s", help="Print the version."
 )
 def ralph() -> None:
     """Run AI coding agents in a loop until the work is done, and prove that it is done.

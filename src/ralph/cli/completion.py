@@ -1,10 +1,9 @@
-"""`ralph completion`: what a shell needs to complete commands, options and their values.
+"""`ralph completion`: lets a shell complete commands, options and their values.
 
 The shell calls `ralph` with `_RALPH_COMPLETE` set; `run_command_line` then asks `answer`.
 """
 
 import os
-from collections.abc import Mapping
 
 import click
 from click.shell_completion import (
@@ -33,37 +32,37 @@ _INSTALL = {
 Items = list[CompletionItem[str]]
 
 
-class Words(ShellComplete):
+class RalphComplete(ShellComplete):
     """Completes as `ralph` reads its arguments: `run` is the default, `-C DIR` may come first."""
 
     def get_completions(self, args: list[str], incomplete: str) -> Items:
-        """What may stand where the cursor is; no command is imported to list their names."""
-        from ralph.cli.commands import with_command
+        from ralph.cli.commands import ralph, with_command
 
         first_word = not args or (args[0] == "-C" and len(args) == 2)
-        if first_word and not incomplete.startswith("-"):
-            return _commands(incomplete)
+        if first_word and not incomplete.startswith("-"):  # no command is imported to list it
+            known = ralph.described().items()
+            return [CompletionItem(n, help=about) for n, about in known if n.startswith(incomplete)]
         found = super().get_completions(with_command(args), incomplete)
         if not args:
             found += super().get_completions(["run"], incomplete)
         return list({item.value: item for item in found}.values())
 
 
-class _Bash(Words, BashComplete):
+class _Bash(RalphComplete, BashComplete):
     """Bash 4.4 or newer."""
 
 
-class _Zsh(Words, ZshComplete):
+class _Zsh(RalphComplete, ZshComplete):
     """Zsh."""
 
 
-class _Fish(Words, FishComplete):
+class _Fish(RalphComplete, FishComplete):
     """Fish. A description may hold a comma, at which click's script would cut it off."""
 
     source_template = FishComplete.source_template.replace("string split ", "string split -m 1 ")
 
 
-_SHELLS: dict[str, type[Words]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+_SHELLS: dict[str, type[RalphComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
 @click.command(epilog=_EPILOG)
@@ -74,14 +73,17 @@ def completion(*, shell: str | None) -> None:
     Without a name it is the shell that $SHELL names, and how to install the script is said on
     stderr.
     """
-    name = shell or _own_shell(os.environ)
+    name = shell or os.path.basename(os.environ.get("SHELL", ""))
+    if name not in _SHELLS:
+        problem = f"$SHELL is {name}, for which there is no script" if name else "$SHELL is not set"
+        raise ConfigError(problem, f"Name the shell: ralph completion {'|'.join(_SHELLS)}")
     click.echo(_completer(name).source(), nl=False)
     if shell is None:
         click.echo(f"[ralph] This was for {name}. {_INSTALL[name]}", err=True)
 
 
 def answer(instruction: str) -> int:
-    """Print what may stand where the cursor is, and nothing else: someone is typing there."""
+    """Print the completions and nothing else: someone is typing there."""
     shell = instruction.removesuffix("_complete")
     if shell not in _SHELLS:
         return 1
@@ -92,39 +94,22 @@ def answer(instruction: str) -> int:
     return 0
 
 
-def _completer(shell: str) -> Words:
+def _completer(shell: str) -> RalphComplete:
     from ralph.cli.commands import ralph
 
     return _SHELLS[shell](ralph, {}, "ralph", VARIABLE)
 
 
-def _own_shell(environ: Mapping[str, str]) -> str:
-    name = os.path.basename(environ.get("SHELL", ""))
-    if name not in _SHELLS:
-        known = "|".join(_SHELLS)
-        problem = f"$SHELL is {name}, for which there is no script" if name else "$SHELL is not set"
-        raise ConfigError(problem, f"Name the shell: ralph completion {known}")
-    return name
-
-
-def _commands(incomplete: str) -> Items:
-    from ralph.cli.commands import ralph
-
-    described = ralph.described().items()
-    return [CompletionItem(n, help=words) for n, words in described if n.startswith(incomplete)]
-
-
-# What an option or argument may hold. Options name these by `params.completed_by`, so that the
-# module is imported only when a shell asks.
+# ------------------------------------------------------------------ values
+# Options name these by `params.completed_by`, so that the module is imported only when a shell
+# asks.
 
 
 def directories(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
-    """Directories, as the shell itself completes them."""
     return [CompletionItem(incomplete, type="dir")]
 
 
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
-    """Files, as the shell itself completes them."""
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -137,32 +122,24 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     if os.sep in incomplete:
         return [CompletionItem(incomplete, type="file")]
     known = [name for name in KINDS if name.startswith(incomplete) and name != "text"]
-    return _items([name for name in known if shutil.which(name)] or known)
+    return list(map(CompletionItem, [name for name in known if shutil.which(name)] or known))
 
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The models whose prices are known."""
     from ralph.agents.prices import known_models
 
-    return _items([name for name in known_models() if name.startswith(incomplete)])
+    return [CompletionItem(name) for name in known_models() if name.startswith(incomplete)]
 
 
 def run_ids(_: click.Context, __: click.Parameter, incomplete: str) -> Items:
     """The runs of this workspace, newest first; where none fits, those of all workspaces."""
     from ralph.files.state_dir import project_dir, state_root
-    from ralph.journal.runs import projects
+    from ralph.journal import runs
 
     root = state_root(os.environ)
-    here = _runs([project_dir(root, os.getcwd())], incomplete)
-    return _items(here or _runs(projects(root), incomplete))
-
-
-def _runs(projects: list[str], beginning: str) -> list[str]:
-    from ralph.journal.runs import directories
-
-    names = [name for project in projects for name in directories(os.path.join(project, "runs"))]
-    return sorted((n for n in names if n.startswith(beginning)), reverse=True)[:_MOST_RUNS]
-
-
-def _items(names: list[str]) -> Items:
-    return [CompletionItem(name) for name in names]
+    for places in ([project_dir(root, os.getcwd())], runs.projects(root)):
+        names = [name for p in places for name in runs.directories(os.path.join(p, "runs"))]
+        if fitting := sorted((n for n in names if n.startswith(incomplete)), reverse=True):
+            return list(map(CompletionItem, fitting[:_MOST_RUNS]))
+    return []

@@ -9,6 +9,7 @@ import tempfile
 
 import click
 
+from ralph.cli.params import option
 from ralph.errors import ConfigError
 
 _PROMPT = (
@@ -33,7 +34,7 @@ Examples:
   ralph demo --json | tail -1    how it ended, for a program
 """
 )
-@click.option("--json", "in_json", is_flag=True, help="Print what the run prints with --json.")
+@option("--json", "Print what the run prints with --json.", "in_json")
 def demo(*, in_json: bool) -> int:
     """See Ralph at work, without any agent, key or network.
 
@@ -47,7 +48,7 @@ def demo(*, in_json: bool) -> int:
     project = os.path.join(home, "project")
     environ = _prepare(home, project)
     if not in_json:
-        _introduce(project)
+        click.echo(f"A scripted agent works in {project}.\nIts guardrail is: {_CHECK}\n", err=True)
     arguments = [sys.executable, "-m", "ralph", "run", "-C", project, "-p", _PROMPT, "-m", "5"]
     done = subprocess.run([*arguments, *(["--json"] if in_json else [])], env=environ, check=False)
     if not in_json and done.returncode == 0:
@@ -66,26 +67,25 @@ def _prepare(home: str, project: str) -> dict[str, str]:
         "guardrails": [{"command": _CHECK, "hint": "Read check.py."}],
         "scm": {"command": "git", "tasks": ["commit"]},
     }
-    _write(os.path.join(project, ".ralph", "settings.json"), json.dumps(settings, indent=2))
-    _write(os.path.join(project, "check.py"), _CHECK_PY)
-    _write(os.path.join(project, ".gitignore"), "__pycache__/\n")
-    environ = _environment(home)
-    for words in ("init -q", "add -A", "commit -q -m Begin"):
-        subprocess.run(["git", *words.split()], cwd=project, env=environ, check=True)
-    return environ
-
-
-def _environment(home: str) -> dict[str, str]:
-    """Ours, but nothing outside the demo's directory is read or written."""
+    for name, text in (
+        (".ralph/settings.json", json.dumps(settings, indent=2)),
+        ("check.py", _CHECK_PY),
+        (".gitignore", "__pycache__/\n"),
+    ):
+        with open(os.path.join(project, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    # Nothing outside the demo's directory is read or written.
     identity = {"NAME": "Ralph demo", "EMAIL": "demo@localhost"}
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    return {
-        **inherited,
+    environ = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("GIT_")},
         "RALPH_STATE_DIR": os.path.join(home, "state"),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         **{f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in identity.items()},
     }
+    for words in ("init -q", "add -A", "commit -q -m Begin"):
+        subprocess.run(["git", *words.split()], cwd=project, env=environ, check=True)
+    return environ
 
 
 def _script() -> dict[str, object]:
@@ -100,15 +100,6 @@ def _script() -> dict[str, object]:
             {"text": "Add greet"},
         ]
     }
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def _introduce(project: str) -> None:
-    click.echo(f"A scripted agent works in {project}.\nIts guardrail is: {_CHECK}\n", err=True)
 
 
 def _conclude(home: str, project: str, environ: dict[str, str]) -> None:

@@ -7,14 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeGuard
 
 from ralph.errors import RalphError
 from ralph.kernel.verdict import Reason
 from ralph.text.redact import redact
 from ralph.ui.safe_stream import Channel, discard
 
-_CANNOT_BE_WRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def ending(work: Callable[[], int], arguments: list[str], last: str = "") -> int:
@@ -28,9 +27,16 @@ def ending(work: Callable[[], int], arguments: list[str], last: str = "") -> int
         reason = Reason(error.reason)
         return report(error.message, error.remedy, reason, last="" if error.told else last)
     except Exception as error:  # noqa: BLE001  the one place that catches everything
-        if _is_of_stdout(error):
-            return _output_lost(error)
-        return _bug(error, arguments, last=last)
+        # Every other file is named by its error.
+        named = getattr(error, "filename", None) is not None
+        if named or not isinstance(error, OSError) or error.errno not in _UNWRITABLE:
+            return _bug(error, arguments, last=last)
+        # Whoever read our output has seen enough, which is fine; or a disk is full.
+        discard(sys.stdout)
+        if error.errno == errno.EPIPE:
+            return 0
+        message = f"stdout cannot be written: {error.strerror}"
+        return report(message, "Send the output elsewhere.", Reason.CONFIG, last="")
 
 
 def print_anything() -> None:
@@ -42,66 +48,38 @@ def print_anything() -> None:
 
 def report(message: str, remedy: str, reason: Reason, *, last: str) -> int:
     """Tell people, and programs that asked; the exit code."""
-    _say([f"[ralph] {redact(line)}" for line in f"{message}\n{remedy}".splitlines() if line])
+    lines = [f"[ralph] {redact(line)}" for line in f"{message}\n{remedy}".splitlines() if line]
+    Channel(sys.stderr).write(lines)  # where it is closed the exit code has to do
     if last:
         from ralph.ui.jsonlines import error_line, stop_line
 
-        words = {"error": redact(message), "remedy": redact(remedy)}
-        line = (
-            error_line(reason, **words) if last == "error" else stop_line(reason, time=time.time())
-        )
-        Channel(sys.stdout, lambda _: None).write([line])
+        line = stop_line(reason, time=time.time())
+        if last == "error":
+            line = error_line(reason, error=redact(message), remedy=redact(remedy))
+        Channel(sys.stdout).write([line])
     return reason.exit_code
 
 
-def _is_of_stdout(error: Exception) -> TypeGuard[OSError]:
-    """Every other file is named by its error."""
-    return (
-        isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_BE_WRITTEN
-    )
-
-
-def _output_lost(error: OSError) -> int:
-    """Whoever read our output has seen enough, which is fine; or a disk is full."""
-    discard(sys.stdout)
-    if error.errno == errno.EPIPE:
-        return 0
-    message = f"stdout cannot be written: {error.strerror}"
-    return report(message, "Send the output elsewhere.", Reason.CONFIG, last="")
-
-
 def _bug(error: Exception, arguments: list[str], *, last: str) -> int:
-    """A bug of ours: a report that can be pasted, with nothing secret in it."""
+    """Save a report of a bug of ours that can be pasted, with nothing secret in it."""
     import platform
     import traceback
 
     from ralph import __version__
+    from ralph.files.state_dir import state_root, write_atomically
 
     details = "".join(traceback.format_exception(error))
     text = redact(
         f"ralph {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
         f"arguments: {arguments}\n\n{details}"
     )
-    path = _write_report(text)
-    if path is None:
-        _say([text])
-    where = f"Please report it with this file: {path}" if path else "Please report the above."
-    return report(f"This is a bug in ralph: {error!r}", where, Reason.BUG, last=last)
-
-
-def _write_report(report: str) -> str | None:
-    from ralph.files.state_dir import state_root, write_atomically
-
     try:
         directory = state_root(os.environ)
         path = os.path.join(directory, time.strftime("bug-%Y%m%d-%H%M%S.txt"))
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        write_atomically(path, report, mode=0o600)
+        write_atomically(path, text, mode=0o600)
+        where = f"Please report it with this file: {path}"
     except (OSError, RalphError):
-        return None
-    return path
-
-
-def _say(lines: list[str]) -> None:
-    """To stderr; where it is closed the exit code has to do."""
-    Channel(sys.stderr, lambda _: None).write(lines)
+        Channel(sys.stderr).write([text])
+        where = "Please report the above."
+    return report(f"This is a bug in ralph: {error!r}", where, Reason.BUG, last=last)

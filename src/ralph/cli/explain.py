@@ -1,11 +1,11 @@
-"""`ralph explain`: the settings in force, where each came from, and the rules in order."""
+"""`ralph explain`: shows the settings in force, where each came from, and the rules in order."""
 
 import json
 from collections.abc import Iterator
 
 import click
 
-from ralph.cli.params import current_directory, in_directory
+from ralph.cli.params import current_directory, in_directory, in_json, option
 from ralph.kernel.case import Ladder
 from ralph.kernel.ports import Policy
 from ralph.kernel.rules import rule_name
@@ -22,8 +22,8 @@ Examples:
   ralph explain --json -C DIR    for programs, about another workspace
 """
 )
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of the settings files.")
-@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+@option("--schema", "Print the JSON Schema of the settings files.")
+@in_json
 @in_directory
 def explain(*, schema: bool, in_json: bool) -> None:
     """Show the settings in force, the file each came from, and the rules in order."""
@@ -34,7 +34,10 @@ def explain(*, schema: bool, in_json: bool) -> None:
         return
     loaded = load(current_directory())
     if in_json:
-        ladders = {p.name: {b: _names(x) for b, x in _ladders(p)} for p in _policies(loaded)}
+        ladders = {
+            policy.name: {name: list(map(rule_name, ladder)) for name, ladder in _ladders(policy)}
+            for policy in _policies(loaded)
+        }
         click.echo(json.dumps({**as_dict(loaded), "ladders": ladders}, indent=2))
         return
     click.echo(f"Settings: {' and '.join(loaded.files) or 'no file, all defaults'}\n")
@@ -44,12 +47,13 @@ def explain(*, schema: bool, in_json: bool) -> None:
         click.echo(f"\nProfile {policy.name}: the first rule that answers wins")
         for boundary, ladder in _ladders(policy):
             click.echo(f"  {boundary}")
-            for number, (name, words) in enumerate(_described(ladder), 1):
-                click.echo(f"    {number:2}. {name}\n        {words}")
+            for number, rule in enumerate(ladder, 1):
+                words = (rule.__doc__ or "").strip().partition("\n")[0]
+                click.echo(f"    {number:2}. {rule_name(rule)}\n        {words}")
 
 
 def _policies(loaded: Loaded) -> tuple[Policy, ...]:
-    """All profiles, as far as they have any with the settings in force."""
+    """The policies of all loops, as the settings in force make them."""
     from ralph.loops.session.policy import session
     from ralph.runner.loops import LOOPS
     from ralph.runner.plan import loop_named
@@ -59,15 +63,5 @@ def _policies(loaded: Loaded) -> tuple[Policy, ...]:
 
 def _ladders(policy: Policy) -> Iterator[tuple[str, Ladder]]:
     for boundary in ("opening", "retaking", "watching", "stopping", "closing"):
-        ladder = getattr(policy, boundary)
-        if ladder:
+        if ladder := getattr(policy, boundary):
             yield boundary, ladder
-
-
-def _names(ladder: Ladder) -> list[str]:
-    return [rule_name(rule) for rule in ladder]
-
-
-def _described(ladder: Ladder) -> Iterator[tuple[str, str]]:
-    for rule in ladder:
-        yield rule_name(rule), (rule.__doc__ or "").strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""`ralph guard check`: what the guard says about a command, without running it."""
+"""`ralph guard check`: judges a command as the guard does, without running it."""
 
 import json
 import os
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph.cli.params import current_directory, in_directory
+from ralph.cli.lazy import Group
+from ralph.cli.params import current_directory, in_directory, in_json, option
 from ralph.guard.rules.rule import LEVELS, STANDARD, STRICT
 from ralph.hooks.pre_tool import allowing, choices, project_of, surroundings, verdict_on
 from ralph.text.clean import clean
@@ -35,24 +36,20 @@ Exit codes: 0 allowed, 2 refused.
 """
 
 
-@click.group(invoke_without_command=True, epilog=_EPILOG)
-@click.pass_context
-def guard(context: click.Context) -> None:
+@click.group(cls=Group, epilog=_EPILOG)
+def guard() -> None:
     """Judge shell commands as the guard does before an agent runs them."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(2)
 
 
 @guard.command(epilog=_CHECK_EPILOG)
 @click.argument("command", nargs=-1, required=True)
-@click.option(
-    "--level",
+@option(
+    f"--level [{'|'.join(LEVELS)}]",
+    "Judge at this level instead of the settings' guard.level.",
     type=click.Choice(LEVELS),
-    help="Judge at this level instead of the settings' guard.level.",
 )
-@click.option("--explain", is_flag=True, help="Name the rule and its level, and how to allow it.")
-@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+@option("--explain", "Name the rule and its level, and how to allow it.")
+@in_json
 @in_directory
 @click.pass_context
 def check(
@@ -68,7 +65,13 @@ def check(
     COMMAND is one text, quoted for the shell; - reads it from standard input. It is judged as in
     a run that has kept what was not committed.
     """
-    text = _text(command)
+    if len(command) > 1:
+        raise click.UsageError(
+            "COMMAND is one text: quote it, as in: ralph guard check -- 'rm -rf build/'"
+        )
+    text = command[0]
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
     here = current_directory()
     project = project_of(here, os.environ)
     chosen = choices(project)
@@ -80,23 +83,22 @@ def check(
 
     verdict = judged(level == STRICT)
     if in_json:
-        click.echo(json.dumps({"command": text, "level": level, **_fields(verdict)}))
+        told = {
+            "command": text,
+            "level": level,
+            "allowed": verdict.allowed,
+            "category": verdict.category or None,
+            "reason": verdict.reason or None,
+            "part": verdict.command or None,
+            "rule": verdict.rule or None,
+            "refused_from": verdict.level or None,
+        }
+        click.echo(json.dumps(told))
     else:
         refused_by_strict = explain and verdict.allowed and level == STANDARD
         stricter = judged(strict=True) if refused_by_strict else verdict
         click.echo(clean("\n".join(_lines(text, verdict, stricter, explain=explain))))
     context.exit(0 if verdict.allowed else 2)
-
-
-def _fields(verdict: "Verdict") -> dict[str, object]:
-    return {
-        "allowed": verdict.allowed,
-        "category": verdict.category or None,
-        "reason": verdict.reason or None,
-        "part": verdict.command or None,
-        "rule": verdict.rule or None,
-        "refused_from": verdict.level or None,
-    }
 
 
 def _lines(text: str, verdict: "Verdict", stricter: "Verdict", *, explain: bool) -> "Iterator[str]":
@@ -113,13 +115,3 @@ def _lines(text: str, verdict: "Verdict", stricter: "Verdict", *, explain: bool)
         also = "strict only" if verdict.level == STRICT else "standard and strict"
         yield f"  rule: {verdict.rule or verdict.category} (level: {also})"
         yield from filter(None, [allowing(verdict).lstrip("\n")])
-
-
-def _text(words: tuple[str, ...]) -> str:
-    if words == ("-",):
-        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    if len(words) > 1:
-        raise click.UsageError(
-            "COMMAND is one text: quote it, as in: ralph guard check -- 'rm -rf build/'"
-        )
-    return words[0]

@@ -4,6 +4,7 @@ import importlib
 
 import click
 
+from ralph.cli.lazy import Group
 from ralph.hosts.hook_names import HOOKS, module_of
 
 _EPILOG = """\b
@@ -17,7 +18,7 @@ The Claude Code plugin calls them all: docs/plugin.md
 """
 
 
-class _Hooks(click.Group):
+class _Hooks(Group):
     """Names every hook to whoever names none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -26,24 +27,16 @@ class _Hooks(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in HOOKS:
             raise click.UsageError(f"no hook {cmd_name!r}: there is {', '.join(HOOKS)}", ctx)
-        return click.Command(
-            cmd_name,
-            callback=lambda: _answer(cmd_name),
-            help=HOOKS[cmd_name],
-            short_help=HOOKS[cmd_name],
-            epilog=f"\b\nExamples:\n  ralph hook {cmd_name} < event.json",
-        )
+
+        def answer() -> None:
+            code = importlib.import_module(module_of(cmd_name)).main()
+            click.get_current_context().exit(code)
+
+        epilog = f"\b\nExamples:\n  ralph hook {cmd_name} < event.json"
+        about = HOOKS[cmd_name]
+        return click.Command(cmd_name, callback=answer, help=about, short_help=about, epilog=epilog)
 
 
-@click.group(cls=_Hooks, invoke_without_command=True, epilog=_EPILOG)
-@click.pass_context
-def hook(context: click.Context) -> None:
-    """Answer the host of an agent: what its hooks call, not people."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(2)
-
-
-def _answer(name: str) -> None:
-    code = importlib.import_module(module_of(name)).main()
-    click.get_current_context().exit(code)
+@click.group(cls=_Hooks, epilog=_EPILOG)
+def hook() -> None:
+    """Answer the host of an agent. Hosts call this, not people."""

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import click
 
-from ralph.cli.asking import ask, dialogue
-from ralph.cli.params import current_directory
+from ralph.cli.asking import ask, dialogue, yes
+from ralph.cli.params import current_directory, option
 from ralph.errors import ConfigError
 from ralph.kernel.verdict import Placement
 from ralph.settings.paths import Json
@@ -26,17 +26,21 @@ Examples:
   ralph explain --schema         every setting there is, to write them by hand
 """
 )
-@click.option(
-    "--from",
+@option(
+    "--from FILE",
+    "Take over another loop's settings: ralph.yml, .ralphrc, config.toml, ... No questions.",
     "source",
-    metavar="FILE",
-    help="Take over another loop's settings: ralph.yml, .ralphrc, config.toml, ... No questions.",
 )
-@click.option("--dry-run", is_flag=True, help="With --from: show what would change, write nothing.")
+@option("--dry-run", "With --from: show what would change, write nothing.")
 def init(source: str | None, *, dry_run: bool) -> None:
     """Create .ralph/settings.json by answering a few questions, or from another loop's."""
+    from ralph.settings.from_others.merge import report, take_over, write
+
+    workspace = current_directory()
     if source is not None:
-        _take_over(source, dry_run=dry_run)
+        if not dry_run:
+            _refuse_hopeless(workspace)
+        print(report(take_over(workspace, source, dry_run=dry_run), source))
         return
     if dry_run:
         raise click.UsageError("--dry-run needs --from FILE.")
@@ -46,29 +50,16 @@ def init(source: str | None, *, dry_run: bool) -> None:
             "Write .ralph/settings.json by hand; see ralph explain --schema.",
         )
     with dialogue("no settings were written."):
-        _converse(current_directory())
-
-
-def _take_over(source: str, *, dry_run: bool) -> None:
-    from ralph.settings.from_others.merge import report, take_over
-
-    workspace = current_directory()
-    if not dry_run:
         _refuse_hopeless(workspace)
-    print(report(take_over(workspace, source, dry_run=dry_run), source))
-
-
-def _converse(workspace: str) -> None:
-    _refuse_hopeless(workspace)
-    kept: Json = {}
-    if os.path.exists(_settings_file(workspace)):
-        _show_existing(workspace)
-        if not ask("Overwrite? (y/N): ", _yes):
-            return
-        kept = _worth_keeping(workspace)
-    print()
-    _write(workspace, _together(kept, _answers()))
-    print("\nSettings written to .ralph/settings.json")
+        kept: Json = {}
+        if os.path.exists(_settings_file(workspace)):
+            _show_existing(workspace)
+            if not ask("Overwrite? (y/N): ", yes):
+                return
+            kept = _worth_keeping(workspace)
+        print()
+        write(workspace, _merged(kept, _answers()))
+        print("\nSettings written to .ralph/settings.json")
 
 
 def _settings_file(workspace: str) -> str:
@@ -103,7 +94,7 @@ def _show_existing(workspace: str) -> None:
 
 
 def _worth_keeping(workspace: str) -> Json:
-    """What stands in settings.json by itself; nothing if that file is broken."""
+    """The content of settings.json by itself; nothing if that file is broken."""
     from ralph.settings.load import combine
     from ralph.settings.source import SETTINGS, read_layer
 
@@ -116,18 +107,22 @@ def _worth_keeping(workspace: str) -> Json:
 
 
 def _answers() -> Json:
-    """What the person wants, asked in H's order."""
-    agent = {
-        "command": ask("Agent command (e.g., claude, codex, amp, or other LLM CLI): ", _needed),
-        "flags": ask("Agent flags (comma-separated, optional): ", _items),
-    }
+    """The settings that the person wants, asked in H's order."""
     answers: Json = {
-        "agent": agent,
+        "agent": {
+            "command": ask("Agent command (e.g., claude, codex, amp, or other LLM CLI): ", _needed),
+            "flags": ask("Agent flags (comma-separated, optional): ", _items),
+        },
         "maximumIterations": ask("Maximum iterations [10]: ", _iterations),
         "completionResponse": ask("Completion response [DONE]: ", str) or "DONE",
-        "guardrails": _guardrails(),
+        "guardrails": [],
     }
-    if ask("Configure SCM? (y/N): ", _yes):
+    while command := ask("Add guardrail command (leave blank to finish): ", str):
+        action = ask("  Fail action (APPEND|PREPEND|REPLACE): ", _fail_action)
+        hint = ask("  Hint (optional, guidance for agent on failure): ", str)
+        guardrail = {"command": command, "failAction": action}
+        answers["guardrails"].append({**guardrail, "hint": hint} if hint else guardrail)
+    if ask("Configure SCM? (y/N): ", yes):
         answers["scm"] = {
             "command": ask("  SCM command (e.g., git): ", _needed),
             "tasks": ask("  SCM tasks (comma-separated, e.g., commit,push): ", _needed_items),
@@ -135,17 +130,7 @@ def _answers() -> Json:
     return answers
 
 
-def _guardrails() -> list[Json]:
-    guardrails = []
-    while command := ask("Add guardrail command (leave blank to finish): ", str):
-        action = ask("  Fail action (APPEND|PREPEND|REPLACE): ", _fail_action)
-        hint = ask("  Hint (optional, guidance for agent on failure): ", str)
-        guardrail = {"command": command, "failAction": action}
-        guardrails.append({**guardrail, "hint": hint} if hint else guardrail)
-    return guardrails
-
-
-def _together(kept: Json, answers: Json) -> Json:
+def _merged(kept: Json, answers: Json) -> Json:
     """The answers over what is kept, in the schema's order: keys nobody asked for stay."""
     from ralph.settings.schema import Settings
 
@@ -154,20 +139,6 @@ def _together(kept: Json, answers: Json) -> Json:
     settings["scm"] = answers.get("scm")
     keys = Settings.__struct_encode_fields__
     return {key: settings[key] for key in keys if settings.get(key) is not None}
-
-
-def _write(workspace: str, settings: Json) -> None:
-    from ralph.files.state_dir import ensure_ralph_dir, write_atomically
-
-    ensure_ralph_dir(workspace)
-    path = _settings_file(workspace)
-    try:
-        write_atomically(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written: {error.strerror}.",
-            "Check the disk (df -h .) and who may write there (ls -ld .ralph).",
-        ) from None
 
 
 def _needed(answer: str) -> str:
@@ -199,9 +170,3 @@ def _fail_action(answer: str) -> str:
     if answer.upper() not in Placement.__members__:
         raise ValueError("This must be APPEND, PREPEND or REPLACE.")
     return answer.upper()
-
-
-def _yes(answer: str) -> bool:
-    if answer.lower() not in ("", "y", "yes", "n", "no"):
-        raise ValueError("Answer y or n.")
-    return answer.lower() in ("y", "yes")

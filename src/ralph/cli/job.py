@@ -1,4 +1,4 @@
-"""`ralph job`: one child run of a task, which outlives the agent that started it (S).
+"""`ralph job`: runs a command as a child run of a task that outlives its agent (S).
 
 Most of the time its run is registered before this module is imported; see `ralph.__main__`.
 """
@@ -9,15 +9,15 @@ import select
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
 
 import click
 
 from ralph.agents.turn_files import SavedStream
-from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.cli.params import current_directory, in_directory, option, passed_on
 from ralph.errors import ConfigError, RalphError, StateError
 from ralph.files.safe_open import create
 from ralph.journal.lock import NAME as LOCK_NAME
@@ -27,6 +27,7 @@ from ralph.kernel.verdict import Reason
 from ralph.kernel.world import hurried
 from ralph.loops.supervise.folder import TaskFolder, folder_at
 from ralph.loops.supervise.register_job import Registered, Wanted, leave_group, register
+from ralph.runner.arguments import warn
 from ralph.text.clean import clean
 from ralph.text.redact import redact, redacting
 from ralph.ui.safe_stream import Channel
@@ -53,20 +54,10 @@ Exit codes: the command's own, 128 + n where signal n ended it;
 """
 
 
-@click.command(
-    epilog=_EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
-)
-@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
-@click.option(
-    "--task-dir",
-    metavar="DIR",
-    shell_complete=completed_by("directories"),
-    help="The task's folder; without it $TASK_FOLDER.",
-)
-@click.option(
-    "--json", "in_json", is_flag=True, help="Only JSON objects on stdout; its output is in files."
-)
+@click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
+@passed_on
+@option("--task-dir DIR", "The task's folder; without it $TASK_FOLDER.")
+@option("--json", "Only JSON objects on stdout; its output is in files.", "in_json")
 @in_directory
 def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int:
     """Run a command as a child run of a task.
@@ -80,13 +71,20 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
     context = click.get_current_context()
     registered = context.meta.get("job") or _register(task_dir, command)
     with _told(registered), SignalCounter() as counter, ExitStack() as files:
+        folder = folder_at(os.path.dirname(os.path.dirname(registered.directory)))
         here = current_directory()
-        this = Job(registered, _folder(registered), command, here, dict(os.environ), counter)
+        this = ChildRun(registered, folder, command, here, dict(os.environ), counter)
         this.lock(files)
         this.save_command()
-        tell = _teller(registered, to_stdout=in_json)
+        channel = Channel(sys.stdout)
+
+        def tell(kind: str, **fields: object) -> None:
+            if in_json:
+                first = {"type": kind, "time": time.time(), "run": registered.run_id}
+                channel.write([json.dumps({**first, "directory": registered.directory, **fields})])
+
         tell("started", command=command, task_dir=this.folder.path, pid=os.getpid())
-        full = Once(say)
+        full = Once()
         output = Output(this.open(files, "agent-stdout.txt"), None if in_json else 1, this, full)
         errors = Output(this.open(files, "agent-stderr.txt"), 2, this, full)
         ended = this.carry_out(context.obj, output, errors)
@@ -96,7 +94,7 @@ def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int
 
 
 def _register(task_dir: str | None, command: tuple[str, ...]) -> Registered:
-    """What could not be registered before, or could not be understood."""
+    """Register the run if that could not be done, or be understood, before."""
     given = task_dir if task_dir is not None else os.environ.get("TASK_FOLDER", "")
     if not given:
         raise ConfigError(
@@ -118,13 +116,9 @@ def _unwritable(directory: str, error: OSError | ValueError) -> StateError:
     return StateError(f"cannot write into the task's folder {directory}: {why}", _REMEDY)
 
 
-def _folder(registered: Registered) -> TaskFolder:
-    return folder_at(os.path.dirname(os.path.dirname(registered.directory)))
-
-
 @contextmanager
 def _told(registered: Registered) -> Iterator[None]:
-    """Whatever becomes of the run, its end is told."""
+    """Tell the end of the run, whatever becomes of it."""
     code, words = Reason.BUG.exit_code, ""
     try:
         yield
@@ -138,24 +132,12 @@ def _told(registered: Registered) -> Iterator[None]:
         registered.end_anyhow(code, words)
 
 
-def _teller(registered: Registered, *, to_stdout: bool) -> Callable[..., None]:
-    channel = Channel(sys.stdout, lambda _: None)
-
-    def tell(kind: str, **fields: object) -> None:
-        if to_stdout:
-            first = {"type": kind, "time": time.time(), "run": registered.run_id}
-            line = json.dumps({**first, "directory": registered.directory, **fields})
-            channel.write([line])
-
-    return tell
-
-
 # ------------------------------------------------------------------ the run
 
 
 @value
-class Job:
-    """A registered run, and what it runs where."""
+class ChildRun:
+    """A registered run, its command, and the place where that runs."""
 
     registered: Registered
     folder: TaskFolder
@@ -199,7 +181,7 @@ class Job:
             errors.end()
             self._stay(getattr(start, "pid", 0))
         if ended.stubborn:
-            say(f"these processes could not be ended: {', '.join(map(str, ended.stubborn))}")
+            warn(f"these processes could not be ended: {', '.join(map(str, ended.stubborn))}")
         return ended
 
     def end(self, ended: "Exit", errors: "Output") -> tuple[int, str]:
@@ -212,11 +194,11 @@ class Job:
         try:
             self.registered.end(status, ended.code, summary)
         except OSError as error:
-            say(f"the end of run {self.registered.run_id} is not saved: {error.strerror}")
+            warn(f"the end of run {self.registered.run_id} is not saved: {error.strerror}")
         return code, status
 
     def is_asked(self) -> bool:
-        """Whether someone asked us to stop."""
+        """True if someone asked us to stop."""
         return self.counter.signals().cancels > 0
 
     def _path(self, name: str) -> str:
@@ -229,18 +211,7 @@ class Job:
             return Exit(Reason.INTERRUPTED.exit_code, 0.0)  # while we were getting ready
         if not self.command[0]:
             raise ConfigError("cannot run '': it has no name", "Name a command after the --.")
-        try:
-            child = start(Command(self.command, self.cwd, self._environment()), output, errors)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            what = (error.filename if isinstance(error, OSError) else "") or self.command[0]
-            raise ConfigError(
-                f"cannot run {what!r}: {why}", "Check its name, and that it may be executed."
-            ) from error
-        return child.wait(lambda: hurried(self.counter.signals(), time.time(), 0.0))
-
-    def _environment(self) -> dict[str, str]:
-        return {
+        environ = {
             **self.environ,
             "TASK_FOLDER": self.folder.path,
             "RALPH_TASK_DIR": self.folder.path,
@@ -249,9 +220,18 @@ class Job:
             "RALPH_PARENT_RUN": self.registered.parent_run_id,
             "RALPH_ROOT_RUN": self.environ.get("RALPH_ROOT_RUN", ""),
         }
+        try:
+            child = start(Command(self.command, self.cwd, environ), output, errors)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            what = (error.filename if isinstance(error, OSError) else "") or self.command[0]
+            raise ConfigError(
+                f"cannot run {what!r}: {why}", "Check its name, and that it may be executed."
+            ) from error
+        return child.wait(lambda: hurried(self.counter.signals(), time.time(), 0.0))
 
     def _jobs(self, keeper: int) -> tuple[int, ...]:
-        """Jobs that our command started outlive it, as we outlive whoever started us."""
+        """The jobs that our command started: they outlive it, as we outlive whoever started us."""
         from ralph.loops.supervise.child_runs import job_pids
         from ralph.processes.keeper_main import descendants
 
@@ -259,7 +239,7 @@ class Job:
         return job_pids(self.folder, lambda: descendants(keeper), but, keeper=keeper)
 
     def _stay(self, keeper: int) -> None:
-        """Such jobs are below our keeper, which would not end without them."""
+        """Wait for such jobs: they are below our keeper, which would not end without them."""
         from ralph.loops.supervise.child_runs import active_children, end_children, is_below
 
         while True:
@@ -281,7 +261,7 @@ class Output:
     disk nor a closed pipe is a reason to end the command."""
 
     def __init__(
-        self, saved: SavedStream, descriptor: int | None, job: Job, on_loss: Callable[[str], None]
+        self, saved: SavedStream, descriptor: int | None, job: ChildRun, on_loss: "Once"
     ) -> None:
         self._saved = saved
         self._on_loss = on_loss
@@ -311,38 +291,26 @@ class Output:
             self._on_loss(f"{self._saved.problem}. The command goes on.")
 
     def _show(self, chunk: bytes) -> None:
-        """Whoever reads slowly is waited for, until someone asks us to stop."""
+        """Show it, and wait for whoever reads slowly, until someone asks us to stop."""
         rest = memoryview(chunk)
         try:
             while rest and self._descriptor is not None:
                 if self._poller.poll(_LOOK_EVERY * 1000):
-                    rest = rest[_written(self._descriptor, rest[:_PIECE]) :]
+                    with suppress(BlockingIOError):  # someone made it so, for all who share it
+                        rest = rest[os.write(self._descriptor, rest[:_PIECE]) :]
                 elif self._job.is_asked():
                     return
         except OSError:
             self._descriptor = None  # nobody reads it any more
 
 
-def _written(descriptor: int, data: memoryview) -> int:
-    try:
-        return os.write(descriptor, data)
-    except BlockingIOError:
-        return 0  # someone has made it so, for everybody who shares it
-
-
 class Once:
-    """Says one thing, and nothing after it."""
+    """Says one thing on stderr, among the command's lines, and nothing after it."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self) -> None:
         self._said = False
 
     def __call__(self, words: str) -> None:
         if not self._said:
             self._said = True
-            self._say(words)
-
-
-def say(words: str) -> None:
-    """A line of our own, among the command's."""
-    Channel(sys.stderr, lambda _: None).write([f"[ralph] {redact(words)}"])
+            warn(words)

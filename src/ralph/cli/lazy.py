@@ -1,4 +1,4 @@
-"""Groups of commands that import a command's module only when that command is called."""
+"""Groups of commands, which import a command's module only when that command is called."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -6,16 +6,33 @@ from typing import Any
 
 import click
 
+from ralph.kernel.verdict import Reason
+
 Commands = Mapping[str, tuple[str, str, str]]  # the module, the name in it, and a line about it
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group that prints its help, and fails, when no command is named."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  click's
+        super().__init__(*args, **kwargs)
+        self.invoke_without_command, self.no_args_is_help = True, False
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+            ctx.exit(Reason.CONFIG.exit_code)
+        return result
+
+
+class LazyGroup(Group):
     """A group that knows its commands by name alone: `click.group(cls=LazyGroup, lazy=...)`. In its
     help, commands of no section stand first."""
 
     def __init__(
         self,
-        *args: Any,  # noqa: ANN401  click's
+        *args: Any,  # noqa: ANN401
         lazy: Callable[[], Commands],
         sections: Mapping[str, tuple[str, ...]] = {},
         **kwargs: Any,  # noqa: ANN401

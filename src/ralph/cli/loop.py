@@ -3,19 +3,20 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from ralph.cli.params import current_directory
+from ralph.cli.lazy import Group
+from ralph.cli.params import current_directory, option
 from ralph.errors import ConfigError, StateError
 from ralph.loops.session import commands
 from ralph.loops.session.state import Loop, aged, begun, shown_record, told_of
 from ralph.loops.session.stop import begun_by
 from ralph.loops.session.store import Unreadable, every, load
-from ralph.loops.session.words import FLAGS, POLICIES, Refused, opening, wished
-from ralph.text.clean import clean, one_line
+from ralph.loops.session.words import POLICIES, Refused, opening, wished
+from ralph.runner.arguments import shown
+from ralph.text.clean import clean
 from ralph.text.redact import redact
 
 # How hosts tell the commands of an agent which session it is.
@@ -23,13 +24,14 @@ VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "
 _WHICH = """\b
 The session is --session, else what the agent's host says in
 $CLAUDE_CODE_SESSION_ID, $CODEX_THREAD_ID or $GEMINI_SESSION_ID."""
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_in_json = click.option("--json", "in_json", is_flag=True, help="Print JSON.")
+_of_session = option("--session ID", "The agent's session. Default: the host's variable.")
+_in_json = option("--json", "Print JSON.", "in_json")
 _LONGEST = 60  # characters of a task in a list
+_VALUES = ("--max-iterations", "--completion-promise", "--min-tool-calls", "--on-promise-no-work")
 
 
 @click.group(
-    invoke_without_command=True,
+    cls=Group,
     epilog=f"""\b
 Examples:
   ralph loop start --session ID "Make the tests pass" --gate "make test"
@@ -39,22 +41,12 @@ Examples:
 {_WHICH}
 """,
 )
-@click.pass_context
-def loop(context: click.Context) -> None:
+def loop() -> None:
     """Keep one session of an agent at a task until it is done.
 
     The hooks of the agent's host hold every stop without the promise: see docs/plugin.md. In Claude
     Code with the plugin the same is /ralph:ralph-loop, /ralph:cancel-ralph and /ralph:ralph-status.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(2)
-
-
-def _of_session(function: _Function) -> _Function:
-    return click.option(
-        "--session", metavar="ID", help="The agent's session. Default: the host's variable."
-    )(function)
 
 
 class _Start(click.Command):
@@ -90,17 +82,16 @@ that runs in this session already.
 )
 @click.argument("task", nargs=-1)
 @_of_session
-@click.option("--max-iterations", metavar="N", default="50", help="Held stops. 0: no limit. [50]")
-@click.option("--completion-promise", metavar="P", default="DONE", help="What is said. [DONE]")
-@click.option("--min-tool-calls", metavar="M", default="1", help="Least work; 0: none. [1]")
-@click.option(
-    "--on-promise-no-work",
-    metavar="|".join(POLICIES),
+@option("--max-iterations N", "Held stops. 0: no limit. [50]", default="50", type=str)
+@option("--completion-promise P", "What is said. [DONE]", default="DONE")
+@option("--min-tool-calls M", "Least work; 0: none. [1]", default="1")
+@option(
+    f"--on-promise-no-work {'|'.join(POLICIES)}",
+    "What becomes of a promise without work. [reject]",
     default="reject",
-    help="What becomes of a promise without work. [reject]",
 )
-@click.option("--gate", metavar="CMD", multiple=True, help="Must succeed first; again for more.")
-@click.option("--ulw", is_flag=True, help="Ultrawork: say so in every continuation.")
+@option("--gate CMD", "Must succeed first; again for more.", multiple=True)
+@option("--ulw", "Ultrawork: say so in every continuation.")
 def start(
     task: tuple[str, ...],
     session: str | None,
@@ -115,23 +106,17 @@ def start(
     name = _session(session)
     words = click.get_current_context().meta["task words"]
     text = " ".join(words[int(word[1:])] if word.startswith("\0") else word for word in task)
-    flags = [(flag, str(given[_parameter(flag)])) for flag in FLAGS if flag not in _SPECIAL]
+    flags = [(flag, given[flag[2:].replace("-", "_")]) for flag in _VALUES]
     flags += [("--gate", command) for command in given["gate"]]
     try:
         wish = wished(text, flags, ulw=ulw)
-        commands.start(_begun(begun(wish, name, time.time())), os.environ)
+        new, event = begun(wish, name, time.time()), {"transcript_path": _transcript(name)}
+        commands.start(begun_by(new, event, os.environ, current_directory()), os.environ)
     except Refused as error:
         raise ConfigError(f"no loop: {error}", "Try: ralph loop start --help") from error
     except OSError as error:
         raise _unkept(error) from error
     click.echo(clean(opening(wish, name)))
-
-
-_SPECIAL = ("--gate", "--ulw")
-
-
-def _parameter(flag: str) -> str:
-    return flag[2:].replace("-", "_")
 
 
 @loop.command(
@@ -192,14 +177,22 @@ Examples:
 @_in_json
 def list_loops(*, in_json: bool) -> None:
     """Show the loops of all sessions, the latest first."""
-    found = list(_all())
+    found = []
+    try:
+        for each in every(os.environ):
+            if isinstance(each, Unreadable):
+                click.echo(f"[ralph] A loop cannot be read: {each}", err=True)
+            else:
+                found.append(aged(each, time.time()))
+    except OSError as error:
+        raise _unkept(error) from error
     if in_json:
         click.echo(json.dumps([shown_record(one) for one in found]))
         return
     if not found:
         click.echo("[ralph] There is no loop.", err=True)
     for one in found:
-        task = one_line(redact(clean(one.wish.task)))[:_LONGEST]
+        task = shown(one.wish.task)[:_LONGEST]
         click.echo(f"{clean(one.session)}  {one.status}  {one.progress}  {task}")
 
 
@@ -221,7 +214,8 @@ def _known(session: str) -> Loop:
     try:
         found = load(session, os.environ)
     except Unreadable as error:
-        raise _broken(error) from error
+        remedy = f"Remove it: rm {str(error).partition(': ')[0]}"
+        raise StateError(f"the loop's state cannot be read: {error}", remedy) from error
     except OSError as error:
         raise _unkept(error) from error
     if found is None:
@@ -231,47 +225,24 @@ def _known(session: str) -> Loop:
     return aged(found, time.time())
 
 
-def _all() -> Iterator[Loop]:
-    try:
-        for one in every(os.environ):
-            if isinstance(one, Unreadable):
-                click.echo(f"[ralph] A loop cannot be read: {one}", err=True)
-            else:
-                yield aged(one, time.time())
-    except OSError as error:
-        raise _unkept(error) from error
-
-
-def _broken(error: Unreadable) -> StateError:
-    path = str(error).partition(": ")[0]
-    return StateError(f"the loop's state cannot be read: {error}", f"Remove it: rm {path}")
-
-
 def _unkept(error: OSError) -> StateError:
     remedy = "Name another place: export RALPH_STATE_DIR=DIR, for the agent too"
     return StateError(f"the loop's state cannot be used: {error}", remedy)
 
 
-def _begun(new: Loop) -> Loop:
-    """The loop with what is known about its session here: its transcript, if that is there."""
-    event = {"transcript_path": _transcript(new.session, os.environ)}
-    return begun_by(new, event, os.environ, current_directory())
-
-
-def _transcript(session: str, environ: Mapping[str, str]) -> str:
-    """Where Claude Code keeps this session's transcript; the id is compared, and never a path."""
-    home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", ""), ".claude")
+def _transcript(session: str) -> str:
+    """Claude Code's transcript of this session; "" if it is not there. The id is compared, and
+    never a path."""
+    home = os.environ.get("HOME", "")
+    root = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    root = os.path.join(root, "projects")
     try:
-        root = os.path.join(home, "projects")
         folders = [os.path.join(root, name) for name in os.listdir(root)]
-        names = [(folder, name) for folder in folders for name in _names(folder)]
+        there = [folder for folder in folders if os.path.isdir(folder)]
+        names = [(folder, name) for folder in there for name in os.listdir(folder)]
     except OSError:
         return ""
     return next((os.path.join(*one) for one in names if one[1] == f"{session}.jsonl"), "")
-
-
-def _names(folder: str) -> list[str]:
-    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def _show(found: Loop, *, in_json: bool) -> None:

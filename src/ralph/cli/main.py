@@ -1,4 +1,4 @@
-"""The command line: commands by their names, and what click makes of the words after them."""
+"""The command `ralph`: its commands by name, and how the words after them are read."""
 
 import os
 import signal
@@ -33,25 +33,16 @@ def run_command_line(
 
         return answer(asked)
     arguments = with_command(arguments)
-    know(secret_among(secrets_of(os.environ), _named_directories(arguments)))
-    last = _last_word(arguments)
-    return ending(lambda: _invoke(arguments, keeper, job, last), arguments, last)
-
-
-def _last_word(arguments: list[str]) -> str:
-    """What a command with `--json` prints when it fails: a run's `stop`, or an `error`."""
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if "--json" not in own:
-        return ""
-    return "stop" if is_run(own) or own[:1] == ["demo"] else "error"
-
-
-def _named_directories(arguments: list[str]) -> list[str]:
-    """Paths that are told again and again: what stands in them is no secret."""
+    # Paths that are told again and again: what stands in them is no secret.
     named = [word for flag, word in pairwise(arguments) if flag == "-C"]
     with suppress(OSError):  # it may be gone
         named.append(os.getcwd())
-    return named
+    know(secret_among(secrets_of(os.environ), named))
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    last = ""  # what a command with `--json` prints when it fails: a run's `stop`, or an `error`
+    if "--json" in own:
+        last = "stop" if is_run(own) or own[:1] == ["demo"] else "error"
+    return ending(lambda: _invoke(arguments, keeper, job, last), arguments, last)
 
 
 def _invoke(
@@ -59,23 +50,18 @@ def _invoke(
 ) -> int:
     try:
         # Not `main`: it would exit by itself when a pipe is closed.
-        with ralph.make_context("ralph", [*arguments] or ["--help"], obj=keeper) as context:
+        with ralph.make_context("ralph", [*arguments], obj=keeper) as context:
             context.meta["job"] = job
             code = ralph.invoke(context)
     except click.exceptions.Exit as error:
-        code = error.exit_code if arguments else Reason.CONFIG.exit_code
+        code = error.exit_code
     except click.ClickException as error:
-        return _usage_error(error, arguments, last=last)
+        at = getattr(error, "ctx", None)
+        named = [word for word in arguments[:1] if word in commands()]
+        where = at.command_path if at is not None else " ".join(("ralph", *named))
+        return report(error.format_message(), f"Try: {where} --help", Reason.CONFIG, last=last)
     except click.Abort as error:
         raise KeyboardInterrupt from error
     if sys.stdout is not None:
         sys.stdout.flush()
     return code if isinstance(code, int) else 0
-
-
-def _usage_error(error: click.ClickException, arguments: list[str], *, last: str) -> int:
-    context = getattr(error, "ctx", None)
-    named = [word for word in arguments[:1] if word in commands()]
-    where = context.command_path if context is not None else " ".join(("ralph", *named))
-    remedy = f"Try: {where} --help"
-    return report(error.format_message(), remedy, Reason.CONFIG, last=last)

@@ -1,10 +1,10 @@
-"""Kinds of flag values: strict about numbers, generous about durations."""
+"""Options that commands share, and the kinds of values they take."""
 
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -17,6 +17,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 current_directory = arguments.current_directory  # where `-C` leads to
 
 
+# ------------------------------------------------------------------ kinds of values
+
+
 def whole_number(value: str) -> int:
     """Decimal digits, leading zeros allowed; the settings check the range."""
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
@@ -24,19 +27,11 @@ def whole_number(value: str) -> int:
     return int(value, 10)
 
 
-def not_negative(kind: Callable[[str], int]) -> Callable[[str], int]:
-    """A number from 0 on."""
-    return _at_least(0, kind)
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number from `least` (0 or 1) on."""
 
-
-def positive(kind: Callable[[str], int]) -> Callable[[str], int]:
-    """A number from 1 on."""
-    return _at_least(1, kind)
-
-
-def _at_least(least: int, kind: Callable[[str], int]) -> Callable[[str], int]:
     def check(value: str) -> int:
-        number = kind(value)
+        number = whole_number(value)
         if number < least:
             raise click.BadParameter(f"{value} is less than {least or 'nothing'}.")
         return number
@@ -71,27 +66,43 @@ def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], A
     return complete
 
 
-def in_directory(function: _Function) -> _Function:
-    """The option `-C DIR`: do everything as if started there."""
-    return _directory_option("-C")(function)
+_METAVARS: dict[str, dict[str, Any]] = {
+    "N": {"type": whole_number},
+    "DURATION": {"type": duration},
+    "USD": {"type": dollars},
+    "DIR": {"shell_complete": completed_by("directories")},
+    "FILE": {"shell_complete": completed_by("files")},
+    "COMMAND": {"shell_complete": completed_by("agents")},
+}
 
 
-def in_project(function: _Function) -> _Function:
-    """The same by R's names too: `-d DIR`, `--project-dir DIR`."""
-    return _directory_option("-C", "-d", "--project-dir")(function)
+# ------------------------------------------------------------------ options
 
 
-def _directory_option(*names: str) -> Callable[[_Function], _Function]:
-    return click.option(
-        *names,
-        "directory",
-        metavar="DIR",
-        is_eager=True,
-        expose_value=False,
-        callback=_change_directory,
-        shell_complete=completed_by("directories"),
-        help="Work in DIR instead of the current directory.",
-    )
+def option(shown: str, words: str, *name: str, **more: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401  click's
+    """An option as its help shows it: `option("-n, --lines N", "Only the last N lines.")`. The
+    metavar says what it takes and how a shell completes it; without one it is a flag."""
+    parts = shown.split()
+    flags = [part.rstrip(",") for part in parts if part.startswith("-")]
+    metavar = " ".join(parts[len(flags) :])
+    if metavar:
+        more = {"metavar": metavar, **_METAVARS.get(metavar, {}), **more}
+    elif "/" in shown:
+        more = {"default": None, **more}
+    else:
+        more = {"is_flag": True, **more}
+    return click.option(*flags, *name, help=words, **more)
+
+
+def together(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
+    """Several options at once, in this order in the help."""
+
+    def add(function: _Function) -> _Function:
+        for each in reversed(options):
+            function = each(function)
+        return function
+
+    return add
 
 
 def _change_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -103,97 +114,76 @@ def _change_directory(ctx: click.Context, param: click.Parameter, value: str | N
         raise click.BadParameter(f"{value}: {error.strerror}", ctx, param) from error
 
 
-def _together(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
-    """Several options at once, in this order in the help."""
-
-    def add(function: _Function) -> _Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+def _directory(shown: str) -> Callable[[_Function], _Function]:
+    eager = {"is_eager": True, "expose_value": False, "callback": _change_directory}
+    return option(shown, "Work in DIR instead of the current directory.", "directory", **eager)
 
 
-which_agent = _together(
-    click.option(
-        "--agent",
-        metavar="COMMAND",
-        shell_complete=completed_by("agents"),
-        help="The agent: claude, codex, amp, gemini, opencode, any command.",
-    ),
-    click.option(
-        "--model",
-        metavar="NAME",
-        shell_complete=completed_by("models"),
-        help="The model the agent shall use.",
-    ),
+in_directory = _directory("-C DIR")
+in_project = _directory("-C, -d, --project-dir DIR")  # R's names for it too
+in_json = option("--json", "Print one JSON object.", "in_json")
+json_lines = option("--json", "Only JSON objects on stdout, one a line.", "in_json")
+dry_run = option("--dry-run", "Print the prompt and the command, run nothing.")
+the_run = click.argument("run", required=False, shell_complete=completed_by("run_ids"))
+passed_on = click.argument(
+    "command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED
 )
-agent_patience = _together(
-    click.option("--timeout", metavar="DURATION", type=duration, help="Longest turn of the agent."),
-    click.option(
-        "--idle-timeout", metavar="DURATION", type=duration, help="Longest silence of it."
+
+
+def which_agent(model: str = "--model NAME") -> Callable[[_Function], _Function]:
+    """The agent and its model."""
+    return together(
+        option("--agent COMMAND", "The agent: claude, codex, amp, gemini, opencode, any command."),
+        option(model, "The model the agent shall use.", shell_complete=completed_by("models")),
+    )
+
+
+agent_patience = together(
+    option("--timeout DURATION", "Longest turn of the agent."),
+    option("--idle-timeout DURATION", "Longest silence of it."),
+    option("--stop-grace DURATION", "Time left after Ctrl+C."),
+)
+run_limits = together(
+    option("--max-time DURATION", "End the run after 8h, say."),
+    option("--max-cost USD", "End the run after so many dollars."),
+    option("--max-wait DURATION", "Wait no longer, in all."),
+)
+looks = together(
+    option("--emoji/--no-emoji", "Emoji as markers."), option("--color/--no-color", "Colours.")
+)
+run_display = together(
+    option(
+        "--stream-agent-output/--no-stream-agent-output", "Show the agent's output as it comes."
     ),
-    click.option("--stop-grace", metavar="DURATION", type=duration, help="Time left after Ctrl+C."),
+    option("-V, --verbose", "Say more about what happens."),
+    looks,
+    option("--timestamps/--no-timestamps", "The time before each line."),
 )
-run_limits = _together(
-    click.option(
-        "--max-time", metavar="DURATION", type=duration, help="End the run after 8h, say."
-    ),
-    click.option(
-        "--max-cost", metavar="USD", type=dollars, help="End the run after so many dollars."
-    ),
-    click.option("--max-wait", metavar="DURATION", type=duration, help="Wait no longer, in all."),
-)
-agent_output = click.option(
-    "--stream-agent-output/--no-stream-agent-output",
-    default=None,
-    help="Show the agent's output as it comes.",
-)
-looks = _together(
-    click.option("--emoji/--no-emoji", default=None, help="Emoji as markers."),
-    click.option("--color/--no-color", default=None, help="Colours."),
-    click.option("--timestamps/--no-timestamps", default=None, help="The time before each line."),
-)
-shown_credentials = click.option(
-    "--sandbox-show",
-    metavar="PATH",
+shown_credentials = option(
+    "--sandbox-show PATH",
+    "Show credentials that a sandbox hides: ~/.aws, say.",
     multiple=True,
     callback=lambda _context, _option, paths: list(paths) or None,
-    help="Show credentials that a sandbox hides: ~/.aws, say.",
 )
-run_sandbox = _together(
-    click.option(
-        "--sandbox",
+run_sandbox = together(
+    option(
+        "--sandbox [=NAME]",
+        "Take each turn in a sandbox: a failed one is undone.",
         is_flag=False,
         flag_value="auto",
-        metavar="[=NAME]",
         type=click.Choice(["auto", *BACKENDS]),
-        help="Take each turn in a sandbox: a failed one is undone.",
     ),
-    click.option(
-        "--no-sandbox",
-        is_flag=True,
-        help="Work in place: nothing contains the agent.",
-    ),
-    click.option(
+    option("--no-sandbox", "Work in place: nothing contains the agent."),
+    option(
         "--guard/--no-guard",
-        default=None,
-        help="Judge claude's commands where no sandbox contains it.  [default: guard]",
+        "Judge claude's commands where no sandbox contains it.  [default: guard]",
     ),
-    click.option(
-        "--network",
-        metavar="off|on|HOST,...",
-        help="Whom a sandbox may call beside the agent's provider.",
-    ),
+    option("--network off|on|HOST,...", "Whom a sandbox may call beside the agent's provider."),
     shown_credentials,
 )
 
 
-def sandbox_wish(flags: Mapping[str, Any]) -> str | None:
-    """What the two flags about sandboxes say together, as the setting has it."""
-    if flags["sandbox"] is not None and flags["no_sandbox"]:
-        raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
-    return "direct" if flags["no_sandbox"] else flags["sandbox"]
+# ------------------------------------------------------------------ starting a run
 
 
 def run_loop(name: str, flags: dict[str, object]) -> int:
@@ -202,16 +192,13 @@ def run_loop(name: str, flags: dict[str, object]) -> int:
     from ralph.runner.invocation import Invocation
 
     here = current_directory()
-    if "no_sandbox" in flags:
-        flags["sandbox"] = sandbox_wish(flags)
+    if flags.get("no_sandbox"):
+        if flags["sandbox"] is not None:
+            raise click.UsageError("--sandbox and --no-sandbox exclude each other.")
+        flags["sandbox"] = "direct"
     streams = (sys.stdin, sys.stdout, sys.stderr)
     keeper = click.get_current_context().obj
     return execute(name, Invocation(here, dict(os.environ), flags, *streams, keeper))
-
-
-json_lines = click.option(
-    "--json", "in_json", is_flag=True, help="Only JSON objects on stdout, one a line."
-)
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -4,20 +4,21 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from ralph.cli.asking import ask, dialogue
-from ralph.cli.params import current_directory, in_directory
+from ralph.cli.asking import ask, dialogue, yes
+from ralph.cli.lazy import Group
+from ralph.cli.params import current_directory, in_directory, in_json, option, together
 from ralph.errors import ConfigError
 from ralph.hosts.files import carry_out
 from ralph.hosts.hook_commands import SOURCE
 from ralph.hosts.hosts import HOSTS, Host
 from ralph.hosts.install import (
-    Found,
-    Plan,
+    FileChanges,
+    HooksThere,
     commands_there,
     hooks_file,
     is_lifted,
@@ -27,16 +28,26 @@ from ralph.hosts.install import (
 )
 from ralph.hosts.plugin_state import PLUGIN, plugin_is_on
 from ralph.hosts.stop_cap import CAP
-from ralph.kernel.verdict import Reason
 from ralph.ui.terminal import is_terminal
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARKETPLACE = os.path.join(".claude-plugin", "marketplace.json")
-_in_json = click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+_where = together(
+    option("--project", "In this project; the default."),
+    option("--user", "In all projects of yours."),
+    option(
+        f"--agent [{'|'.join(HOSTS)}]",
+        "Whose hooks.",
+        type=click.Choice(list(HOSTS)),
+        default="claude",
+        show_default=True,
+    ),
+    in_json,
+    in_directory,
+)
 
 
 @click.group(
-    invoke_without_command=True,
+    cls=Group,
     epilog="""\b
 Examples:
   ralph plugin install                   hooks and /ralph-loop for claude, here
@@ -45,30 +56,12 @@ Examples:
   ralph plugin uninstall                 take it all out again
 """,
 )
-@click.pass_context
-def plugin(context: click.Context) -> None:
+def plugin() -> None:
     """Put Ralph's hooks into Claude Code, Codex or Gemini, or take them out.
 
     What your settings hold besides stays as it is, to the byte. The Claude Code plugin, which has
     the same hooks for all projects, is installed by claude itself: --user says how.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(Reason.CONFIG.exit_code)
-
-
-def _where(function: _Function) -> _Function:
-    """The options that say into whose settings."""
-    agent = click.option(
-        "--agent",
-        type=click.Choice(list(HOSTS)),
-        default="claude",
-        show_default=True,
-        help="Whose hooks.",
-    )
-    project = click.option("--project", is_flag=True, help="In this project; the default.")
-    user = click.option("--user", is_flag=True, help="In all projects of yours.")
-    return project(user(agent(_in_json(in_directory(function)))))
 
 
 def _is_users(*, project: bool, user: bool) -> bool:
@@ -90,10 +83,9 @@ Exit codes: 0, or 2 when nothing was written.
 """
 )
 @_where
-@click.option(
+@option(
     "--lift-cap/--no-lift-cap",
-    default=None,
-    help="Let claude be held more than 8 times in a row without a tool call. At a terminal that "
+    "Let claude be held more than 8 times in a row without a tool call. At a terminal that "
     "is asked.",
 )
 def install(*, project: bool, user: bool, agent: str, in_json: bool, lift_cap: bool | None) -> None:
@@ -151,7 +143,7 @@ Examples:
   ralph plugin status --json | jq .claude.project.state
 """
 )
-@_in_json
+@in_json
 @in_directory
 def status(*, in_json: bool) -> None:
     """Show where the hooks are, for each agent, here and in all projects."""
@@ -165,11 +157,11 @@ def status(*, in_json: bool) -> None:
             click.echo(line)
 
 
-# ------------------------------------------------------------------ what is decided
+# ------------------------------------------------------------------ deciding
 
 
 def _plugin_lines() -> list[str]:
-    """What makes Claude Code install the plugin from where this Ralph lies."""
+    """The commands that make Claude Code install the plugin from where this Ralph lies."""
     root = os.path.dirname(SOURCE)
     if not os.path.isfile(os.path.join(root, _MARKETPLACE)):
         raise ConfigError(
@@ -183,37 +175,27 @@ def _plugin_lines() -> list[str]:
 
 
 def _refuse_twice(host: Host, path: str, other: str, *, users: bool) -> None:
-    """Hosts run what both files have: every stop would be counted twice."""
+    """Refuse to install twice. Hosts run what both files have: every stop would count twice."""
     if os.path.realpath(path) == os.path.realpath(other) or not look(host, other).events:
         return
     flags = f"--agent {host.agent} {'--project' if users else '--user'}"
-    remedy = f"Take them out there first: ralph plugin uninstall {flags}"
     if host.agent == "claude":  # --user is about the plugin there
-        remedy = f"Take them out there first: ralph plugin uninstall -C {_above(other)}"
+        flags = f"-C {shlex.quote(os.path.dirname(os.path.dirname(other)))}"
+    remedy = f"Take them out there first: ralph plugin uninstall {flags}"
     raise ConfigError(f"the hooks are in {other} already, and would run twice", remedy)
 
 
-def _above(path: str) -> str:
-    return shlex.quote(os.path.dirname(os.path.dirname(path)))
-
-
-def _would_lift(host: Host, plan: Plan, environ: Mapping[str, str]) -> bool:
+def _would_lift(host: Host, plan: FileChanges, environ: Mapping[str, str]) -> bool:
     """Offer to lift the host's cap, to a person, where it has one that nobody has lifted."""
     asks = host.agent == "claude" and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     if not asks or is_lifted(host, plan.hooks.after, environ):
         return False
     click.echo("Claude Code ends a turn after 8 held stops in a row without a tool call.")
     with dialogue("nothing was written."):
-        return ask("Lift that in this project? (y/N): ", _yes)
+        return ask("Lift that in this project? (y/N): ", yes)
 
 
-def _yes(answer: str) -> bool:
-    if answer.lower() not in ("y", "yes", "n", "no", ""):
-        raise ValueError("Please answer y or n.")
-    return answer.lower() in ("y", "yes")
-
-
-def _notes(host: Host, plan: Plan, project: str, environ: Mapping[str, str]) -> list[str]:
+def _notes(host: Host, plan: FileChanges, project: str, environ: Mapping[str, str]) -> list[str]:
     notes = [host.note]
     if host.agent == "claude" and is_lifted(host, plan.hooks.after, environ):
         notes = [f"Claude may be held as often as it takes ({CAP}=0)."]
@@ -222,7 +204,7 @@ def _notes(host: Host, plan: Plan, project: str, environ: Mapping[str, str]) -> 
     return notes
 
 
-def _told(host: Host, plan: Plan, project: str, *, users: bool) -> dict[str, Any]:
+def _told(host: Host, plan: FileChanges, project: str, *, users: bool) -> dict[str, Any]:
     return {
         "agent": host.agent,
         "scope": "user" if users else "project",
@@ -249,12 +231,12 @@ def _report(host: Host, project: str, environ: Mapping[str, str]) -> dict[str, A
     return parts
 
 
-def _found(found: Found) -> dict[str, Any]:
+def _found(found: HooksThere) -> dict[str, Any]:
     told = {"file": found.path, "state": found.state, "events": list(found.events)}
     return told | ({"trouble": found.trouble} if found.trouble else {})
 
 
-# ------------------------------------------------------------------ what is said
+# ------------------------------------------------------------------ telling
 
 
 def _say(done: dict[str, Any], where: str, *, in_json: bool) -> None:

@@ -3,17 +3,16 @@
 import click
 
 from ralph.cli.params import (
-    agent_output,
     agent_patience,
-    completed_by,
+    dry_run,
     in_directory,
     json_lines,
-    looks,
+    option,
+    run_display,
     run_limits,
     run_loop,
     run_sandbox,
     which_agent,
-    whole_number,
 )
 
 _EPILOG = """\b
@@ -29,30 +28,18 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 """
 
 
-@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-p", "--prompt", metavar="TEXT", help="The prompt to send to the agent.")
-@click.option(
-    "-f",
-    "--prompt-file",
-    metavar="FILE",
-    shell_complete=completed_by("files"),
-    help="Read it from FILE, before each turn; - is stdin.",
-)
-@click.option("-m", "--maximum-iterations", metavar="N", type=whole_number, help="Most iterations.")
-@click.option("-c", "--completion-response", metavar="TEXT", help="What the agent says when done.")
-@agent_output
-@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@which_agent
+@click.command(epilog=_EPILOG)
+@option("-p, --prompt TEXT", "The prompt to send to the agent.")
+@option("-f, --prompt-file FILE", "Read it from FILE, before each turn; - is stdin.")
+@option("-m, --maximum-iterations N", "Most iterations.")
+@option("-c, --completion-response TEXT", "What the agent says when done.")
+@which_agent()
 @run_limits
 @agent_patience
 @run_sandbox
-@click.option(
-    "--tell-completion/--no-tell-completion",
-    default=None,
-    help="Add to the prompt how to say that it is done.",
-)
-@looks
-@click.option("--dry-run", is_flag=True, help="Print the prompt and the command, run nothing.")
+@option("--tell-completion/--no-tell-completion", "Add to the prompt how to say that it is done.")
+@run_display
+@dry_run
 @json_lines
 @in_directory
 def run(**flags: object) -> int:

@@ -1,25 +1,18 @@
 """`ralph supervise`: the restart manager (S)."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
 from ralph.cli.params import (
-    agent_output,
     agent_patience,
-    completed_by,
-    duration,
+    at_least,
     in_directory,
     json_lines,
-    looks,
-    not_negative,
+    option,
+    run_display,
     run_loop,
     which_agent,
-    whole_number,
 )
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _EPILOG = """\b
 Examples:
   ralph supervise --task-dir tasks/login -p "Build the page" --agent claude
@@ -32,50 +25,31 @@ Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
 """
 
 
-def _seconds(flag: str, default: str, words: str) -> Callable[[_Function], _Function]:
-    return click.option(
-        flag, metavar="DURATION", type=duration, default=default, show_default=True, help=words
-    )
-
-
-@click.command(
-    epilog=_EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
-)
+@click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
-@click.option(
-    "--task-dir",
-    metavar="DIR",
-    shell_complete=completed_by("directories"),
-    help="The task's folder; made if it is missing.",
-)
-@click.option("--root", metavar="DIR", help="With --project and --task: DIR/PROJECT/TASK.")
-@click.option("--project", metavar="ID", help="The project's id: a-z, 0-9 and -.")
-@click.option("--task", metavar="ID", help="The task's id: a-z, 0-9 and -.")
-@click.option("-p", "--prompt", metavar="TEXT", help="What to do; without it TASK.md says so.")
-@click.option(
-    "-f",
-    "--prompt-file",
-    metavar="FILE",
-    shell_complete=completed_by("files"),
-    help="Read it from FILE, before each attempt; - is stdin.",
-)
-@which_agent
-@click.option(
-    "--max-restarts",
-    metavar="N",
-    type=not_negative(whole_number),
-    default="100",
+@option("--task-dir DIR", "The task's folder; made if it is missing.")
+@option("--root DIR", "With --project and --task: DIR/PROJECT/TASK.")
+@option("--project ID", "The project's id: a-z, 0-9 and -.")
+@option("--task ID", "The task's id: a-z, 0-9 and -.")
+@option("-p, --prompt TEXT", "What to do; without it TASK.md says so.")
+@option("-f, --prompt-file FILE", "Read it from FILE, before each attempt; - is stdin.")
+@which_agent()
+@option("--max-restarts N", "Most attempts.", type=at_least(0), default="100", show_default=True)
+@option("--restart-delay DURATION", "Time between two attempts.", default="1", show_default=True)
+@option(
+    "--wait-timeout DURATION",
+    "Longest wait, after DONE, for the agent and its child runs.",
+    default="300",
     show_default=True,
-    help="Most attempts.",
 )
-@_seconds("--restart-delay", "1", "Time between two attempts.")
-@_seconds("--wait-timeout", "300", "Longest wait, after DONE, for the agent and its child runs.")
-@_seconds("--poll-interval", "1", "How often that wait looks for child runs.")
+@option(
+    "--poll-interval DURATION",
+    "How often that wait looks for child runs.",
+    default="1",
+    show_default=True,
+)
 @agent_patience
-@agent_output
-@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@looks
+@run_display
 @json_lines
 @in_directory
 def supervise(**flags: object) -> int:

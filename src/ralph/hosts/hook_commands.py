@@ -22,21 +22,14 @@ def installed(agent: str, name: str) -> str:
 
 
 def with_packages(name: str) -> str:
-    """A hook that may use what is installed. Isolated: what stands in the project must not be
+    """A hook that may use installed packages. Isolated: what stands in the project must not be
     taken for Ralph."""
-    return f"{_python()} -I -m ralph hook {name}"
+    return f"{shlex.quote(sys.executable)} -I -m ralph hook {name}"
 
 
 def _isolated(imports: str, call: str) -> str:
-    words = f"import sys; sys.path.insert(0, {_text(SOURCE)}); {imports}; sys.exit({call})"
-    return f"{_python()} -I -S -c {shlex.quote(words)}"
-
-
-def _text(path: str) -> str:
-    """In Python's quotes that a shell's do not make unreadable, as far as possible."""
-    plain = path.isprintable() and not {'"', "\\"} & set(path)
-    return f'"{path}"' if plain else ascii(path)
-
-
-def _python() -> str:
-    return shlex.quote(sys.executable)
+    # In Python's quotes that a shell's do not make unreadable, as far as possible.
+    plain = SOURCE.isprintable() and not {'"', "\\"} & set(SOURCE)
+    source = f'"{SOURCE}"' if plain else ascii(SOURCE)
+    words = f"import sys; sys.path.insert(0, {source}); {imports}; sys.exit({call})"
+    return f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(words)}"

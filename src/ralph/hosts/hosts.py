@@ -43,7 +43,7 @@ _COMMANDS = {  # the commands by their bare names, what they do, and what follow
 
 @value
 class Host:
-    """How one agent takes hooks."""
+    """An agent whose settings take hooks."""
 
     agent: str
     file: str  # in a project
@@ -56,14 +56,14 @@ class Host:
     note: str = ""  # what people must do besides
 
     def groups(self) -> dict[str, Group]:
-        """What its settings get: one group an event."""
-        return {event: self._group(hook) for hook, event in self.events.items()}
-
-    def _group(self, hook: str) -> Group:
-        patience = _PATIENCE.get(hook, _LEAST_PATIENCE) * self.second
-        command = {"type": "command", "command": installed(self.agent, hook), "timeout": patience}
-        matcher = {"matcher": self.matchers[hook]} if hook in self.matchers else {}
-        return {**matcher, "hooks": [command]}
+        """The groups that its settings get, one an event."""
+        groups: dict[str, Group] = {}
+        for hook, event in self.events.items():
+            patience = _PATIENCE.get(hook, _LEAST_PATIENCE) * self.second
+            call = {"type": "command", "command": installed(self.agent, hook), "timeout": patience}
+            matcher = {"matcher": self.matchers[hook]} if hook in self.matchers else {}
+            groups[event] = {**matcher, "hooks": [call]}
+        return groups
 
     def command_files(self) -> dict[str, str]:
         """Its commands, as files with their text; paths are relative to the project."""
@@ -77,21 +77,16 @@ class Host:
 
     def user_file(self, environ: Mapping[str, str]) -> str:
         """The same file for all projects of a person; empty where nobody is at home."""
-        folder = _HOMES[self.agent](environ)
+        home = environ.get("HOME", "")
+        folder = environ.get("CODEX_HOME") or (home and os.path.join(home, ".codex"))
+        if self.agent == "claude":
+            folder = claude_home(environ)
+        elif self.agent == "gemini":
+            home = environ.get("GEMINI_CLI_HOME") or home
+            folder = home and os.path.join(home, ".gemini")
         return os.path.join(folder, os.path.basename(self.file)) if folder else ""
 
 
-def _codex_home(environ: Mapping[str, str]) -> str:
-    home = environ.get("HOME")
-    return environ.get("CODEX_HOME") or (os.path.join(home, ".codex") if home else "")
-
-
-def _gemini_home(environ: Mapping[str, str]) -> str:
-    home = environ.get("GEMINI_CLI_HOME") or environ.get("HOME")
-    return os.path.join(home, ".gemini") if home else ""
-
-
-_HOMES = {"claude": claude_home, "codex": _codex_home, "gemini": _gemini_home}
 _SHARED = {
     "stop": "Stop",
     "prompt": "UserPromptSubmit",

@@ -1,7 +1,8 @@
-"""What `ralph plugin` does to a host's files, decided before anything is written."""
+"""Plans the changes of `ralph plugin` to a host's files, before anything is written."""
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from ralph.errors import ConfigError
 from ralph.files.json_edit import JsonText, JsonTextError
@@ -13,7 +14,7 @@ from ralph.kernel.value import value
 
 
 @value
-class Plan:
+class FileChanges:
     """Changes of files, and commands of somebody else's that are left as they are."""
 
     hooks: FileEdit
@@ -22,27 +23,18 @@ class Plan:
 
     @property
     def changes(self) -> tuple[FileEdit, ...]:
-        """All of them; the hooks last, since commands are nothing without and harmless."""
+        """All of them; the hooks last, since commands without them are harmless."""
         return (*self.commands, self.hooks)
 
 
 @value
-class Found:
-    """What a file has of ours. `trouble` says why it cannot be known."""
+class HooksThere:
+    """The hooks of ours in a file. `trouble` says why they cannot be known."""
 
     path: str
+    state: str  # "installed", "outdated", "absent" or "broken"
     events: tuple[str, ...] = ()
-    current: bool = False  # whether it is just what `install` would write now
     trouble: str = ""
-
-    @property
-    def state(self) -> str:
-        """In one word."""
-        if self.trouble:
-            return "broken"
-        if not self.events:
-            return "absent"
-        return "installed" if self.current else "outdated"
 
 
 def hooks_file(host: Host, project: str, environ: Mapping[str, str], *, user: bool) -> str:
@@ -57,9 +49,9 @@ def hooks_file(host: Host, project: str, environ: Mapping[str, str], *, user: bo
 
 def plan_install(
     host: Host, path: str, project: str, *, user: bool, lift: bool | None = None
-) -> Plan:
-    """What to write, so that the hooks are there once. `lift` is what to do about the host's cap of
-    held stops: lift it, leave it to the host again, or nothing."""
+) -> FileChanges:
+    """The changes after which the hooks are there once. `lift` says what to do about the host's cap
+    of held stops: lift it, leave it to the host again, or nothing."""
     text = read_text(path)
     try:
         after = installed(_parsed(host, text), host.groups())
@@ -68,12 +60,12 @@ def plan_install(
             after = lifted(again) if lift else unlifted(again)
     except JsonTextError as error:
         raise _not_mergeable(path, error) from None
-    commands, kept = ([], []) if user else _commands(host, project, install=True)
-    return Plan(FileEdit(path, text, after), tuple(commands), tuple(kept))
+    hooks = FileEdit(path, text, after)
+    return FileChanges(hooks) if user else _with_commands(hooks, host, project, install=True)
 
 
-def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> Plan:
-    """What to write, so that nothing of ours is left and everything else is as it was."""
+def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> FileChanges:
+    """The changes after which nothing of ours is left and everything else is as it was."""
     text = read_text(path)
     try:
         parsed = _parsed(host, text)
@@ -82,25 +74,26 @@ def plan_uninstall(host: Host, path: str, project: str, *, user: bool) -> Plan:
     after = text
     if parsed is not None:
         after = uninstalled(JsonText.of(unlifted(parsed), comments=host.comments))
-    commands, kept = ([], []) if user else _commands(host, project, install=False)
-    return Plan(FileEdit(path, text, after), tuple(commands), tuple(kept))
+    hooks = FileEdit(path, text, after)
+    return FileChanges(hooks) if user else _with_commands(hooks, host, project, install=False)
 
 
-def look(host: Host, path: str) -> Found:
-    """What a file has of ours; whatever it is, that is an answer."""
+def look(host: Host, path: str) -> HooksThere:
+    """The hooks of ours in a file; whatever is wrong with it is part of the answer."""
     try:
         parsed = _parsed(host, read_text(path))
         ours = found(parsed) if parsed is not None else {}
     except JsonTextError as error:
-        return Found(path, trouble=f"it is not JSON: {error}")
+        return HooksThere(path, "broken", trouble=f"it is not JSON: {error}")
     except ConfigError as error:
-        return Found(path, trouble=error.message)
+        return HooksThere(path, "broken", trouble=error.message)
     current = ours == {event: [group] for event, group in host.groups().items()}
-    return Found(path, tuple(ours), current)
+    state = "absent" if not ours else "installed" if current else "outdated"
+    return HooksThere(path, state, tuple(ours))
 
 
 def is_lifted(host: Host, text: str | None, environ: Mapping[str, str]) -> bool:
-    """Whether the host lets stops be held as often as it takes; what cannot be read says no."""
+    """True if the host lets stops be held as often as it takes; False if it cannot be read."""
     try:
         parsed = _parsed(host, text)
     except JsonTextError:
@@ -111,29 +104,23 @@ def is_lifted(host: Host, text: str | None, environ: Mapping[str, str]) -> bool:
 
 def commands_there(host: Host, project: str) -> list[str]:
     """The commands of ours that lie in a project."""
-    return [path for path in host.command_files() if _is_ours(_text(project, path))]
+    there = []
+    for path in host.command_files():
+        with suppress(ConfigError):
+            if OURS in (read_text(os.path.join(project, path)) or ""):
+                there.append(path)
+    return there
 
 
-def _commands(host: Host, project: str, *, install: bool) -> tuple[list[FileEdit], list[str]]:
+def _with_commands(hooks: FileEdit, host: Host, project: str, *, install: bool) -> FileChanges:
     changes, kept = [], []
     for path, text in host.command_files().items():
         before = read_text(os.path.join(project, path))
-        if before is not None and not _is_ours(before):
+        if before is not None and OURS not in before:
             kept.append(path)
             continue
         changes.append(FileEdit(os.path.join(project, path), before, text if install else None))
-    return changes, kept
-
-
-def _text(project: str, path: str) -> str | None:
-    try:
-        return read_text(os.path.join(project, path))
-    except ConfigError:
-        return None
-
-
-def _is_ours(text: str | None) -> bool:
-    return text is not None and OURS in text
+    return FileChanges(hooks, tuple(changes), tuple(kept))
 
 
 def _parsed(host: Host, text: str | None) -> JsonText | None:
@@ -144,4 +131,4 @@ def _parsed(host: Host, text: str | None) -> JsonText | None:
 
 
 def _not_mergeable(path: str, error: JsonTextError) -> ConfigError:
-    return ConfigError(f"{path}: {error}", f"Mend it, then try again: $EDITOR {path}")
+    return ConfigError(f"{path}: {error}", f"Fix it and run again: $EDITOR {path}")

@@ -1,7 +1,8 @@
-"""What commands make of what they are given: directories, texts and callers. Only the standard
-library stands behind it, so that a clone without any package can use it too."""
+"""Directories, texts and callers that commands are given. Only the standard library stands behind
+it, so that a clone without any package can use it too."""
 
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -9,10 +10,10 @@ from ralph.errors import ConfigError
 from ralph.processes.ancestry import runs_above
 from ralph.text.clean import clean, one_line
 from ralph.text.redact import redact
+from ralph.ui.safe_stream import Channel
 
 
 def current_directory() -> str:
-    """Where the command works."""
     try:
         return os.getcwd()
     except OSError as error:
@@ -35,8 +36,13 @@ def shown(text: str) -> str:
     return one_line(redact(clean(text)))
 
 
+def warn(*words: str) -> None:
+    """Tell people on stderr, one line each."""
+    Channel(sys.stderr).write([f"[ralph] {shown(each)}" for each in words])
+
+
 def is_agents(environ: Mapping[str, str]) -> bool:
-    """Whether an agent calls us, within its turn, or something that a run checks it with."""
+    """True if an agent calls us within its turn, or something that a run checks it with."""
     return bool(environ.get("RALPH_RUN")) or bool(runs_above())
 
 

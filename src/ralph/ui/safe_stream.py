@@ -15,7 +15,9 @@ class Channel:
     `stream` is None where the process was started without it. `on_loss` hears once, in words.
     """
 
-    def __init__(self, stream: TextIO | None, on_loss: Callable[[str], None]) -> None:
+    def __init__(
+        self, stream: TextIO | None, on_loss: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._stream = stream
         self._on_loss = on_loss
         self._lost = False
@@ -29,43 +31,31 @@ class Channel:
         if self._lost or not text:
             return
         try:
-            self._put(text)
+            if self._stream is None:
+                raise ValueError("started without this stream")
+            try:
+                self._stream.write(text)
+            except UnicodeEncodeError:
+                encoding = self._stream.encoding
+                self._stream.write(text.encode(encoding, "replace").decode(encoding))
+            self._stream.flush()
         except BlockingIOError:
             # An agent can set a shared terminal to non-blocking; what is missing is only display.
             return
         except (OSError, ValueError) as error:
-            self._lose(_loss(error))
+            self._lost = True
+            if self._stream is not None:
+                discard(self._stream)
+            if isinstance(error, OSError) and error.errno not in _CLOSED:
+                self._on_loss(f"cannot be written ({error.strerror})")
+            else:
+                self._on_loss("is closed")
 
     def put_at_once(self, text: str) -> None:
         """For a signal's handler: past every buffer, which may be in use just now."""
         with suppress(OSError, ValueError):
             if self._stream is not None:
                 os.write(self._stream.fileno(), text.encode())
-
-    def _put(self, text: str) -> None:
-        if self._stream is None:
-            raise ValueError("started without this stream")
-        try:
-            self._stream.write(text)
-        except UnicodeEncodeError:
-            self._stream.write(_encodable(text, self._stream.encoding))
-        self._stream.flush()
-
-    def _lose(self, why: str) -> None:
-        self._lost = True
-        if self._stream is not None:
-            discard(self._stream)
-        self._on_loss(why)
-
-
-def _encodable(text: str, encoding: str) -> str:
-    return text.encode(encoding, "replace").decode(encoding)
-
-
-def _loss(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno not in _CLOSED:
-        return f"cannot be written ({error.strerror})"
-    return "is closed"
 
 
 def discard(stream: TextIO) -> None:

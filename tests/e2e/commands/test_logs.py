@@ -11,8 +11,7 @@ import pytest
 from run_support import Here, Running, assert_clear, facts, in_shell, journals, prepare, ralph
 
 from ralph.cli.runs import logs as logs_module
-from ralph.cli.runs.log_sources import Piece
-from ralph.cli.runs.logs import Sink
+from ralph.cli.runs.logs import Piece, Sink
 from ralph.kernel.facts import Started
 from ralph.testing.scripted_agent.install import calls
 

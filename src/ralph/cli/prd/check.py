@@ -1,17 +1,16 @@
-"""`ralph prd check`: what is wrong with the stories, for people and for CI (R §5b)."""
+"""`ralph prd check`: says what is wrong with the stories, for people and for CI (R §5b)."""
 
 import errno
 import json
 import os
 import stat
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
-from ralph.cli.params import in_project, positive, whole_number
-from ralph.cli.prd.common import in_json, ralph_dir
+from ralph.cli.params import at_least, in_json, in_project, option
+from ralph.cli.prd.group import ralph_dir
 from ralph.errors import RalphError, StateError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir, state_root
@@ -25,8 +24,8 @@ from ralph.review.check import Remark, about_order, remarks, tally
 from ralph.review.law import NotAListError, parsed
 from ralph.review.marker import Marked
 from ralph.review.text import LARGEST
-from ralph.runner.arguments import shown
-from ralph.ui.safe_stream import Channel
+from ralph.runner.arguments import shown, warn
+from ralph.text.words import listed
 
 _MOST_NAMED = 5
 _EPILOG = """\b
@@ -43,13 +42,10 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
 
 @click.command(epilog=_EPILOG)
 @ralph_dir
-@click.option(
-    "--review-cap",
-    metavar="N",
-    type=positive(whole_number),
-    help="Most reviews of a story.  [default: the run's, else 5]",
+@option(
+    "--review-cap N", "Most reviews of a story.  [default: the run's, else 5]", type=at_least(1)
 )
-@click.option("--skip-review", is_flag=True, help="Stories need no review.")
+@option("--skip-review", "Stories need no review.")
 @in_json
 @in_project
 @click.pass_context
@@ -64,15 +60,16 @@ def check(
     """Say what is wrong with the stories as they stand; change nothing."""
     folder = found_folder(ralph_dir)
     marker = _marker(folder)
-    if marker is None:
-        _warn_of_unjudged(folder)
     found, counts = _look(folder, marker, review_cap, skip_review=skip_review)
     if in_json:
         findings = [{"check": r.check, "story": r.story or None, "text": r.text} for r in found]
         stories = {name.replace(" ", "_"): number for name, number in counts.items()}
         click.echo(json.dumps({"ok": not found, "findings": findings, "stories": stories}))
     else:
-        click.echo("\n".join(shown(r.text) for r in found) if found else _sentence(counts))
+        total, *kinds = counts.items()
+        told = ", ".join(f"{number} {kind}" for kind, number in kinds if number)
+        right = f"{total[1]} {'story' if total[1] == 1 else 'stories'}: {told}"
+        click.echo("\n".join(shown(r.text) for r in found) or right)
     context.exit(1 if found else 0)
 
 
@@ -81,8 +78,10 @@ def _look(
 ) -> tuple[list[Remark], Mapping[str, int]]:
     """All that is wrong, and the number of stories."""
     marked = Marked(marker or {})
-    if marker is not None and marked.lacks:
-        _warn(f"{MARKER} has no {marked.lacks}: what the turn did to the stories is not checked")
+    if marker is None:
+        _warn_of_unjudged(folder)
+    elif marked.lacks:
+        warn(f"{MARKER} has no {marked.lacks}: what the turn did to the stories is not checked")
     marked.skip_review |= skip_review
     marked.cap = cap or marked.cap
     try:
@@ -93,29 +92,15 @@ def _look(
         found = remarks(listing, marked)
     if isinstance(listing, dict) and not any(r.check == "1" for r in found):
         found += about_order(tasks_of(listing))
-    found += _texts(folder)
+    for name, which in ((PROMPT, "prompt"), (PRD, "prd")):
+        if problem := _text_problem(folder.of(name)):
+            found.append(Remark(which, "", f"{folder.shown(name)}: {problem}."))
     found += _uncommitted(folder.project) if marker is not None else ()
     return found, tally(listing)
 
 
-def _sentence(counts: Mapping[str, int]) -> str:
-    total, *kinds = counts.items()
-    told = ", ".join(f"{number} {kind}" for kind, number in kinds if number)
-    return f"{total[1]} {'story' if total[1] == 1 else 'stories'}: {told}"
-
-
-# ------------------------------------------------------------------ the other files
-
-
-def _texts(folder: Folder) -> Iterator[Remark]:
-    for name, which in ((PROMPT, "prompt"), (PRD, "prd")):
-        problem = _text_problem(folder.of(name))
-        if problem:
-            yield Remark(which, "", f"{folder.shown(name)}: {problem}.")
-
-
 def _text_problem(path: str) -> str:
-    """Why a file is no text to read; "" if it is one."""
+    """The reason why a file is no text to read; "" if it is one."""
     try:
         with open_regular(path) as file:
             content = file.read(LARGEST + 1)
@@ -137,12 +122,8 @@ def _uncommitted(project: str) -> Iterator[Remark]:
     """Check 3. Only of a turn: a person who is still writing may commit later."""
     left = uncommitted(project, os.environ) or []
     if left:
-        more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-        words = f"Not committed: {', '.join(left[:_MOST_NAMED])}{more}. Commit all changes."
+        words = f"Not committed: {listed(left, _MOST_NAMED)}. Commit all changes."
         yield Remark("3", "", words)
-
-
-# ------------------------------------------------------------------ the marker of a run
 
 
 def _marker(folder: Folder) -> Mapping[str, Any] | None:
@@ -157,15 +138,20 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, NotAListError) as error:
-        _warn(f"{MARKER} is left out: {getattr(error, 'strerror', None) or error}")
+        warn(f"{MARKER} is left out: {getattr(error, 'strerror', None) or error}")
         return {}
     if not isinstance(marker, dict):
         return {}
-    if _is_of_others(marker, folder):
+    theirs = os.path.join(folder.project, Marked(marker).folder)
+    if os.path.realpath(theirs) != os.path.realpath(folder.path):
         return None
-    if not _is_live(folder.project):
+    try:
+        live = live_owner(project_dir(state_root(os.environ), folder.project)) is not None
+    except RalphError:
+        live = False
+    if not live:
         what = "if it was killed, go on with it: ralph resume, or begin anew: ralph prd run"
-        _warn(f"{MARKER} is there, but no run is on: {what}")
+        warn(f"{MARKER} is there, but no run is on: {what}")
     return marker
 
 
@@ -175,22 +161,6 @@ def _warn_of_unjudged(folder: Folder) -> None:
     try:
         for left in unjudged(state, folder.path):
             what = "go on with it: ralph resume, or begin anew: ralph prd run"
-            _warn(f"run {left.run} was killed before its last turn was judged: {what}")
+            warn(f"run {left.run} was killed before its last turn was judged: {what}")
     except StateError as error:
-        _warn(f"{error.message}. {error.remedy}")
-
-
-def _is_of_others(marker: Mapping[str, Any], folder: Folder) -> bool:
-    theirs = os.path.join(folder.project, Marked(marker).folder)
-    return os.path.realpath(theirs) != os.path.realpath(folder.path)
-
-
-def _is_live(project: str) -> bool:
-    try:
-        return live_owner(project_dir(state_root(os.environ), project)) is not None
-    except RalphError:
-        return False
-
-
-def _warn(words: str) -> None:
-    Channel(sys.stderr, lambda _: None).write([f"[ralph] {shown(words)}"])
+        warn(f"{error.message}. {error.remedy}")

@@ -3,17 +3,17 @@
 import click
 
 from ralph.cli.params import (
-    agent_output,
     agent_patience,
-    completed_by,
+    at_least,
+    dry_run,
     in_project,
     json_lines,
-    looks,
-    positive,
+    option,
+    run_display,
     run_limits,
     run_loop,
     run_sandbox,
-    whole_number,
+    which_agent,
 )
 from ralph.review.law import DEFAULT_CAP
 
@@ -32,52 +32,25 @@ a broken list), 3 a person is needed, 4 stalled, 5 the agent keeps failing,
 """
 
 
-@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-n", "--max-iterations", metavar="N", type=whole_number, help="Most iterations.  [default: 15]"
-)
-@click.option(
-    "--ralph-dir",
-    metavar="DIR",
-    shell_complete=completed_by("directories"),
-    help="The folder of prd.md and tasks.json.  [default: ./ralph]",
-)
-@click.option(
-    "--agent",
-    metavar="COMMAND",
-    shell_complete=completed_by("agents"),
-    help="The agent: claude, codex, amp, gemini, opencode, any command.",
-)
-@click.option(
-    "-m",
-    "--model",
-    metavar="NAME",
-    shell_complete=completed_by("models"),
-    help="The model the agent shall use.",
-)
-@click.option("--skip-review", is_flag=True, help="No reviews: a story passes when it is done.")
-@click.option(
-    "--review-cap",
-    metavar="N",
-    type=positive(whole_number),
+@click.command(epilog=_EPILOG)
+@option("-n, --max-iterations N", "Most iterations.  [default: 15]")
+@option("--ralph-dir DIR", "The folder of prd.md and tasks.json.  [default: ./ralph]")
+@which_agent("-m, --model NAME")
+@option("--skip-review", "No reviews: a story passes when it is done.")
+@option(
+    "--review-cap N",
+    "Most reviews of a story; then it is approved, and you are told.",
+    type=at_least(1),
     default=str(DEFAULT_CAP),
     show_default=True,
-    help="Most reviews of a story; then it is approved, and you are told.",
 )
-@click.option(
-    "--review-agent",
-    metavar="COMMAND",
-    shell_complete=completed_by("agents"),
-    help="Another agent for reviews.",
-)
-@click.option("--review-model", metavar="NAME", help="Another model for reviews.")
+@option("--review-agent COMMAND", "Another agent for reviews.")
+@option("--review-model NAME", "Another model for reviews.")
 @run_limits
 @agent_patience
 @run_sandbox
-@agent_output
-@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@looks
-@click.option("--dry-run", is_flag=True, help="Print the prompt and the command, run nothing.")
+@run_display
+@dry_run
 @json_lines
 @in_project
 def run(**flags: object) -> int:

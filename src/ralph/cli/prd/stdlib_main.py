@@ -1,4 +1,4 @@
-"""`ralph prd init` and `archive` by the standard library alone: what the plugin's scripts call in a
+"""`ralph prd init` and `archive` with the standard library alone, for the plugin's scripts in a
 clone where no package is installed."""
 
 import argparse
@@ -18,48 +18,45 @@ _COMMANDS = {"init": init_folder, "archive": archive_folder}
 
 
 class _Parser(argparse.ArgumentParser):
-    """One whose errors are told as all others are."""
-
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message, f"Try: {self.prog} --help")
 
 
 def main(arguments: list[str], environ: Mapping[str, str]) -> int:
-    """Run one of the two; the exit code, as `ralph prd` has it."""
+    """Run one of the two, and return the exit code that `ralph prd` has."""
     print_anything()
     last = "error" if "--json" in arguments else ""
     return ending(lambda: _run(arguments, environ), arguments, last)
 
 
 def _run(arguments: list[str], environ: Mapping[str, str]) -> int:
-    command = arguments[0] if arguments else ""
+    command, where = arguments[0] if arguments else "", shlex.quote(_CLONE)
+    install = f"Type:  pipx install {where}  (or: python3 -m pip install {where})"
     if command not in _COMMANDS:
-        raise ConfigError(f"there is no command {command!r} without ralph", _install())
+        raise ConfigError(f"there is no command {command!r} without ralph", install)
     asked = _parser(command).parse_args(arguments[1:])
-    _enter(asked.directory)
-    print(_work(command, asked, environ), flush=True)
-    return 0
-
-
-def _work(command: str, asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    try:
+        os.chdir(asked.directory if asked.directory is not None else ".")
+    except OSError as error:
+        message = f"{asked.directory or 'the current directory'}: {error.strerror}"
+        raise ConfigError(message, "Name one that is there: -d DIR") from error
+    in_json: bool = asked.in_json
     if command == "archive":
-        return archive_folder.archived(asked.ralph_dir, environ, asked.label, in_json=asked.in_json)
-    project = current_directory()
-    said = init_folder.initialized(project, environ, asked.name, in_json=asked.in_json)
-    return said if asked.in_json else f"{said}\n\nralph itself is not installed yet. {_install()}"
-
-
-def _install() -> str:
-    where = shlex.quote(_CLONE)
-    return f"Type:  pipx install {where}  (or: python3 -m pip install {where})"
+        said = archive_folder.archived(asked.ralph_dir, environ, asked.label, in_json=in_json)
+    else:
+        said = init_folder.initialized(current_directory(), environ, asked.name, in_json=in_json)
+        said += "" if in_json else f"\n\nralph itself is not installed yet. {install}"
+    print(said, flush=True)
+    return 0
 
 
 def _parser(command: str) -> _Parser:
     what, program = _COMMANDS[command], f"ralph-{command}.sh"
+    plain = what.EPILOG.replace("\n\b\n", "\n\n").replace("\b\n", "")  # without click's signs
     parser = _Parser(
         prog=program,
         description=what.ABOUT,
-        epilog=_epilog(what.EPILOG).replace(f"ralph prd {command}", program),
+        epilog=plain.replace(f"ralph prd {command}", program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -75,16 +72,3 @@ def _parser(command: str) -> _Parser:
     names, words = ("-C", "-d", "--project-dir"), "Work in DIR instead of the current directory."
     parser.add_argument(*names, dest="directory", metavar="DIR", help=words)
     return parser
-
-
-def _epilog(text: str) -> str:
-    """Without the signs by which click knows what not to wrap."""
-    return text.replace("\n\b\n", "\n\n").replace("\b\n", "")
-
-
-def _enter(directory: str | None) -> None:
-    try:
-        os.chdir(directory if directory is not None else ".")
-    except OSError as error:
-        message = f"{directory or 'the current directory'}: {error.strerror}"
-        raise ConfigError(message, "Name one that is there: -d DIR") from error

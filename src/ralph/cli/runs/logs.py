@@ -2,27 +2,32 @@
 
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import click
 
-from ralph.cli.params import (
-    completed_by,
-    current_directory,
-    in_directory,
-    not_negative,
-    whole_number,
-)
-from ralph.cli.runs.log_sources import Piece, RawJournal, RawStreams, Source, Told
+from ralph.cli.params import at_least, current_directory, in_directory, looks, option, the_run
 from ralph.errors import StateError
 from ralph.files.state_dir import state_root
-from ralph.journal.runs import Run, find_run, look_again
-from ralph.kernel.verdict import Reason
-from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Teller
-from ralph.ui.style import Style, Wishes
+from ralph.journal.merged import Chronicle
+from ralph.journal.runs import (
+    NONSENSE,
+    Growing,
+    GrowingLines,
+    Run,
+    find_run,
+    look_again,
+    prompt_of,
+)
+from ralph.kernel.facts import Began, Ended, Launching, Resumed, Returned, Settled
+from ralph.kernel.turn import Role
+from ralph.kernel.verdict import Reason, Stop
+from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Player, Stream, Teller
+from ralph.ui.style import Wishes
 from ralph.ui.terminal import Audience, encoding_of, style_here
 from ralph.ui.workers import tag_of
 
@@ -41,20 +46,18 @@ RUN is a run's id or any part of it that only one run has.
 Exit codes: 0, 2 when there is no such run or its journal was changed,
 130 after Ctrl+C.
 """
+Piece = bytes | list[str]
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("run", required=False, shell_complete=completed_by("run_ids"))
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
-@click.option("--events", is_flag=True, help="Also what the agent said and did.")
-@click.option("--raw", is_flag=True, help="The journal's own lines; with --events the streams'.")
-@click.option("--json", "in_json", is_flag=True, help="What `ralph run --json` prints.")
-@click.option(
-    "-n", "--lines", metavar="N", type=not_negative(whole_number), help="Only the last N lines."
-)
-@click.option("-V", "--verbose", is_flag=True, help="Say more about what happened.")
-@click.option("--emoji/--no-emoji", default=None, help="Emoji as markers.")
-@click.option("--color/--no-color", default=None, help="Colours.")
+@the_run
+@option("-f, --follow", "Go on until the run ends.")
+@option("--events", "Also what the agent said and did.")
+@option("--raw", "The journal's own lines; with --events the streams'.")
+@option("--json", "What `ralph run --json` prints.", "in_json")
+@option("-n, --lines N", "Only the last N lines.", type=at_least(0))
+@option("-V, --verbose", "Say more about what happened.")
+@looks
 @in_directory
 def logs(
     run: str | None,
@@ -75,57 +78,37 @@ def logs(
     if raw and in_json:
         raise click.UsageError("--raw and --json exclude each other.")
     found = find_run(state_root(os.environ), current_directory(), run, "logs", workers=True)
-    _refuse_without_journal(found)
-    source: Source
-    if raw:
-        source = RawStreams(found) if events else RawJournal(found)
-    elif in_json:
-        source = Told(found, _for_programs, events=True)
-    else:
-        style = style_here(Wishes(emoji, color))
-        source = Told(found, _for_people(style, verbose=verbose), events=events)
+    try:
+        os.lstat(found.journal)
+    except FileNotFoundError as error:
+        if not found.live:
+            message = f"run {found.id} left no journal: it ended before it began"
+            raise StateError(message, "Others: ralph status --all") from error
+    except OSError:
+        pass  # whoever reads it will say why that cannot be
+    style, days = style_here(Wishes(emoji, color)), Days()
+
+    def teller(run: Run, task: str) -> Teller:
+        if in_json:
+            return JsonTeller(run.id, run.journal, task=task)
+        tag = tag_of(task) if task else ""
+        return PeopleTeller(style, run.journal, verbose=verbose, tag=tag, days=days)
+
+    told = Retelling(found, teller, events=events or in_json)
+    source: Source = (RawStreams(found) if events else RawJournal(found)) if raw else told
     try:
         with _standard_output() as out:
             sink = Sink(out, encoding_of(sys.stdout) or "utf-8", lines)
             _copy(source, sink, _polls(found, out, follow=follow))
     except KeyboardInterrupt:
         return Reason.INTERRUPTED.exit_code
-    _say_if_crashed(found, source)
+    if not raw and not told.stopped and not look_again(found).live:
+        click.echo("[ralph] Here it breaks off: the run's process is gone.", err=True)
     return 0
 
 
-def _for_programs(run: Run, task: str) -> Teller:
-    return JsonTeller(run.id, run.journal, task=task)
-
-
-def _for_people(style: Style, *, verbose: bool) -> Callable[[Run, str], Teller]:
-    days = Days()
-
-    def teller(run: Run, task: str) -> Teller:
-        tag = tag_of(task) if task else ""
-        return PeopleTeller(style, run.journal, verbose=verbose, tag=tag, days=days)
-
-    return teller
-
-
-def _refuse_without_journal(run: Run) -> None:
-    try:
-        os.lstat(run.journal)
-    except FileNotFoundError as error:
-        if not run.live:
-            message = f"run {run.id} left no journal: it ended before it began"
-            raise StateError(message, "Others: ralph status --all") from error
-    except OSError:
-        pass  # whoever reads it will say why that cannot be
-
-
-def _say_if_crashed(run: Run, source: Source) -> None:
-    if isinstance(source, Told) and not source.stopped and not look_again(run).live:
-        click.echo("[ralph] Here it breaks off: the run's process is gone.", err=True)
-
-
 def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
-    """When to read: now; and while following, until once after the run's process is gone."""
+    """Yield when to read: now; and while following, until once after the run's process is gone."""
     yield
     audience = Audience(out)
     while follow and run.live:
@@ -135,7 +118,7 @@ def _polls(run: Run, out: BinaryIO, *, follow: bool) -> Iterator[None]:
         yield
 
 
-def _copy(source: Source, sink: "Sink", polls: Iterator[None]) -> None:
+def _copy(source: "Source", sink: "Sink", polls: Iterator[None]) -> None:
     try:
         for _ in polls:
             for piece in source.new():
@@ -145,6 +128,96 @@ def _copy(source: Source, sink: "Sink", polls: Iterator[None]) -> None:
             sink.write(piece)
     finally:
         sink.flush()  # also what came before a line that was changed
+
+
+# ------------------------------------------------------------------ the sources
+
+
+class Source(Protocol):
+    """Something to be copied to stdout, piece by piece."""
+
+    def new(self) -> Iterator[Piece]:
+        """What came since the last call."""
+
+    def end(self) -> Iterator[Piece]:
+        """What is left when nothing more will come."""
+
+
+class Retelling:
+    """Facts and events in the words of tellers, one for each run."""
+
+    def __init__(self, run: Run, tellers: Callable[[Run, str], Teller], *, events: bool) -> None:
+        self._run = run
+        self._tellers = tellers  # for a run, and the task that a worker is at
+        self._events = events
+        self._chronicle = Chronicle(run)
+        self._players = {run.id: self._player(run, "")}
+        self.stopped = False
+
+    def new(self) -> Iterator[Piece]:
+        for told in self._chronicle.new():
+            fact, run = told.fact, told.run
+            if told.sent is None:  # of the run itself, not of a worker
+                self.stopped = isinstance(fact, Settled) and isinstance(fact.verdict, Stop)
+                if isinstance(fact, Returned) and fact.worker in self._players:
+                    yield from self._players.pop(fact.worker).end()
+            elif run.id not in self._players:
+                self._players[run.id] = self._player(run, told.sent.assignment.task)
+            try:
+                yield from self._players[run.id].fact(fact)
+            except NONSENSE as error:
+                raise StateError(f"{run.journal}: its facts make no sense ({error!r})") from error
+        for player in self._players.values():
+            yield from player.idle()
+
+    def end(self) -> Iterator[Piece]:
+        for player in self._players.values():
+            yield from player.end()
+
+    def _player(self, run: Run, task: str) -> Player:
+        def stream(launch: Launching) -> Stream:
+            return Stream(launch.dialect, prompt_of(launch), Growing(launch.stream).blocks)
+
+        return Player(self._tellers(run, task), time.time, stream if self._events else None)
+
+
+class RawJournal:
+    """The journal's lines as they are, also those that were changed or torn. Workers have journals
+    of their own."""
+
+    def __init__(self, run: Run) -> None:
+        self._lines = GrowingLines(run.journal)
+
+    def new(self) -> Iterator[Piece]:
+        yield from self._lines.lines()
+
+    def end(self) -> Iterator[Piece]:
+        yield self._lines.rest
+
+
+class RawStreams:
+    """What agents printed, turn after turn, byte by byte. Where several are at work, a turn is
+    shown when it is over."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._chronicle = Chronicle(run)
+        self._streams: dict[str, Growing] = {}  # of turns, by run
+
+    def new(self) -> Iterator[Piece]:
+        for told in self._chronicle.new():
+            if not isinstance(told.fact, Ended | Launching | Began | Resumed | Settled):
+                continue
+            if (stream := self._streams.pop(told.run.id, None)) is not None:
+                yield from stream.blocks()
+            if isinstance(told.fact, Launching) and told.fact.role is not Role.MESSAGE:
+                self._streams[told.run.id] = Growing(told.fact.stream)
+        if (own := self._streams.get(self._run.id)) is not None:
+            yield from own.blocks()
+
+    def end(self) -> Iterator[Piece]:
+        for stream in self._streams.values():
+            yield from stream.blocks()
 
 
 # ------------------------------------------------------------------ the sink
@@ -161,7 +234,7 @@ def _standard_output() -> Iterator[BinaryIO]:
 
 
 class Sink:
-    """Where the lines go.
+    """Standard output, by lines.
 
     With `last` only so many lines of what is there already are shown, of a very long one its end.
     It does not hide that its reader has gone: the command line's one catch knows what to do.
@@ -175,11 +248,12 @@ class Sink:
 
     def write(self, piece: Piece) -> None:
         """Show this, or hold it back while it may not be among the last lines."""
-        data = piece if isinstance(piece, bytes) else self._encoded(piece)
+        if isinstance(piece, list):
+            piece = "".join(f"{line}\n" for line in piece).encode(self._encoding, "replace")
         if self._held is None:
-            self._out.write(data)
+            self._out.write(piece)
             return
-        *whole, rest = data.split(b"\n")
+        *whole, rest = piece.split(b"\n")
         for line in whole:
             self._keep(line)
             self._held.append(bytes(self._rest) + b"\n")
@@ -200,6 +274,3 @@ class Sink:
         """A stream may have no newline at all: memory stays flat, and no byte is copied twice."""
         self._rest += piece
         del self._rest[:-_LONGEST_HELD]
-
-    def _encoded(self, lines: list[str]) -> bytes:
-        return "".join(f"{line}\n" for line in lines).encode(self._encoding, "replace")

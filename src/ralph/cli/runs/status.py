@@ -1,4 +1,4 @@
-"""`ralph status`: what runs are doing, from any terminal."""
+"""`ralph status`: shows what runs are doing, from any terminal."""
 
 import json
 import os
@@ -6,10 +6,10 @@ import time
 
 import click
 
-from ralph.cli.params import completed_by, current_directory, in_directory, print_lines
+from ralph.cli.params import current_directory, in_directory, option, print_lines, the_run
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir, state_root
-from ralph.journal.life import Account, Life, life_of
+from ralph.journal.life import Life, life_of
 from ralph.journal.runs import (
     Run,
     account_of,
@@ -45,12 +45,10 @@ Exit codes: 0, or 2 when there is no such run.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("run", required=False, shell_complete=completed_by("run_ids"))
-@click.option(
-    "--all", "everything", is_flag=True, help="Every run of every directory, newest first."
-)
-@click.option("--json", "in_json", is_flag=True, help="Print one JSON object; with --all a list.")
-@click.option("--spending", is_flag=True, help="What this directory's runs cost, by day and run.")
+@the_run
+@option("--all", "Every run of every directory, newest first.", "everything")
+@option("--json", "Print one JSON object; with --all a list.", "in_json")
+@option("--spending", "What this directory's runs cost, by day and run.")
 @in_directory
 def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) -> None:
     """Show what a run is doing, what it has spent, and how it ended.
@@ -62,61 +60,42 @@ def status(run: str | None, *, everything: bool, spending: bool, in_json: bool) 
         raise click.UsageError(f"{flag} is about every run: leave out the run's name, or {flag}.")
     root, now = state_root(os.environ), time.time()
     if spending:
-        _show_spending(_projects(root, everything=everything), now, in_json=in_json)
-        return
-    if everything:
-        _show_all(all_runs(root), now, in_json=in_json)
-        return
-    found = find_run(root, current_directory(), run, "status", workers=True)
-    (report,) = reports_of([found], now)
-    if in_json:
-        click.echo(json.dumps(report_dict(report), indent=2))
+        from ralph.journal.ledger import read_ledger
+        from ralph.ui.status.spending import spending_dict, spending_lines
+
+        places = projects(root) if everything else [project_dir(root, current_directory())]
+        entries = [entry for place in places for entry in read_ledger(place)]
+        told: object = spending_dict(entries) if in_json else None
+        lines = spending_lines(entries, now)
+    elif everything:
+        runs = all_runs(root)
+        told = [report_dict(each) for each in reports_of(runs, now)] if in_json else None
+        lines = ["There are no runs yet. Start one: ralph run -p 'what to do'"]
+        if runs and not in_json:
+            reports = [report_of(each, now, actions=False) for each in runs]
+            lines = table_lines(reports, style_here())
     else:
-        print_lines(report_lines(report, style_here()))
-
-
-def _show_all(runs: list[Run], now: float, *, in_json: bool) -> None:
+        found = find_run(root, current_directory(), run, "status", workers=True)
+        (report,) = reports_of([found], now)
+        told = report_dict(report)
+        lines = [] if in_json else report_lines(report, style_here())
     if in_json:
-        click.echo(json.dumps([report_dict(r) for r in reports_of(runs, now)], indent=2))
-    elif not runs:
-        click.echo("There are no runs yet. Start one: ralph run -p 'what to do'")
+        click.echo(json.dumps(told, indent=2))
     else:
-        reports = [report_of(run, now, actions=False) for run in runs]
-        print_lines(table_lines(reports, style_here()))
-
-
-def _projects(root: str, *, everything: bool) -> list[str]:
-    return projects(root) if everything else [project_dir(root, current_directory())]
-
-
-def _show_spending(directories: list[str], now: float, *, in_json: bool) -> None:
-    from ralph.journal.ledger import read_ledger
-    from ralph.ui.status.spending import spending_dict, spending_lines
-
-    entries = [entry for directory in directories for entry in read_ledger(directory)]
-    if in_json:
-        click.echo(json.dumps(spending_dict(entries), indent=2))
-    else:
-        click.echo("\n".join(spending_lines(entries, now)))
+        print_lines(lines)
 
 
 def reports_of(runs: list[Run], now: float) -> list[Report]:
     """Everything about these runs; what their processes use is measured for all at once."""
     # What a worker's processes use is not known: they belong to the run that it works for.
-    pids = [run.owner.pid if run.owner and run.lead is None else None for run in runs]
-    trees = measure([pid for pid in pids if pid is not None], time.sleep)
-    pairs = zip(runs, pids, strict=True)
-    return [
-        report_of(run, now, trees.get(pid) if pid else None, sent=_sent(run)) for run, pid in pairs
-    ]
-
-
-def _sent(worker: Run) -> Assignment | None:
-    """What a worker was sent to do, as long as it is at it."""
-    if worker.lead is None:
-        return None
-    at_work = workers_at(worker.lead, account_of(worker.lead).state)
-    return next((sent.assignment for run, sent in at_work if run.id == worker.id), None)
+    pids = {run.id: run.owner.pid for run in runs if run.owner and run.lead is None}
+    trees = measure(list(pids.values()), time.sleep)
+    reports = []
+    for run in runs:
+        at_work = workers_at(run.lead, account_of(run.lead).state) if run.lead else ()
+        sent = next((sent.assignment for worker, sent in at_work if worker.id == run.id), None)
+        reports.append(report_of(run, now, trees.get(pids.get(run.id, 0)), sent=sent))
+    return reports
 
 
 def report_of(
@@ -133,6 +112,9 @@ def report_of(
         report_of(worker, now, actions=actions, sent=assigned.assignment)
         for worker, assigned in workers_at(run, account.state)
     )
+    last: tuple[str, ...] = ()
+    if actions and (launch := account.launch) is not None:
+        last = last_actions(launch.dialect, prompt_of(launch), read_tail(launch.stream, _TAIL))
     report = Report(
         run=run.id,
         life=life_of(account, asked, now, live=run.live),
@@ -145,19 +127,17 @@ def report_of(
         heard_at=_heard_at(account.doing),
         pid=run.owner.pid if run.owner else None,
         asked=asked,
-        last_actions=_last_actions(account) if actions else (),
+        last_actions=last,
         tree=tree.as_dict() if tree else None,
         problem=account.problem,
         sent=sent,
         workers=workers,
     )
-    return _as_a_crew(run, report) if report.is_crew and report.live else report
-
-
-def _as_a_crew(run: Run, report: Report) -> Report:
-    """It pauses by its workers, and how much is ahead of it stands in the list."""
-    lives = {worker.life for worker in report.workers}
-    paused = report.asked.paused and not lives & {Life.RUNNING, Life.WAITING}
+    if not (report.is_crew and report.live):
+        return report
+    # It pauses by its workers, and how much is ahead of it stands in the list.
+    lives = {worker.life for worker in workers}
+    paused = asked.paused and not lives & {Life.RUNNING, Life.WAITING}
     life = Life.PAUSED if paused else report.life
     return replace(report, life=life, ahead=_ahead(run, report))
 
@@ -178,15 +158,8 @@ def _ahead(run: Run, report: Report) -> frozenset[str] | None:
     return None if backlog.problem else frozenset(task.id for task in backlog.tasks if task.open)
 
 
-def _last_actions(account: Account) -> tuple[str, ...]:
-    launch = account.launch
-    if launch is None:
-        return ()
-    return last_actions(launch.dialect, prompt_of(launch), read_tail(launch.stream, _TAIL))
-
-
 def _heard_at(doing: object) -> float | None:
-    """When the stream last grew; None while there is nothing in it."""
+    """The time when the stream last grew; None while there is nothing in it."""
     if not isinstance(doing, Launching):
         return None
     try:

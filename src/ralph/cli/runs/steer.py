@@ -7,13 +7,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
 
 import click
 
-from ralph.cli.params import completed_by, current_directory, in_directory
+from ralph.cli.params import current_directory, in_directory, in_json, option, the_run, together
 from ralph.errors import ConfigError, StateError
 from ralph.files.state_dir import project_dir, state_root
 from ralph.journal.life import Account, Life, life_of
@@ -34,7 +32,7 @@ _COMMANDS = {  # by profile
     "reviewed": "prd run",
 }
 _EXIT_CODES = "Exit codes: 0, or 2 when there is no such run or it does not run."
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_steering = together(the_run, in_json, in_directory)  # what the three commands have in common
 
 
 @value
@@ -51,19 +49,8 @@ class Target:
 
     @property
     def files(self) -> SignalFiles:
-        """Where requests to it are left."""
+        """The folder where requests to it are left."""
         return SignalFiles(self.run.directory)
-
-
-def _steering(function: _Function) -> _Function:
-    """What the three commands have in common."""
-    for option in (
-        in_directory,
-        click.option("--json", "in_json", is_flag=True, help="Print one JSON object."),
-        click.argument("run", required=False, shell_complete=completed_by("run_ids")),
-    ):
-        function = option(function)
-    return function
 
 
 @click.command(
@@ -76,8 +63,8 @@ Examples:
 {_EXIT_CODES}
 """
 )
-@click.option("--now", is_flag=True, help="Do not let the agent finish its turn.")
-@click.option("--wait", is_flag=True, help="Wait until the run is gone.")
+@option("--now", "Do not let the agent finish its turn.")
+@option("--wait", "Wait until the run is gone.")
 @_steering
 def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     """End a run: it finishes its current operation first, then exits with 130.
@@ -86,17 +73,19 @@ def stop(run: str | None, *, now: bool, wait: bool, in_json: bool) -> int:
     """
     target = _target(run, "stop")
     before = target.run.asked()
-    _, life = _look(target)  # one that has ended cannot be asked
+    life = _look(target)  # one that has ended cannot be asked
     _ask(target, SignalFiles.NOW if now else SignalFiles.STOP)
     with suppress(ConfigError):  # one that waits may have ended by now, because we asked
-        _, life = _look(target)
+        life = _look(target)
     asked = "stop-now" if now else "stop"
     if not wait:
         words = _stop_words(target, life, before, now=now)
         _tell(words, target, asked, life, in_json=in_json)
         return 0
     try:
-        account = _await_end(target.run)
+        while look_again(target.run).live:
+            time.sleep(_LOOK_EVERY)
+        account = account_of(target.run)
     except KeyboardInterrupt:
         click.echo(f"[ralph] Run {target.run.id} is still there; the request stands.", err=True)
         return Reason.INTERRUPTED.exit_code
@@ -127,7 +116,7 @@ def pause(run: str | None, *, in_json: bool) -> None:
     target = _target(run, "pause")
     before = target.run.asked()
     _ask(target, SignalFiles.PAUSE)
-    _, life = _look(target)
+    life = _look(target)
     if life is Life.PAUSED and before.paused:
         words = f"Run {target.run.id} is paused already. Go on: ralph resume{target.name}"
     elif before.cancels:
@@ -150,7 +139,7 @@ Examples:
 A run that goes on here ends with its own exit code.
 """
 )
-@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
+@option("-V, --verbose", "Say more about what happens.")
 @_steering
 def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
     """Go on with a run: one that is paused, was asked to stop, or was killed.
@@ -166,15 +155,17 @@ def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
         refuse_own_run(os.environ, chosen, "resume")
         return _go_on(chosen, account, verbose=verbose, in_json=in_json)
     target = Target(found, run)
-    _, life = _look(target)
-    if not _take_back(target, SignalFiles.PAUSE):
+    life = _look(target)
+    try:
+        taken_back = target.files.take_back(SignalFiles.PAUSE)
+    except OSError as error:
+        raise _unsteerable(found, error) from error
+    if not taken_back:
         message = f"run {found.id} is going on (pid {found.owner.pid}) and is not paused"
         raise ConfigError(message, "See: ralph status")
+    words = f"Run {found.id} had not paused yet; it goes on without a pause."
     if life is Life.PAUSED:
-        words = f"Run {found.id} goes on."
-    else:
-        words = f"Run {found.id} had not paused yet; it goes on without a pause."
-    life = Life.RUNNING if life is Life.PAUSED else life
+        life, words = Life.RUNNING, f"Run {found.id} goes on."
     _tell(words, target, "resume", life, in_json=in_json)
     return 0
 
@@ -190,19 +181,10 @@ def _interrupted(runs: list[Run]) -> tuple[Run, Account]:
 
 
 def _go_on(run: Run, account: Account, *, verbose: bool, in_json: bool) -> int:
+    """Go on in the run's own workspace, whatever the directory that it is called from."""
     from ralph.runner.carry_out import go_on
     from ralph.runner.invocation import Invocation
 
-    _go_where(run, account)
-    flags = dict.fromkeys(("emoji", "color", "timestamps"))
-    own = {"verbose": verbose, "in_json": in_json}
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
-    return go_on(here, run.directory)
-
-
-def _go_where(run: Run, account: Account) -> None:
-    """Into the run's own workspace, whatever the directory that it is called from."""
     started = account.started
     if account.problem:
         raise StateError(f"run {run.id} cannot go on: {account.problem}", _new_one(account))
@@ -214,10 +196,15 @@ def _go_where(run: Run, account: Account) -> None:
     except OSError as error:
         message = f"the workspace of run {run.id} is gone: {started.workspace}: {error.strerror}"
         raise StateError(message, _new_one(account)) from error
+    flags = dict.fromkeys(("emoji", "color", "timestamps"))
+    own = {"verbose": verbose, "in_json": in_json}
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    here = Invocation(current_directory(), dict(os.environ), {**flags, **own}, *streams)
+    return go_on(here, run.directory)
 
 
 def _new_one(account: Account) -> str:
-    """What to type when a run is over for good."""
+    """The remedy where a run is over for good."""
     command = _COMMANDS.get(account.started.profile if account.started else "")
     return f"Start a new one: ralph {command}" if command else "Start a new one."
 
@@ -226,7 +213,7 @@ def _new_one(account: Account) -> str:
 
 
 def _target(part: str | None, command: str) -> Target:
-    """The live run that is meant, or words about why there is none."""
+    """The live run that is meant, or an error that says why there is none."""
     run = _found(part, command)
     if not run.live:
         raise _gone(run, account_of(run))
@@ -244,13 +231,12 @@ def _found(part: str | None, command: str) -> Run:
     return run
 
 
-def _look(target: Target) -> tuple[Account, Life]:
+def _look(target: Target) -> Life:
     """How the run fares now; one that has said its last word cannot be steered any more."""
     account = account_of(target.run)
     if account.state.stop is not None:
         raise _gone(target.run, account)
-    asked = target.run.asked()
-    return account, life_of(account, asked, time.time(), live=target.run.live)
+    return life_of(account, target.run.asked(), time.time(), live=target.run.live)
 
 
 def _gone(run: Run, account: Account) -> ConfigError:
@@ -300,13 +286,6 @@ def _ask(target: Target, request: str) -> None:
             return
 
 
-def _take_back(target: Target, request: str) -> bool:
-    try:
-        return target.files.take_back(request)
-    except OSError as error:
-        raise _unsteerable(target.run, error) from error
-
-
 def _unsteerable(run: Run, error: OSError) -> StateError:
     pid = run.owner.pid if run.owner else 0
     return StateError(
@@ -315,20 +294,8 @@ def _unsteerable(run: Run, error: OSError) -> StateError:
     )
 
 
-def _await_end(run: Run) -> Account:
-    while look_again(run).live:
-        time.sleep(_LOOK_EVERY)
-    return account_of(run)
-
-
 def _tell(
-    words: str,
-    target: Target,
-    asked: str,
-    life: Life,
-    *,
-    in_json: bool,
-    **more: object,
+    words: str, target: Target, asked: str, life: Life, *, in_json: bool, **more: object
 ) -> None:
     if in_json:
         words = json.dumps({"run": target.run.id, "asked": asked, "state": life.value, **more})

@@ -1,15 +1,20 @@
-"""`ralph sandbox`: what this machine can do, and a command whose changes can be undone (B)."""
+"""`ralph sandbox`: probes this machine, and runs a command whose changes can be undone (B)."""
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
-from ralph.cli.params import current_directory, in_directory, shown_credentials
+from ralph.cli.lazy import Group
+from ralph.cli.params import (
+    current_directory,
+    in_directory,
+    in_json,
+    option,
+    passed_on,
+    shown_credentials,
+)
 from ralph.cli.sandbox import question, terminal
 from ralph.cli.sandbox.lines import (
     change_lines,
@@ -20,10 +25,9 @@ from ralph.cli.sandbox.lines import (
 )
 from ralph.errors import ConfigError, StateError
 from ralph.files.state_dir import state_root
-from ralph.kernel.value import replace, value
+from ralph.kernel.value import replace
 from ralph.kernel.verdict import Cut, Reason
 from ralph.processes.child import Exit
-from ralph.processes.signals import ending_signals
 from ralph.sandbox.backends.base import Sandbox
 from ralph.sandbox.interface import OFF, ON, Change, CommitResult, Network, SandboxPolicy
 from ralph.sandbox.names import BACKENDS
@@ -31,6 +35,7 @@ from ralph.ui.safe_stream import Channel
 from ralph.ui.terminal import style_here
 
 _GRACE = 5.0
+_IN_PLACE, _ON_THE_NETWORK = ("docker", "direct"), ("worktree", "direct")
 _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
 _INTERRUPTED, _CONFIG = Reason.INTERRUPTED.exit_code, Reason.CONFIG.exit_code
 _NOT_KEPT = {
@@ -41,29 +46,23 @@ _NOT_KEPT = {
 
 
 @click.group(
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=Group,
     epilog="""\b
 Examples:
   ralph sandbox probe                    what this machine can do
   ralph sandbox run -- make clean all    then look at what changed, and decide
 """,
 )
-@click.pass_context
 @in_directory
-def sandbox(context: click.Context) -> None:
+def sandbox() -> None:
     """Run a command so that what it changes can be seen, kept or undone.
 
     A sandbox can do three things: contain (the command cannot touch anything but the project),
     rollback (what it did to the project can be undone) and egress (whom it may call).
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(Reason.CONFIG.exit_code)
 
 
 @sandbox.command(
-    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
   ralph sandbox probe
@@ -72,7 +71,7 @@ Examples:
 Exit codes: 0 one is usable, 1 none is.
 """,
 )
-@click.option("--json", "in_json", is_flag=True, help="Print one JSON object.")
+@in_json
 @in_directory
 def probe(*, in_json: bool) -> int:
     """Try every sandbox for real, and say what each can do here.
@@ -83,25 +82,20 @@ def probe(*, in_json: bool) -> int:
     from ralph.sandbox.backends.overlay import LAUNCHER
     from ralph.sandbox.catalog import chosen, probe_all
 
-    environ = dict(os.environ)
-    policy = _policy(environ)
-    found = probe_all(current_directory(), policy)
+    found = probe_all(current_directory(), _policy(dict(os.environ)))
     LAUNCHER.close()
     name = chosen(found)
     if in_json:
-        rows = [{"name": one.name, **_row(one.can)} for one in found]
+        told = ("usable", "contain", "rollback", "egress", "why")
+        rows = [{"name": one.name, **{k: getattr(one.can, k) for k in told}} for one in found]
         print(json.dumps({"chosen": name, "backends": rows}, indent=2))
     else:
         print(*probe_lines(found, name, style_here()), sep="\n")
     return 0 if name else 1
 
 
-def _row(can: object) -> dict[str, object]:
-    return {k: getattr(can, k) for k in ("usable", "contain", "rollback", "egress", "why")}
-
-
 @sandbox.command(
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     epilog="""\b
 Examples:
   ralph sandbox run -- make clean all
@@ -115,32 +109,29 @@ Exit codes: the command's own (128 + n for signal n); 127 it was not found,
 126 it cannot be executed, 2 nothing was run, 130 interrupted.
 """,
 )
-@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
-@click.option(
-    "--backend",
-    metavar="NAME",
+@passed_on
+@option(
+    "--backend NAME",
+    "overlay, srt, sbx, docker, worktree or direct. Default: the first usable of overlay, srt and "
+    "worktree.",
     type=click.Choice([*BACKENDS, "auto"]),
     default="auto",
-    help="overlay, srt, sbx, docker, worktree or direct. Default: the first usable of overlay, "
-    "srt and worktree.",
 )
-@click.option(
-    "--network",
-    metavar="off|on|HOST,...",
-    help="Whom the command may call: nobody (default), everybody, or these hosts: NAME, "
-    "NAME:PORT, *.DOMAIN; localhost:PORT is that port of this machine.",
+@option(
+    "--network off|on|HOST,...",
+    "Whom the command may call: nobody (default), everybody, or these hosts: NAME, NAME:PORT, "
+    "*.DOMAIN; localhost:PORT is that port of this machine.",
 )
-@click.option(
-    "--keep",
+@option(
+    "--keep [=all]",
+    "Keep the changes; with =all also those that are held for review.",
     is_flag=False,
     flag_value="safe",
-    metavar="[=all]",
     type=click.Choice(["safe", "all"]),
-    help="Keep the changes; with =all also those that are held for review.",
 )
-@click.option("--discard", is_flag=True, help="Throw the changes away.")
+@option("--discard", "Throw the changes away.")
 @shown_credentials
-@click.option("--json", "in_json", is_flag=True, help="Print one JSON object at the end.")
+@option("--json", "Print one JSON object at the end.", "in_json")
 @in_directory
 def run(
     command: tuple[str, ...],
@@ -160,32 +151,28 @@ def run(
     """
     if keep and discard:
         raise click.UsageError("--keep and --discard exclude each other.")
-    fate = keep or ("" if not discard else "discard")
-    wish = _Wish(command, fate, tuple(sandbox_show or ()), in_json=in_json)
-    with _signals() as asked:
-        return _Visit(wish, asked, dict(os.environ)).run(backend, network)
-
-
-@value
-class _Wish:
-    command: tuple[str, ...]
-    fate: str  # of the changes: safe, all, discard, or "" to ask
-    show: tuple[str, ...]
-    in_json: bool
+    fate = keep or ("discard" if discard else "")
+    visit = _Visit(command, fate, dict(os.environ), in_json=in_json)
+    with question.ending_by(lambda number, _: visit.asked.append(number)):
+        return visit.run(backend, network, tuple(sandbox_show or ()))
 
 
 class _Visit:
-    """One command in one sandbox."""
+    """One command in one sandbox. `fate` is that of the changes: safe, all, discard, or "" to
+    ask."""
 
-    def __init__(self, wish: _Wish, asked: list[int], environ: dict[str, str]) -> None:
-        self._wish = wish
-        self._asked = asked  # the signals that came
+    def __init__(
+        self, command: tuple[str, ...], fate: str, environ: dict[str, str], *, in_json: bool
+    ) -> None:
+        self.asked: list[int] = []  # the signals that came
+        self._command = command
+        self._fate = fate
         self._environ = environ
+        self._in_json = in_json
         self._interrupted = False  # the command, or the person that was to decide
-        # Whatever becomes of what we say, changes are kept.
-        self._people = Channel(sys.stderr, lambda _: None)
+        self._people = Channel(sys.stderr)  # whatever becomes of what we say, changes are kept
 
-    def run(self, backend: str, network: str | None) -> int:
+    def run(self, backend: str, network: str | None, show: tuple[str, ...]) -> int:
         """Open, run, show, decide; the command's exit code."""
         from ralph.runner.sandboxing import HIDING, hidden_words
         from ralph.sandbox import catalog
@@ -199,13 +186,14 @@ class _Visit:
         wanted = None if network is None else _wanted(network)
         plan.refuse_within(policy.state, project)
         name = catalog.usable("auto", project, policy).name if backend == "auto" else backend
-        self._check(name)
-        programs = self._wish.command[:1]
-        secrets = secrets_of([("text", self._environ)], self._wish.show)
+        if name in _IN_PLACE and self._fate not in ("safe", "all"):
+            message = f"{name} works in place: what the command does cannot be undone"
+            raise ConfigError(message, "Say that you want that: --keep")
+        secrets = secrets_of([("text", self._environ)], show)
         policy = replace(
             policy,
             network=_network(name, wanted),
-            programs=programs,
+            programs=self._command[:1],
             secret=secrets.hidden,
             visible=secrets.shown,
         )
@@ -215,7 +203,9 @@ class _Visit:
         try:
             with catalog.backend(name).open(project, policy) as box:
                 hides = hidden_words(secrets, project, self._environ) if name in HIDING else ""
-                self._say(_headline(name, policy.network, hides), *_shortcoming(box))
+                self._say(_headline(name, policy.network, hides))
+                if lacks := box.capabilities.lacks:
+                    self._say(f"{lacks[0].upper()}{lacks[1:]}.")
                 code, started = self._carried_out(box)
                 refused = box.refused()
                 self._say(*refused_lines(refused, policy.network))
@@ -225,18 +215,11 @@ class _Visit:
             overlay.LAUNCHER.close()
         code = _INTERRUPTED if self._interrupted and code < _BY_SIGNAL else code
         told = _told(name, policy.network, code, refused=refused, changes=changes, kept=kept)
-        return self._tell(told, code) if self._wish.in_json else code
-
-    def _check(self, name: str) -> None:
-        if name in _IN_PLACE and self._wish.fate not in ("safe", "all"):
-            raise ConfigError(
-                f"{name} works in place: what the command does cannot be undone",
-                "Say that you want that: --keep",
-            )
+        return self._tell(told, code) if self._in_json else code
 
     def _carried_out(self, box: Sandbox) -> tuple[int, bool]:
-        """The command's exit code, and whether it could be started at all."""
-        program = self._wish.command[0]
+        """The command's exit code, and False if it could not be started at all."""
+        program = self._command[0]
         try:
             ended = self._ended(box)
         except OSError as error:
@@ -247,47 +230,37 @@ class _Visit:
         self._interrupted = ended.cut is not None and ended.cut.why == terminal.INTERRUPTED
         if ended.cut is not None and not self._interrupted:
             self._say(ended.cut.why)
-        return _INTERRUPTED if self._asked else ended.code, True
+        return _INTERRUPTED if self.asked else ended.code, True
 
     def _ended(self, box: Sandbox) -> Exit:
-        argv = self._wish.command
-        if not argv[0]:
+        if not self._command[0]:
             raise FileNotFoundError
-        if self._wish.in_json or not terminal.is_possible():
-            return box.attach(argv, 0, 2 if self._wish.in_json else 1, 2).wait(self._cut)
-        return terminal.carried_out(box, argv, self._cut)
+        if self._in_json or not terminal.is_possible():
+            out = 2 if self._in_json else 1
+            return box.attach(self._command, 0, out, 2).wait(self._cut)
+        return terminal.carried_out(box, self._command, self._cut)
 
     def _cut(self) -> Cut | None:
         """The first signal asks the command to end, the second makes haste."""
-        grace = _GRACE if len(self._asked) == 1 else 0.0
-        return Cut(terminal.INTERRUPTED, grace) if self._asked else None
+        grace = _GRACE if len(self.asked) == 1 else 0.0
+        return Cut(terminal.INTERRUPTED, grace) if self.asked else None
 
     def _decide(self, box: Sandbox, changes: tuple[Change, ...]) -> CommitResult | None:
-        """What becomes of the changes; None: nothing was applied."""
+        """Keep the changes as was wished, or as a person at the terminal wants; None: nothing was
+        applied."""
         if not changes:
             self._say("Nothing was changed.")
             return None
         self._say(*change_lines(changes))
-        fate = self._fate(box, changes)
-        if fate in ("safe", "all"):
-            kept = self._committed(box, everything=fate == "all")
-            self._say(*kept_lines(kept))
-            return kept
-        self._say(_NOT_KEPT[fate])
-        return None
-
-    def _fate(self, box: Sandbox, changes: tuple[Change, ...]) -> str:
-        """What was wished for, or what a person at the terminal wants; "" without one."""
-        fate = self._wish.fate
-        if not fate and not (self._asked or self._interrupted):
+        fate = self._fate
+        if not fate and not (self.asked or self._interrupted):
             fate = question.asked(box, changes)
-        self._interrupted = self._interrupted or bool(self._asked) or fate == "interrupted"
-        return "interrupted" if self._interrupted else fate
-
-    def _committed(self, box: Sandbox, *, everything: bool) -> CommitResult:
-
+        self._interrupted = self._interrupted or bool(self.asked) or fate == "interrupted"
+        if self._interrupted or fate not in ("safe", "all"):
+            self._say(_NOT_KEPT["interrupted" if self._interrupted else fate])
+            return None
         try:
-            return box.commit(everything=everything)
+            kept = box.commit(everything=fate == "all")
         except OSError as error:
             rescued = box.rescue()
             state = shown(state_root(self._environ))
@@ -295,6 +268,8 @@ class _Visit:
                 f"the changes could not be kept: {error.strerror} (in {state})",
                 f"{rescued}\nMake room there, or name another place: export RALPH_STATE_DIR=DIR",
             ) from error
+        self._say(*kept_lines(kept))
+        return kept
 
     def _tell(self, told: dict[str, object], code: int) -> int:
         """All of it, for programs; the exit code, which is an error where a disk is full."""
@@ -333,12 +308,13 @@ def _told(
 
 
 def _policy(environ: dict[str, str]) -> SandboxPolicy:
-    """As a person's command needs it: caches and settings at home can be written, for the time."""
+    """The policy that a person's command needs: it can write caches and settings at home, for the
+    time."""
     return SandboxPolicy(environ, state_root(environ), home=environ.get("HOME", ""))
 
 
 def _where_it_is(program: str) -> str:
-    """Where a program is that a sandbox does not show, and what to do; "" if it is nowhere."""
+    """The place of a program that a sandbox does not show, and what to do; "" if it is nowhere."""
     from ralph.sandbox.tools import is_hidden
 
     if not is_hidden(os.path.realpath(program)) or not os.path.exists(program):
@@ -356,7 +332,7 @@ def _wanted(network: str) -> Network:
 
 
 def _network(name: str, wanted: Network | None) -> Network:
-    """What was asked for, if the backend can see to it."""
+    """The network that was asked for, if the backend can see to it."""
     if name not in _ON_THE_NETWORK:
         return wanted or OFF
     if wanted not in (None, ON):
@@ -367,10 +343,6 @@ def _network(name: str, wanted: Network | None) -> Network:
     return ON
 
 
-_IN_PLACE = ("docker", "direct")
-_ON_THE_NETWORK = ("worktree", "direct")
-
-
 def _headline(name: str, network: Network, hides: str) -> str:
     said = {
         "worktree": ", which undoes but does not contain",
@@ -379,21 +351,3 @@ def _headline(name: str, network: Network, hides: str) -> str:
     }
     hidden = f"; hidden: {hides}" if hides else ""
     return f"Sandbox: {name}{said.get(name, '')}; network {network}{hidden}"
-
-
-def _shortcoming(box: Sandbox) -> tuple[str, ...]:
-    lacks = box.capabilities.lacks
-    return (f"{lacks[0].upper()}{lacks[1:]}.",) if lacks else ()
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Count what would end us while the command runs."""
-    asked: list[int] = []
-    numbers = ending_signals()
-    before = [signal.signal(n, lambda number, _: asked.append(number)) for n in numbers]
-    try:
-        yield asked
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

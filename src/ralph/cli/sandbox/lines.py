@@ -1,17 +1,10 @@
-"""What `ralph sandbox` prints: changes, what became of them, and what a machine can do."""
+"""The lines that `ralph sandbox` prints: changes, what became of them, what a machine can do."""
 
 import os
 from collections.abc import Iterator
 
 from ralph.sandbox.catalog import Probed
-from ralph.sandbox.interface import (
-    Change,
-    ChangeKind,
-    CommitResult,
-    FileType,
-    Network,
-    Spared,
-)
+from ralph.sandbox.interface import Change, ChangeKind, CommitResult, FileType, Network
 from ralph.text.words import counted
 from ralph.ui.style import Style, Tone
 
@@ -28,7 +21,9 @@ def shown(path: str) -> str:
 def change_lines(changes: tuple[Change, ...]) -> Iterator[str]:
     """A heading, then one line a change; of git's own files only their number."""
     yield f"{counted(len(changes), 'change')}:"
-    ours = [change for change in changes if not _is_gits(change.path)]
+    # Of git's own only hooks and configuration are worth a line: not objects, index, refs.
+    own = (".git/hooks", ".git/config")
+    ours = [c for c in changes if not c.path.startswith(".git/") or c.path.startswith(own)]
     for change in ours[:_MOST]:
         slash = "/" if change.entry is FileType.DIRECTORY else ""
         yield f"  {change.kind:<{_WIDTH}}  {shown(change.path)}{slash}"
@@ -38,37 +33,28 @@ def change_lines(changes: tuple[Change, ...]) -> Iterator[str]:
         yield f"  {counted(gits, 'change')} in .git"
 
 
-def _is_gits(path: str) -> bool:
-    """Objects, index, refs; hooks and configuration are worth a line."""
-    return path.startswith(".git/") and not path.startswith((".git/hooks", ".git/config"))
-
-
 def kept_lines(kept: CommitResult) -> Iterator[str]:
-    """What was applied, and what was not, with the reason."""
-    yield f"Kept {counted(len(kept.applied), 'change')}."
+    """The number of changes that were applied, and those that were not, with the reason."""
+    yield f"CommitResult {counted(len(kept.applied), 'change')}."
     for heading, spared in (
         ("Not overwritten, since somebody changed it meanwhile", kept.changed),
         ("Held for review (--keep=all applies it)", kept.held),
         ("Could not be applied", kept.failed),
     ):
-        yield from _spared_lines(heading, spared)
+        if spared:
+            yield f"{heading}:"
+        for one in spared:  # all of them: what is not named here is taken for applied
+            yield f"  {shown(one.path)}: {one.why}"
     if kept.saved:
         yield f"What was not applied is in {shown(kept.saved)}"
 
 
 def refused_lines(refused: tuple[str, ...], network: Network) -> Iterator[str]:
-    """Whom the command called in vain, and how that would be allowed."""
+    """The hosts that the command called in vain, and how to allow them."""
     if refused:
         verb, them = ("was", "it") if len(refused) == 1 else ("were", "them")
         allowed = ",".join((*network.hosts, *refused))
         yield f"{', '.join(refused)} {verb} refused. To allow {them}: --network {allowed}"
-
-
-def _spared_lines(heading: str, spared: tuple[Spared, ...]) -> Iterator[str]:
-    if spared:
-        yield f"{heading}:"
-    for one in spared:  # all of them: what is not named here is taken for applied
-        yield f"  {shown(one.path)}: {one.why}"
 
 
 def probe_lines(found: tuple[Probed, ...], name: str | None, style: Style) -> Iterator[str]:

@@ -1,11 +1,12 @@
-"""What a person is asked after a command in a sandbox: whether its changes are kept."""
+"""Asks a person after a command in a sandbox whether to keep its changes."""
 
 import os
 import select
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from ralph.processes.signals import ending_signals
 from ralph.sandbox.backends.base import Sandbox
@@ -26,7 +27,7 @@ def asked(box: Sandbox, changes: tuple[Change, ...]) -> str:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return ""
     try:
-        with _signals_that_end():
+        with ending_by(signal.default_int_handler):  # at other times signals are only counted
             while (answer := _answer()) == "diff":
                 for change in changes:
                     _put(clean(box.diff(change)))
@@ -70,12 +71,12 @@ def _put(text: str) -> None:
 
 
 @contextmanager
-def _signals_that_end() -> Iterator[None]:
-    """A signal ends the question; at other times they are only counted."""
+def ending_by(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Handle the signals that would end us."""
     numbers = ending_signals()
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    before = [signal.signal(number, handler) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+        for number, old in zip(numbers, before, strict=True):
+            signal.signal(number, old)

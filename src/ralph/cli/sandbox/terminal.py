@@ -24,7 +24,7 @@ INTERRUPTED = "interrupted"
 
 
 def is_possible() -> bool:
-    """Whether a person is at both ends."""
+    """True if a person is at both ends."""
     return all(map(os.isatty, (0, 1)))
 
 
@@ -62,23 +62,16 @@ class _Keys:
         self.interrupted = False  # by the last key
 
     def __call__(self, data: bytes) -> None:
-        meant = _interrupting(self._terminal)
+        settings = termios.tcgetattr(self._terminal)
+        keys = [settings[_CHARACTERS][key] for key in (termios.VINTR, termios.VQUIT)]
         if data:
-            self.interrupted = data[-1:] in meant
+            self.interrupted = bool(settings[_LOCAL] & termios.ISIG) and data[-1:] in keys
         write_all(self._terminal, data)
-
-
-def _interrupting(terminal: int) -> tuple[bytes, ...]:
-    """The keys that interrupt what runs there now, if any do."""
-    settings = termios.tcgetattr(terminal)
-    if not settings[_LOCAL] & termios.ISIG:
-        return ()
-    return tuple(settings[_CHARACTERS][which] for which in (termios.VINTR, termios.VQUIT))
 
 
 @contextmanager
 def _raw() -> Iterator[None]:
-    """Every key goes to the command, Ctrl+C too."""
+    """Send every key to the command, Ctrl+C too."""
     before = termios.tcgetattr(0)
     try:
         tty.setraw(0, termios.TCSADRAIN)  # what was typed already is for the command
@@ -89,7 +82,7 @@ def _raw() -> Iterator[None]:
 
 @contextmanager
 def _following(terminal: int) -> Iterator[None]:
-    """Its size is that of the window."""
+    """Keep its size that of the window."""
     before = signal.signal(signal.SIGWINCH, lambda *_: _copy_size(terminal))
     try:
         yield

@@ -1,27 +1,24 @@
-"""What the commands of `ralph tasks` have in common: the file, its problems, ids and output."""
+"""Shared by the commands of `ralph tasks`: options, the file and its problems, texts, output."""
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import click
 
+from ralph.cli.params import option, together
 from ralph.errors import ConfigError, StateError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import project_dir, state_root
 from ralph.kernel.tasks.task import Status
 from ralph.loops.backlog.store.edits import note
 from ralph.loops.backlog.store.task_file import NAME, Listing, TaskFile
-from ralph.runner.arguments import current_directory, is_agents, shown
-from ralph.ui.safe_stream import Channel
+from ralph.runner.arguments import current_directory, is_agents, shown, warn
 
 _MOST_PROBLEMS = 20
 _MOST_IDS = 200
 _LARGEST = 2 << 20  # bytes of a text from a file: half a line of the task file
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-in_json = click.option("--json", "in_json", is_flag=True, help="Print JSON.")
 
 
 def _task_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -30,35 +27,21 @@ def _task_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
     return [i for i in ids if i.startswith(incomplete)][:_MOST_IDS]
 
 
-def task_argument(function: _Function) -> _Function:
-    """The argument ID."""
-    return click.argument("task_id", metavar="ID", shell_complete=_task_ids)(function)
+task_argument = click.argument("task_id", metavar="ID", shell_complete=_task_ids)
+in_json = option("--json", "Print JSON.", "in_json")
+only_tags = option("--tag T", "Only those with any such tag.", "tags", multiple=True)
+a_status = click.Choice(list(map(str, Status)))
+which_tasks = together(
+    option(
+        "--status S", f"Only these: {', '.join(Status)}.", "statuses", multiple=True, type=a_status
+    ),
+    only_tags,
+)
 
 
-def task_option(flag: str, help_text: str, *, multiple: bool = False) -> Callable[..., Any]:
+def task_option(shown: str, words: str, *, multiple: bool = False) -> Callable[..., Any]:
     """An option that names a task."""
-    return click.option(
-        flag, metavar="ID", multiple=multiple, shell_complete=_task_ids, help=help_text
-    )
-
-
-def which_tasks(function: _Function) -> _Function:
-    """The options that choose some of the tasks: `statuses` and `tags`."""
-    for option in (
-        click.option(
-            "--tag", "tags", metavar="T", multiple=True, help="Only those with any such tag."
-        ),
-        click.option(
-            "--status",
-            "statuses",
-            metavar="S",
-            multiple=True,
-            type=click.Choice(list(map(str, Status))),
-            help=f"Only these: {', '.join(Status)}.",
-        ),
-    ):
-        function = option(function)
-    return function
+    return option(f"{shown} ID", words, multiple=multiple, shell_complete=_task_ids)
 
 
 # ------------------------------------------------------------------ the file
@@ -82,12 +65,12 @@ def task_file(environ: Mapping[str, str], *, needs_note: bool = True) -> TaskFil
 
 
 def loaded(file: TaskFile) -> Listing:
-    """What the file says; what is wrong with it is told on stderr."""
+    """The tasks in the file; what is wrong with it is told on stderr."""
     listing = file.load()
-    told = [f"[ralph] {NAME} {problem}" for problem in listing.problems[:_MOST_PROBLEMS]]
+    told = [f"{NAME} {problem}" for problem in listing.problems[:_MOST_PROBLEMS]]
     if len(listing.problems) > len(told):
-        told.append(f"[ralph] {NAME}: {len(listing.problems) - len(told)} more such lines")
-    Channel(sys.stderr, lambda _: None).write([shown(line) for line in told])
+        told.append(f"{NAME}: {len(listing.problems) - len(told)} more such lines")
+    warn(*told)
     return listing
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from ralph.cli.params import in_directory
-from ralph.cli.tasks.common import in_json as json_option
+from ralph.cli.params import in_directory, option
 from ralph.cli.tasks.common import (
+    a_status,
+    in_json,
     read_text,
     task_argument,
     task_file,
@@ -43,19 +44,14 @@ Exit codes: 0, or 2 when nothing was changed.
 """
 )
 @task_argument
-@click.option("--title", metavar="TEXT", help="Another title.")
+@option("--title TEXT", "Another title.")
 @described
-@click.option(
-    "--status",
-    metavar="S",
-    type=click.Choice(list(map(str, Status))),
-    help=f"One of {', '.join(Status)}, as far as it may follow.",
-)
-@click.option("--reopen", is_flag=True, help="Bring back one that is done or cancelled.")
-@click.option("--note", metavar="TEXT", help="Add a note.")
+@option("--status S", f"One of {', '.join(Status)}, as far as it may follow.", type=a_status)
+@option("--reopen", "Bring back one that is done or cancelled.")
+@option("--note TEXT", "Add a note.")
 @task_option("--unblock", "No longer wait for this one; again for more.", multiple=True)
-@click.option("--untag", metavar="T", multiple=True, help="Take a tag away; again for more.")
-@json_option
+@option("--untag T", "Remove a tag; again for more.", multiple=True)
+@in_json
 @in_directory
 def edit(task_id: str, *, in_json: bool, **flags: Any) -> None:  # noqa: ANN401  see described
     """Change a task. Tags and blockers are added to those there are.
@@ -66,7 +62,11 @@ def edit(task_id: str, *, in_json: bool, **flags: Any) -> None:  # noqa: ANN401 
         raise ConfigError("nothing to change", "See what can be: ralph tasks edit --help")
     if flags["status"] and flags["reopen"]:
         raise click.UsageError("--status and --reopen exclude each other.")
-    _refuse_agents(flags)
+    if flags["status"] in ENDED or flags["reopen"]:
+        what = "--reopen" if flags["reopen"] else f"--status {flags['status']}"
+        refuse_agents(os.environ, f"say {what}")
+    for guarded in (name for name in GUARDED if flags[name] is not None):
+        refuse_agents(os.environ, f"change its own task by --{guarded.replace('_', '-')}")
     refuse_own_backlog(os.environ, current_directory())
     file = task_file(os.environ)
     fields = fields_of(flags, file)
@@ -80,40 +80,30 @@ def edit(task_id: str, *, in_json: bool, **flags: Any) -> None:  # noqa: ANN401 
         return {n: found for n, found in changes.items() if found != old.get(n)} or None
 
     record = file.update(task_id, change)
-    tell(_told(before, record), record, json_wanted=in_json)
-
-
-def _refuse_agents(flags: Mapping[str, Any]) -> None:
-    if flags["status"] in ENDED or flags["reopen"]:
-        what = "--reopen" if flags["reopen"] else f"--status {flags['status']}"
-        refuse_agents(os.environ, f"say {what}")
-    for name, flag in GUARDED.items():
-        if flags[name] is not None:
-            refuse_agents(os.environ, f"change its own task by {flag}")
+    both = {**before, **record}
+    names = [n for n in both if before.get(n) != record.get(n) and n != "updatedAt"]
+    changed = ", ".join(f"status {record['status']}" if n == "status" else n for n in names)
+    words = f"Changed {task_id}: {changed}" if names else f"{task_id} was so already"
+    tell(words, record, json_wanted=in_json)
 
 
 def _changes(old: Record, fields: Record, flags: Mapping[str, Any]) -> Record:
     """The fields that change; an empty one goes."""
     new: dict[str, Any] = {**fields, **_status(old, flags)}
     for name, taken in (("tags", flags["untag"]), ("blockedBy", flags["unblock"])):
-        _refuse_absent(old, name, taken)
+        there = old.get(name) or []
+        for item in (item for item in taken if item not in there):
+            what = "has no tag" if name == "tags" else "does not wait for"
+            has = f"It has: {', '.join(there)}" if there else "It has none."
+            raise ConfigError(f"{old['id']} {what} {item}", has)
         if taken or name in fields:
-            both = (*(old.get(name) or ()), *fields.get(name, ()))
+            both = (*there, *fields.get(name, ()))
             new[name] = [item for item in dict.fromkeys(both) if item not in taken] or None
     if "limits" in fields:
         new["limits"] = {**(old.get("limits") or {}), **fields["limits"]}
     if flags["note"] is not None:
         new["notes"] = _noted(old.get("notes"), flags["note"])
     return {name: None if found == "" else found for name, found in new.items()}
-
-
-def _refuse_absent(old: Record, name: str, taken: tuple[str, ...]) -> None:
-    there = old.get(name) or []
-    for item in taken:
-        if item not in there:
-            what = "has no tag" if name == "tags" else "does not wait for"
-            has = f"It has: {', '.join(there)}" if there else "It has none."
-            raise ConfigError(f"{old['id']} {what} {item}", has)
 
 
 def _noted(notes: object, text: str) -> object:
@@ -127,42 +117,24 @@ def _noted(notes: object, text: str) -> object:
 
 
 def _status(old: Record, flags: Mapping[str, Any]) -> Record:
-    """What another status changes."""
-    status = Status(old.get("status", Status.PENDING))
+    """The fields that another status changes."""
+    status, task = Status(old.get("status", Status.PENDING)), old["id"]
     if flags["reopen"]:
         if status not in ENDED:
-            remedy = (
-                f"Only what is done or cancelled can be reopened. See: ralph tasks show {old['id']}"
-            )
-            raise ConfigError(f"{old['id']} is {status.value}", remedy)
+            only = "Only what is done or cancelled can be reopened."
+            raise ConfigError(f"{task} is {status.value}", f"{only} See: ralph tasks show {task}")
         return {**_NO_LONGER, "evidence": None, "status": Status.PENDING.value}
     if flags["status"] is None or flags["status"] == status:
         return {}
     new = Status(flags["status"])
     if not legal(status, new):
-        raise ConfigError(
-            f"{old['id']} is {status.value} and cannot become {new.value}",
-            _what_follows(old["id"], status),
-        )
+        following = ", ".join(s.value for s in Status if s in TRANSITIONS[status])
+        remedy = f"It can become {following}."
+        if status in ENDED:
+            remedy = f"Bring it back first: ralph tasks edit {task} --reopen"
+        raise ConfigError(f"{task} is {status.value} and cannot become {new.value}", remedy)
     at = iso(datetime.now(UTC)) if new is Status.DONE else None
     return {**_NO_LONGER, "completedAt": at, "status": new.value}
-
-
-def _what_follows(task_id: str, status: Status) -> str:
-    if status in ENDED:
-        return f"Bring it back first: ralph tasks edit {task_id} --reopen"
-    return f"It can become {', '.join(s.value for s in Status if s in TRANSITIONS[status])}."
-
-
-def _told(old: Record, new: Record) -> str:
-    names = [n for n in {**old, **new} if old.get(n) != new.get(n) and n != "updatedAt"]
-    if not names:
-        return f"{new['id']} was so already"
-    changed = ", ".join(f"status {new['status']}" if n == "status" else n for n in names)
-    return f"Changed {new['id']}: {changed}"
-
-
-# ------------------------------------------------------------------ answering
 
 
 @click.command(
@@ -177,7 +149,7 @@ Exit codes: 0, or 2 when that task asked nothing.
 )
 @task_argument
 @click.argument("text")
-@json_option
+@in_json
 @in_directory
 def answer(task_id: str, text: str, *, in_json: bool) -> None:
     """Answer the question of a task, which is pending again then.
@@ -206,9 +178,7 @@ def answer(task_id: str, text: str, *, in_json: bool) -> None:
 def _asked_nothing(file: TaskFile, task_id: str) -> ConfigError:
     tasks = file.load().backlog.tasks
     waiting = [f"{t.id}: {t.question}" for t in tasks if t.question and t.status not in ENDED]
-    remedy = (
-        f"These wait for an answer: {shown('; '.join(waiting[:10]))}"
-        if waiting
-        else ("No task waits for an answer.")
+    some = f"These wait for an answer: {shown('; '.join(waiting[:10]))}"
+    return ConfigError(
+        f"{task_id} asked nothing", some if waiting else "No task waits for an answer."
     )
-    return ConfigError(f"{task_id} asked nothing", remedy)

@@ -2,12 +2,12 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from ralph.cli.params import completed_by, dollars, duration, whole_number
+from ralph.cli.params import option, together
 from ralph.cli.tasks.common import needed, read_text, task_option
 from ralph.errors import ConfigError
 from ralph.kernel.tasks.completion import spelled
@@ -15,7 +15,6 @@ from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.arguments import proper
 
 _LONGEST_TITLE = 500
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _estimate(text: str) -> float | str:
@@ -34,49 +33,31 @@ def _rule(text: str) -> dict[str, object]:
         raise click.BadParameter(f"{error}.") from None
 
 
-_OPTIONS = (
-    click.option("-d", "--description", metavar="TEXT", help="What the agent is told."),
-    click.option(
-        "-f",
-        "description_file",
-        metavar="FILE",
-        shell_complete=completed_by("files"),
-        help="The description from a file; - is standard input.",
-    ),
-    click.option("--type", "kind", metavar="T", help="feature, bug, docs, anything."),
-    click.option("--priority", metavar="N", type=whole_number, help="Higher comes first."),
-    click.option("--tag", "tags", metavar="T", multiple=True, help="A tag; again for more."),
+described = together(  # everything that says what a task is, but its title and status
+    option("-d, --description TEXT", "What the agent is told."),
+    option("-f FILE", "The description from a file; - is standard input.", "description_file"),
+    option("--type T", "feature, bug, docs, anything.", "kind"),
+    option("--priority N", "Higher comes first."),
+    option("--tag T", "A tag; again for more.", "tags", multiple=True),
     task_option("--blocked-by", "A task to be done before; again for more.", multiple=True),
     task_option("--parent", "The task that this one is a part of."),
-    click.option("--estimate", metavar="N", type=_estimate, help="Iterations, or a time: 3, 2h."),
-    click.option(
-        "--completion",
-        metavar="RULE",
+    option("--estimate N", "Iterations, or a time: 3, 2h.", type=_estimate),
+    option(
+        "--completion RULE",
+        "What proves it: explicit, test:COMMAND, grep:TEXT, file:PATH, validate:SCRIPT.",
         type=_rule,
-        help="What proves it: explicit, test:COMMAND, grep:TEXT, file:PATH, validate:SCRIPT.",
     ),
-    click.option("--max-iterations", metavar="N", type=whole_number, help="Most iterations."),
-    click.option("--max-time", metavar="DURATION", type=duration, help="Longest time: 90s, 30m."),
-    click.option("--max-cost", metavar="USD", type=dollars, help="Most money."),
+    option("--max-iterations N", "Most iterations."),
+    option("--max-time DURATION", "Longest time: 90s, 30m."),
+    option("--max-cost USD", "Most money."),
 )
-GUARDED = {  # what an agent must not loosen for itself
-    "completion": "--completion",
-    "max_iterations": "--max-iterations",
-    "max_time": "--max-time",
-    "max_cost": "--max-cost",
-}
-
-
-def described(function: _Function) -> _Function:
-    """Everything that says what a task is, but its title and status."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+# What an agent must not loosen for itself.
+GUARDED = ("completion", "max_iterations", "max_time", "max_cost")
 
 
 def title_of(text: str) -> str:
     """A title on one line."""
-    title = " ".join(proper(text, "the title").split())
+    title = _one_line(text, "the title")
     if not title:
         raise ConfigError("the title is blank", 'Say what to do: ralph tasks add "Sort the list"')
     if len(title) > _LONGEST_TITLE:
@@ -94,15 +75,19 @@ def fields_of(flags: Mapping[str, Any], file: TaskFile) -> dict[str, Any]:
     }
     fields = {
         "description": _description(flags),
-        "type": _word(flags["kind"], "--type"),
+        "type": None if flags["kind"] is None else _one_line(flags["kind"], "--type"),
         "priority": flags["priority"],
-        "tags": [_tag(tag) for tag in dict.fromkeys(flags["tags"])] or None,
+        "tags": [_one_line(tag, "--tag") for tag in dict.fromkeys(flags["tags"])] or None,
         "blockedBy": list(dict.fromkeys(flags["blocked_by"])) or None,
-        "parent": _parent(flags["parent"], file),
+        "parent": flags["parent"],
         "estimate": _whole(flags["estimate"]),
         "completion": flags["completion"],
         "limits": {name: most for name, most in limits.items() if most is not None} or None,
     }
+    if "" in (fields["tags"] or ()):
+        raise ConfigError("--tag is blank", "Name a tag: --tag parser")
+    if flags["parent"]:
+        needed(file, flags["parent"])
     return {name: found for name, found in fields.items() if found is not None}
 
 
@@ -115,21 +100,8 @@ def _description(flags: Mapping[str, Any]) -> str | None:
     return None if text is None else proper(text, "the description")
 
 
-def _word(text: str | None, flag: str) -> str | None:
-    return None if text is None else " ".join(proper(text, flag).split())
-
-
-def _tag(text: str) -> str:
-    tag = _word(text, "--tag")
-    if not tag:
-        raise ConfigError("--tag is blank", "Name a tag: --tag parser")
-    return tag
-
-
-def _parent(parent: str | None, file: TaskFile) -> str | None:
-    if parent:
-        needed(file, parent)
-    return parent
+def _one_line(text: str, what: str) -> str:
+    return " ".join(proper(text, what).split())
 
 
 def _whole(number: float | str | None) -> float | str | None:

@@ -4,7 +4,6 @@ import click
 
 from ralph.cli.lazy import LazyGroup
 from ralph.cli.params import in_directory
-from ralph.kernel.verdict import Reason
 
 _COMMANDS = {  # the module, the name in it, and a line about it
     "add": ("ralph.cli.tasks.add", "add", "Add a task."),
@@ -17,14 +16,13 @@ _COMMANDS = {  # the module, the name in it, and a line about it
     "import": ("ralph.cli.tasks.import_", "import_list", "Take in another task list."),
     "export": ("ralph.cli.tasks.export", "export", "Write the tasks as another tool's list."),
     "sync": ("ralph.cli.tasks.sync", "sync", "Tell the lists that tasks came from what is done."),
-    "learn": ("ralph.cli.tasks.learn", "learn", "Show what earlier tasks have taught."),
+    "learn": ("ralph.cli.tasks.show", "learn", "Show what earlier tasks have taught."),
 }
 
 
 @click.group(
     cls=LazyGroup,
     lazy=lambda: _COMMANDS,
-    invoke_without_command=True,
     epilog="""\b
 Examples:
   ralph tasks add "Sort the list by date" --completion "test:make test"
@@ -34,14 +32,10 @@ Examples:
   ralph tasks run
 """,
 )
-@click.pass_context
 @in_directory
-def tasks(context: click.Context) -> None:
+def tasks() -> None:
     """Work through a backlog, one proven task at a time.
 
     The tasks stand in .ralph/tasks.jsonl, one a line, for you and git to keep. A task that names a
     check is done when that check passes, whatever the agent says.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(Reason.CONFIG.exit_code)

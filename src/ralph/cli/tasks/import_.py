@@ -1,19 +1,18 @@
-"""`ralph tasks import`: the tasks of another list, taken in or brought up to date."""
+"""`ralph tasks import`: takes in the tasks of another list, or brings them up to date."""
 
 import json
 import os
 import stat
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import click
 
-from ralph.cli.params import completed_by, in_directory
-from ralph.cli.tasks.common import in_json as json_option
-from ralph.cli.tasks.common import task_file
+from ralph.cli.params import completed_by, in_directory, option
+from ralph.cli.tasks.common import in_json, task_file
 from ralph.errors import ConfigError
 from ralph.files.safe_open import open_regular
 from ralph.files.state_dir import is_inside
@@ -35,8 +34,8 @@ _LONGEST_TITLE = 200  # characters, of one that is told
 
 
 @value
-class Given:
-    """A list as it was given."""
+class ForeignList:
+    """A list that is to be imported."""
 
     text: str
     name: str  # as people call it
@@ -64,15 +63,11 @@ Exit codes: 0, or 2 when nothing was taken in.
 """,
 )
 @click.argument("source", metavar="FILE|-|github:OWNER/NAME", shell_complete=completed_by("files"))
-@click.option(
-    "--format", "name", metavar="F", type=click.Choice(NAMES), help=f"One of {', '.join(NAMES)}."
-)
-@click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
-@click.option("--label", "labels", metavar="L", multiple=True, help="Only issues with this label.")
-@click.option(
-    "--state", metavar="open|all", type=click.Choice(["open", "all"]), help="Which issues [open]."
-)
-@json_option
+@option("--format F", f"One of {', '.join(NAMES)}.", "name", type=click.Choice(NAMES))
+@option("--dry-run", "Say what would happen, and write nothing.")
+@option("--label L", "Only issues with this label.", "labels", multiple=True)
+@option("--state open|all", "Which issues [open].", type=click.Choice(["open", "all"]))
+@in_json
 @in_directory
 def import_list(
     source: str,
@@ -85,7 +80,7 @@ def import_list(
 ) -> None:
     """Take in the tasks of another list: prd.json, a checklist, beads, GitHub issues.
 
-    What kind of list it is, its name and content say.
+    The kind of list is recognized by its name and content.
     """
     if source.startswith(_GITHUB):
         given = _issues(source, state or "open", labels)
@@ -97,60 +92,58 @@ def import_list(
         return
     form = _format(given, name)
     reading = _read(form, given)
-    origin = Origin(form.name, _place(form, reading, given), given.name)
-    now = iso(datetime.now(UTC))
+    # Issues are at home in their repository, also those from a file.
+    repositories = {
+        repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items
+    }
+    repository = repositories.pop() if len(repositories) == 1 else ""
+    origin = Origin(form.name, {"repo": repository} if repository else given.place, given.name)
     by_agent = is_agents(os.environ) or goes_on_unseen(os.environ, current_directory())
-    merge = Merge(reading, origin, now, by_agent=by_agent)
-    _take_in(merge, given.name, dry_run=dry_run)
-    if in_json:
-        click.echo(json.dumps(_as_dict(merge.result, origin, dry_run=dry_run)))
-    else:
-        most = None if dry_run else _MOST_TOLD
-        click.echo("\n".join(_lines(merge.result, origin, most, dry_run=dry_run)))
+    merge = Merge(reading, origin, iso(datetime.now(UTC)), by_agent=by_agent)
+    try:
+        task_file(os.environ).change_all(merge, write=not dry_run)
+    except ConfigError as error:
+        raise ConfigError(f"{given.name} is not taken in: {error.message}", error.remedy) from error
+    tell = _as_json if in_json else _in_words
+    click.echo(tell(merge.result, origin, dry_run=dry_run))
 
 
-def _settings(given: Given, *, dry_run: bool, in_json: bool) -> bool:
-    """Whether it is another loop's settings rather than a list, and was dealt with."""
+def _settings(given: ForeignList, *, dry_run: bool, in_json: bool) -> bool:
+    """Take over another loop's settings; False if it is a list rather than settings."""
     from ralph.settings.from_others.catalog import fits
+    from ralph.settings.from_others.merge import report, take_over
 
     path = given.place.get("path", "-")
     if path == "-" or fits(os.path.abspath(given.name), given.text) is None:
         return False
-    from ralph.settings.from_others.merge import report, take_over
-
     outcome = take_over(current_directory(), given.name, given.text, dry_run=dry_run)
     click.echo(report(outcome, given.name, in_json=in_json))
     return True
 
 
-def _take_in(merge: Merge, name: str, *, dry_run: bool) -> None:
-    try:
-        task_file(os.environ).change_all(merge, write=not dry_run)
-    except ConfigError as error:
-        raise ConfigError(f"{name} is not taken in: {error.message}", error.remedy) from error
-
-
 # ------------------------------------------------------------------ the list
 
 
-def _file(path: str, stdin: TextIO | None) -> Given:
+def _file(path: str, stdin: TextIO | None) -> ForeignList:
     """The list in a file, on standard input, or from a pipe such as <(command)."""
     name = "standard input" if path == "-" else path
-    is_file = path != "-"
+    place = "-"
     try:
         if path == "-":
             data = stdin.buffer.read(LARGEST + 1) if stdin is not None else b""
         elif stat.S_ISFIFO(os.stat(path).st_mode):
-            is_file = False
             with open(path, "rb") as pipe:
                 data = pipe.read(LARGEST + 1)
         else:
             with open_regular(path) as file:
                 data = file.read(LARGEST + 1)
+            here = current_directory()  # a path in it is kept relative, wherever that will be
+            place = os.path.abspath(path)
+            place = os.path.relpath(place, here) if is_inside(path, here) else place
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"cannot read {name}: {why}", "Name a file with a task list.") from error
-    return Given(_text(data, name), name, {"path": _kept_path(path) if is_file else "-"})
+    return ForeignList(_text(data, name), name, {"path": place})
 
 
 def _text(data: bytes, name: str) -> str:
@@ -169,15 +162,7 @@ def _text(data: bytes, name: str) -> str:
     return text
 
 
-def _kept_path(path: str) -> str:
-    """A path as it is kept: relative in the workspace, wherever that will be."""
-    workspace = current_directory()
-    if not is_inside(path, workspace):
-        return os.path.abspath(path)
-    return os.path.relpath(os.path.abspath(path), workspace)
-
-
-def _issues(source: str, state: str, labels: Sequence[str]) -> Given:
+def _issues(source: str, state: str, labels: Sequence[str]) -> ForeignList:
     from ralph.loops.backlog.tracker import github
 
     repository = source.removeprefix(_GITHUB)
@@ -187,40 +172,31 @@ def _issues(source: str, state: str, labels: Sequence[str]) -> Given:
     open_here = [record for record in here if record.get("status") not in ENDED]
     known = [str(r["source"].get("key")).rpartition("#")[2] for r in open_here]
     text, lost = github.issues(run, repository, state, labels, filter(str.isdecimal, known))
-    return Given(text, source, place, "github", lost)
+    return ForeignList(text, source, place, "github", lost)
 
 
-def _format(given: Given, name: str | None) -> Format:
+def _format(given: ForeignList, name: str | None) -> Format:
     if given.format and name not in (None, given.format):
         raise click.UsageError(f"{given.name} has the format {given.format}.")
     wanted = name or given.format
     return by_name(wanted) if wanted else detect(given.name, given.text)
 
 
-def _read(form: Format, given: Given) -> TaskList:
+def _read(form: Format, given: ForeignList) -> TaskList:
     try:
         reading = form.read(given.text, given.name)
         return replace(reading, lost=(given.lost, *reading.lost)) if given.lost else reading
     except ValueError as error:
-        remedy = f"Mend it, or name another format: --format {'|'.join(NAMES)}"
+        remedy = f"Fix it, or name another format: --format {'|'.join(NAMES)}"
         words = f"{given.name} cannot be read as {form.name}: {error}"
         raise ConfigError(shown(words), remedy) from None
-
-
-def _place(form: Format, reading: TaskList, given: Given) -> Mapping[str, str]:
-    """Where the list is. Issues are at home in their repository, also those from a file."""
-    repositories = {
-        repository_of({**item.fields, "source": {"format": form.name}}) for item in reading.items
-    }
-    repository = repositories.pop() if len(repositories) == 1 else ""
-    return {"repo": repository} if repository else given.place
 
 
 # ------------------------------------------------------------------ what happened
 
 
-def _as_dict(done: Import, origin: Origin, *, dry_run: bool) -> dict[str, Any]:
-    return {
+def _as_json(done: Import, origin: Origin, *, dry_run: bool) -> str:
+    told = {
         "source": origin.shown,
         "format": origin.format,
         "dryRun": dry_run,
@@ -236,40 +212,40 @@ def _as_dict(done: Import, origin: Origin, *, dry_run: bool) -> dict[str, Any]:
         "kept": list(done.kept),
         "lost": list(done.lost),
     }
+    return json.dumps(told)
 
 
-def _lines(done: Import, origin: Origin, most: int | None, *, dry_run: bool) -> list[str]:
-    """How many of each, and which; at most so many lines of a kind."""
+def _in_words(done: Import, origin: Origin, *, dry_run: bool) -> str:
+    """How many of each, and which; at most so many lines of a kind, but all when nothing is
+    written."""
     counts = [f"{len(done.added)} {'to add' if dry_run else 'added'}"]
     counts += [f"{len(done.updated)} {'to update' if dry_run else 'updated'}"]
     counts += [f"{len(done.unchanged)} unchanged"]
     counts += [counted(len(done.conflicts), "conflict")] if done.conflicts else []
     lines = [shown(f"{origin.shown} ({origin.format}): {', '.join(counts)}")]
-    for kind in _kinds(done, origin):
-        told = [shown(line) for line in (kind if most is None else kind[:most])]
-        lines += [f"  {line}" for line in told]
+    both = f"was changed here and in {origin.shown}; it stays as it is here"
+    for kind in (
+        [_added(record) for record in done.added],
+        [
+            f"~ {record['id']}: {', '.join(fields) or 'what only its list knows'}"
+            for record, fields in done.updated
+        ],
+        [f"! {c.task}: {c.field} {both}" for c in done.conflicts],
+        [f"! {words}" for words in done.kept],
+        [f"? {task} is not in {origin.shown} any more; it stays" for task in done.missing],
+        [f"- cannot be held: {words}" for words in done.lost],
+    ):
+        told = kind if dry_run else kind[:_MOST_TOLD]
+        lines += [f"  {shown(line)}" for line in told]
         lines += [f"  and {len(kind) - len(told)} more"] if len(told) < len(kind) else []
-    lines += [
-        shown(f"  $ {listed(ids)}: done when {words}") for words, ids in _checks(done).items()
-    ]
-    return [*lines, *(["Nothing was written."] if dry_run else [])]
-
-
-def _kinds(done: Import, origin: Origin) -> Iterator[list[str]]:
-    yield [_added(record) for record in done.added]
-    yield [f"~ {record['id']}: {_changed(fields)}" for record, fields in done.updated]
-    yield [
-        f"! {c.task}: {c.field} was changed here and in {origin.shown}; it stays as it is here"
-        for c in done.conflicts
-    ]
-    yield [f"! {words}" for words in done.kept]
-    yield [f"? {task} is not in {origin.shown} any more; it stays" for task in done.missing]
-    yield [f"- cannot be held: {words}" for words in done.lost]
+    for words, ids in _checks(done).items():
+        lines.append(shown(f"  $ {listed(ids)}: done when {words}"))
+    return "\n".join([*lines, *(["Nothing was written."] if dry_run else [])])
 
 
 def _checks(done: Import) -> dict[str, list[str]]:
-    """What will be run or looked for to prove tasks, as the list says, with these tasks: nobody
-    should be surprised by that. All of it is told."""
+    """Everything that will be run or looked for to prove tasks, as the list says, with these tasks:
+    nobody should be surprised by that."""
     found: dict[str, list[str]] = {}
     changed = [record for record, fields in done.updated if "completion" in fields]
     for record in (*done.added, *changed):
@@ -284,7 +260,3 @@ def _added(record: Mapping[str, Any]) -> str:
     waits = record.get("blockedBy")
     after = f" (waits for {listed(waits, 5)})" if waits else ""
     return f"+ {record['id']}: {record['title'][:_LONGEST_TITLE]}{status}{after}"
-
-
-def _changed(fields: Sequence[str]) -> str:
-    return ", ".join(fields) or "what only its list knows"

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ralph.kernel.tasks import completion
+from ralph.kernel.tasks.backlog import ENDED
 from ralph.kernel.tasks.task import Status, Task
 from ralph.runner.arguments import shown
 from ralph.text.clean import clean, columns, shorten
-from ralph.text.words import counted
+from ralph.text.words import counted, listed
 from ralph.ui.style import Style, Tone
 
 _TONES = {
@@ -62,23 +63,18 @@ def _fitted(title: str, note: str, used: int, style: Style) -> str:
 
 
 def kept_by(task: Task, waits: Waits) -> str:
-    """What keeps a task from being worked on, in words; "" if nothing does."""
+    """The words for what keeps a task from being worked on; "" if nothing does."""
     if task.question:
         return shown(f"asks: {task.question}")
     if task.status is Status.BLOCKED and task.reason:
         return shown(task.reason)
     if task.open and task.id in waits:
-        return shown(f"waits for {_some(waits[task.id])}")
+        return shown(f"waits for {listed(waits[task.id], _MOST_NAMED)}")
     return ""
 
 
-def _some(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return ", ".join(ids[:_MOST_NAMED]) + more
-
-
 def summary(tasks: Sequence[Task]) -> str:
-    """How many there are of each status."""
+    """The number of tasks of each status."""
     count = Counter(t.status for t in tasks)
     parts = [f"{count[status]} {status.value}" for status in Status if count[status]]
     return f"{counted(len(tasks), 'task')}{': ' if parts else ''}{', '.join(parts)}"
@@ -98,7 +94,7 @@ def tree(tasks: Sequence[Task], waits: Waits, style: Style) -> list[str]:
 
 
 def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
-    """Every task with its depth, and whether it was there before. Circles are cut open."""
+    """Every task with its depth, and True if it was there before. Circles are cut open."""
     known = {t.id for t in tasks}
     below: dict[str, list[Task]] = {}
     for task in tasks:
@@ -117,17 +113,13 @@ def _walk(tasks: Sequence[Task]) -> Iterator[tuple[Task, int, bool]]:
 
 
 def nothing_ready(tasks: Sequence[Task], waits: Waits) -> str:
-    """Why no task can be taken."""
-    kept = [(t, kept_by(t, waits) or t.status.value) for t in tasks if not _is_over(t)]
+    """The reasons why no task can be taken."""
+    kept = [(t, kept_by(t, waits) or t.status.value) for t in tasks if t.status not in ENDED]
     if not kept:
         return f"Nothing is left to do ({summary(tasks)})."
     lines = [f"  {shown(t.id)}: {why}" for t, why in kept[:20]]
     more = [f"  and {len(kept) - 20} more"] if len(kept) > 20 else []
     return "\n".join(["No task is ready:", *lines, *more])
-
-
-def _is_over(task: Task) -> bool:
-    return task.status in (Status.DONE, Status.CANCELLED)
 
 
 # ------------------------------------------------------------------ one
@@ -146,35 +138,30 @@ def one_task(
     lines = [head, f"  status: {status}"]
     kept = {"reason": task.reason, "question": task.question}
     lines += [_line(name, text) for name, text in kept.items() if text]
-    lines += [_line("complete when", _rule(record, task))]
+    timeout = completion.parse(record.get("completion"), task.id).timeout
+    limit = f" (within {timeout:g} s)" if timeout else ""
+    lines += [_line("complete when", f"{task.check}{limit}" if task.check else "the agent says so")]
     lines += [_line("waits for", _blocker(b, known)) for b in task.blocked_by]
     names = [n for n in record if n not in _ELSEWHERE and n not in _TIMES]
     lines += [_line(name, _plain(record[name])) for name in (*names, *_TIMES) if record.get(name)]
-    lines += [_line("came from", came) for came in _origin(record.get("source"))]
+    if isinstance(source := record.get("source"), dict):
+        place = source.get("path") or f"github:{source.get('repo')}"
+        lines += [_line("came from", f"{place} ({source.get('format')}): {source.get('key')}")]
     lines += [_line("answer", answer) for answer in task.answers]
     if task.text.strip():
-        lines += ["", *(f"  {line}".rstrip() for line in _paragraphs(task.text))]
+        paragraphs = clean(task.text).rstrip().split("\n")
+        lines += ["", *(f"  {shown(line)}".rstrip() for line in paragraphs)]
     iterations = [entry for entry in progress if entry.get("type", "iteration") == "iteration"]
-    if iterations:
-        lines += ["", "  Last iterations:", *(f"    {_iteration(entry)}" for entry in iterations)]
+    lines += ["", "  Last iterations:"] if iterations else []
+    for entry in iterations:
+        words = [str(entry.get("time", "")), f"iteration {entry.get('iteration', '?')}:"]
+        words += [str(entry.get(name) or "") for name in ("status", "reason")]
+        lines.append("    " + shown(" ".join(filter(None, words))))
     return lines
 
 
 def _line(name: str, text: str) -> str:
     return f"  {name}: {shown(text)}"
-
-
-def _rule(record: Mapping[str, Any], task: Task) -> str:
-    rule = completion.parse(record.get("completion"), task.id)
-    limit = f" (within {rule.timeout:g} s)" if rule.timeout else ""
-    return f"{task.check}{limit}" if task.check else "the agent says so"
-
-
-def _origin(source: object) -> Iterator[str]:
-    """The list that a task came from; what that says beside is for its way back."""
-    if isinstance(source, dict):
-        place = source.get("path") or f"github:{source.get('repo')}"
-        yield f"{place} ({source.get('format')}): {source.get('key')}"
 
 
 def _blocker(task_id: str, known: Mapping[str, Task]) -> str:
@@ -189,13 +176,3 @@ def _plain(data: object) -> str:
     if isinstance(data, list) and all(isinstance(item, str) for item in data):
         return ", ".join(data)
     return json.dumps(data, ensure_ascii=False)
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [shown(line) for line in clean(text).rstrip().split("\n")]
-
-
-def _iteration(entry: Mapping[str, Any]) -> str:
-    words = [str(entry.get("time", "")), f"iteration {entry.get('iteration', '?')}:"]
-    words += [str(entry.get(name) or "") for name in ("status", "reason")]
-    return shown(" ".join(word for word in words if word))

@@ -3,16 +3,16 @@
 import click
 
 from ralph.cli.params import (
-    agent_output,
     agent_patience,
+    dry_run,
     in_directory,
     json_lines,
-    looks,
+    option,
+    run_display,
     run_limits,
     run_loop,
     run_sandbox,
     which_agent,
-    whole_number,
 )
 
 _EPILOG = """\b
@@ -30,37 +30,24 @@ tree, a circle, an unknown task), 3 a task is blocked or asks something,
 """
 
 
-@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--task", metavar="ID", help="Only this task.")
-@click.option("--tag", metavar="TAG", multiple=True, help="Only tasks with one of these tags.")
-@click.option(
-    "--allow-dirty",
-    is_flag=True,
-    help="Work beside changes that you have not committed: they stay as they are.",
-)
-@click.option(
-    "-m", "--max-iterations", metavar="N", type=whole_number, help="Most iterations of a task."
-)
-@click.option("--max-tasks", metavar="N", type=whole_number, help="Most tasks of the run.")
-@click.option(
-    "--parallel",
-    metavar="N",
-    type=whole_number,
-    help="Work on so many tasks at once, each in a git worktree of its own.",
-)
+@click.command(epilog=_EPILOG)
+@option("--task ID", "Only this task.")
+@option("--tag TAG", "Only tasks with one of these tags.", multiple=True)
+@option("--allow-dirty", "Work beside changes that you have not committed: they stay as they are.")
+@option("-m, --max-iterations N", "Most iterations of a task.")
+@option("--max-tasks N", "Most tasks of the run.")
+@option("--parallel N", "Work on so many tasks at once, each in a git worktree of its own.")
 @run_limits
-@click.option(
-    "--on-failure",
+@option(
+    "--on-failure [continue|stop|retry]",
+    "After a task that failed: the next one, an end, or once more.",
     type=click.Choice(["continue", "stop", "retry"]),
-    help="After a task that failed: the next one, an end, or once more.",
 )
-@which_agent
+@which_agent()
 @agent_patience
 @run_sandbox
-@agent_output
-@click.option("-V", "--verbose", is_flag=True, help="Say more about what happens.")
-@looks
-@click.option("--dry-run", is_flag=True, help="Print the prompt and the command, run nothing.")
+@run_display
+@dry_run
 @json_lines
 @in_directory
 def run(**flags: object) -> int:

@@ -1,19 +1,19 @@
-"""`ralph tasks list`, `show` and `next`: what there is to do, and what comes first."""
+"""`ralph tasks list`, `show`, `next` and `learn`: shows tasks, the next one, and past ones."""
 
 import json
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from ralph.cli.params import in_directory, print_lines
-from ralph.cli.tasks.common import in_json as json_option
+from ralph.cli.params import in_directory, option, print_lines
 from ralph.cli.tasks.common import (
+    in_json,
     loaded,
     needed,
+    only_tags,
     task_argument,
     task_file,
     task_option,
@@ -30,13 +30,13 @@ from ralph.kernel.tasks.task import Backlog, Status, Task
 from ralph.kernel.verdict import Boundary
 from ralph.loops.backlog.store.records import Records
 from ralph.loops.backlog.store.task_file import NAME, Listing
-from ralph.runner.arguments import shown
-from ralph.ui.safe_stream import Channel
+from ralph.runner.arguments import current_directory, shown, warn
 from ralph.ui.terminal import style_here
 
 _EMPTY = 'No tasks yet. Add one: ralph tasks add "What to do"'
 _MOST_TOLD = 20
 _ITERATIONS = 10  # the last ones of a task
+_MOST_LESSONS = 100_000
 
 
 @click.command(
@@ -54,11 +54,11 @@ Exit codes: 0, or 2 when the file cannot be read.
 """,
 )
 @which_tasks
-@click.option("--type", "kind", metavar="T", help="Only this type.")
-@click.option("--ready", is_flag=True, help="Only those that could be taken now.")
-@click.option("--search", metavar="TEXT", help="Only those that hold this text.")
-@click.option("--tree", "as_tree", is_flag=True, help="Each below what it waits for.")
-@json_option
+@option("--type T", "Only this type.", "kind")
+@option("--ready", "Only those that could be taken now.")
+@option("--search TEXT", "Only those that hold this text.")
+@option("--tree", "Each below what it waits for.", "as_tree")
+@in_json
 @in_directory
 def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: ANN401  see _wanted
     """List the tasks: status, id, priority, title, and what keeps them."""
@@ -78,13 +78,13 @@ def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: 
 
 
 def _waits(backlog: Backlog) -> dict[str, tuple[str, ...]]:
-    """Who waits for whom."""
+    """The tasks that each task waits for."""
     case = _opening(backlog)
     return {t.id: found for t in backlog.tasks if t.blocked_by and (found := blockers(t, case))}
 
 
 def _opening(backlog: Backlog) -> Case:
-    """As a run that begins now would see it."""
+    """The case that a run which begins now would see."""
     return Case(Boundary.OPENING, NEW, time.time(), backlog=backlog)
 
 
@@ -98,31 +98,27 @@ def _wanted(
     ready: bool,
     search: str | None,
 ) -> bool:
-    """Whether a task passes all filters."""
+    """True if a task passes all filters."""
     text = (search or "").casefold()
+    parts = (task.id, task.title, task.text, task.reason, task.question, *task.tags)
     return (
         (not statuses or task.status in statuses)
         and (not tags or not set(tags).isdisjoint(task.tags))
         and (kind is None or task.kind == kind)
         and (not ready or (task.open and task.id not in waits))
-        and (not text or any(text in part.casefold() for part in _parts(task)))
+        and (not text or any(text in part.casefold() for part in parts))
     )
 
 
-def _parts(task: Task) -> tuple[str, ...]:
-    return (task.id, task.title, task.text, task.reason, task.question, *task.tags)
-
-
 def _warn(listing: Listing) -> None:
-    """What the lines say together, and cannot be meant so."""
+    """Tell of what the lines say together, and cannot be meant so."""
     strangers = unknown_blockers(listing.backlog)
     told = [f"{task} waits for {b}, which is not there" for task, b in strangers[:_MOST_TOLD]]
     if len(strangers) > _MOST_TOLD:
         told.append(f"{len(strangers) - _MOST_TOLD} more blockers are not there")
     if listing.cycle:
         told.append(_circle_words(listing.cycle))
-    lines = [shown(f"[ralph] {NAME}: {words}") for words in told]
-    Channel(sys.stderr, lambda _: None).write(lines)
+    warn(*(f"{NAME}: {words}" for words in told))
 
 
 def _circle_words(circle: tuple[str, ...]) -> str:
@@ -142,7 +138,7 @@ Exit codes: 0, or 2 when there is no such task.
 """
 )
 @task_argument
-@json_option
+@in_json
 @in_directory
 def show(task_id: str, *, in_json: bool) -> None:
     """Show all that is known of a task: its fields, what it waits for, its last iterations.
@@ -157,28 +153,25 @@ def show(task_id: str, *, in_json: bool) -> None:
     progress = Records(file.workspace, "").progress_of(task_id, _ITERATIONS)
     proof = _proof(record, file.workspace, progress)
     if in_json:
-        named = [_state(b, known) for b in known[task_id].blocked_by]
+        named = [
+            {"id": b, "status": known[b].status.value if b in known else None}
+            for b in known[task_id].blocked_by
+        ]
         click.echo(json.dumps({**record, **proof, "blockers": named, "progress": progress}))
     else:
-        style = style_here()
-        print_lines(one_task({**record, **proof}, known, progress, style))
+        print_lines(one_task({**record, **proof}, known, progress, style_here()))
 
 
 def _proof(
     record: Mapping[str, Any], workspace: str, progress: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Of a task that is done: the tree that was proven, and the commit that holds it (ADR 33)."""
+    """The tree of a done task that was proven, and the commit that holds it (ADR 33)."""
     evidence = record.get("evidence")
     if not isinstance(evidence, dict) or record.get("status") != Status.DONE:
         return {}
     runs = [str(entry["run"]) for entry in progress if entry.get("run")]
     commit = commit_of(workspace, os.environ, runs[-1] if runs else "", record["id"])
     return {"tree": evidence.get("tree"), "commit": commit or None}
-
-
-def _state(task_id: str, known: Mapping[str, Task]) -> dict[str, str | None]:
-    task = known.get(task_id)
-    return {"id": task_id, "status": task.status.value if task else None}
 
 
 # ------------------------------------------------------------------ the next
@@ -196,8 +189,8 @@ that wait for each other.
 """,
 )
 @task_option("--task", "Only this one.")
-@click.option("--tag", "tags", metavar="T", multiple=True, help="Only those with any such tag.")
-@json_option
+@only_tags
+@in_json
 @in_directory
 def next_one(*, task: str | None, tags: tuple[str, ...], in_json: bool) -> None:
     """Say which task would be taken next.
@@ -207,7 +200,8 @@ def next_one(*, task: str | None, tags: tuple[str, ...], in_json: bool) -> None:
     file = task_file(os.environ)
     listing = loaded(file)
     if listing.cycle:
-        remedy = f"Let one go: ralph tasks edit {listing.cycle[0]} --unblock {_second(listing)}"
+        first, second = (listing.cycle * 2)[:2]
+        remedy = f"Let one go: ralph tasks edit {first} --unblock {second}"
         raise ConfigError(_circle_words(listing.cycle), remedy)
     if task is not None:
         needed(file, task)
@@ -222,5 +216,37 @@ def next_one(*, task: str | None, tags: tuple[str, ...], in_json: bool) -> None:
         click.echo(shown(f"{found.task}: {found.title}"))
 
 
-def _second(listing: Listing) -> str:
-    return (listing.cycle * 2)[1]
+# ------------------------------------------------------------------ past tasks
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ralph tasks learn                 all tasks that ended, by type
+  ralph tasks learn --type bug      only those of one type
+  ralph tasks learn --json | jq .total.ratio.mean
+\b
+It reads .ralph/learning.jsonl. A task counts once, with all its tries;
+estimates are iterations or a time (3, 2h), and only tasks that are done are
+held against theirs.
+"""
+)
+@option("--type TYPE", "Only tasks of this type.", "kind")
+@in_json
+@in_directory
+def learn(kind: str | None, *, in_json: bool) -> None:
+    """Show what tasks took, against their estimates, and what blocked them."""
+    from ralph.loops.backlog.learning import lessons_of, summary
+    from ralph.loops.backlog.learning_report import learning_dict, learning_lines
+
+    lessons = lessons_of(Records(current_directory(), "").lessons(_MOST_LESSONS))
+    asked = [lesson for lesson in lessons if kind is None or lesson.kind == kind]
+    if in_json:
+        click.echo(json.dumps(learning_dict(summary(asked)), indent=2))
+    elif asked:
+        click.echo("\n".join(learning_lines(summary(asked))))
+    elif lessons:
+        known = ", ".join(sorted({lesson.kind or "(no type)" for lesson in lessons}))
+        click.echo(f"No task of type {kind} has ended yet. There are: {known}")
+    else:
+        click.echo("Nothing was learned here yet: no task has ended. Work on some: ralph tasks run")

@@ -1,4 +1,4 @@
-"""`ralph tasks sync`: the lists that tasks came from are told what is done."""
+"""`ralph tasks sync`: tells the lists that tasks came from what is done."""
 
 import json
 import os
@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from ralph.cli.params import in_directory
-from ralph.cli.tasks.common import in_json as json_option
-from ralph.cli.tasks.common import loaded, task_file
+from ralph.cli.params import in_directory, option
+from ralph.cli.tasks.common import in_json, loaded, task_file
 from ralph.kernel.tasks.task import Status
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.loops.backlog.tracker.github import runner
@@ -29,7 +28,6 @@ from ralph.text.timestamps import iso
 _MARKS = {How.MARKED: "+", How.CONFLICT: "!", How.FAILED: "!"}
 _UNTOLD = 1  # exit code: some list could not be told
 Record = Mapping[str, Any]
-Told = tuple[Record, Synced]
 
 
 @click.command(
@@ -43,8 +41,8 @@ An item that somebody changed meanwhile is named, and left as it is.
 Exit codes: 0; 1 when some list could not be told.
 """
 )
-@click.option("--dry-run", is_flag=True, help="Say what would happen, and write nothing.")
-@json_option
+@option("--dry-run", "Say what would happen, and write nothing.")
+@in_json
 @in_directory
 def sync(*, dry_run: bool, in_json: bool) -> None:
     """Tell every list from which tasks came what is done: its box, `passes`, its issue."""
@@ -58,15 +56,18 @@ def sync(*, dry_run: bool, in_json: bool) -> None:
     if not dry_run:
         _remember(file, found)
     if in_json:
-        click.echo(json.dumps([_as_dict(record, synced) for record, synced in found]))
+        click.echo(
+            json.dumps([{"id": r["id"], "how": s.how.value, "words": s.words} for r, s in found])
+        )
     else:
         click.echo("\n".join(_lines(found, dry_run=dry_run)))
     if any(synced.how in (How.CONFLICT, How.FAILED) for _, synced in found):
         click.get_current_context().exit(_UNTOLD)
 
 
-def _told(trackers: Trackers, tasks: Sequence[Record]) -> list[Told]:
-    """What became of each. To ask for an issue takes a while: who knows it is not asked again."""
+def _told(trackers: Trackers, tasks: Sequence[Record]) -> list[tuple[Record, Synced]]:
+    """Tell the lists; what became of each task. To ask for an issue takes a while: one that knows
+    it is not asked again."""
     known = Synced(How.ALREADY, "told before")
     new = [
         r for r in tasks if not (repository_of(r) and told(r, done=True)["source"] == r["source"])
@@ -76,7 +77,7 @@ def _told(trackers: Trackers, tasks: Sequence[Record]) -> list[Told]:
     return [(r, heard.get(r["id"], known)) for r in tasks]
 
 
-def _remember(file: TaskFile, found: Sequence[Told]) -> None:
+def _remember(file: TaskFile, found: Sequence[tuple[Record, Synced]]) -> None:
     """Keep that the lists say so: then somebody who opens an item again there is heard."""
     heard = {r["id"]: r for r, synced in found if synced.how in (How.MARKED, How.ALREADY)}
 
@@ -90,23 +91,7 @@ def _remember(file: TaskFile, found: Sequence[Told]) -> None:
         file.change_all(change)
 
 
-def _as_dict(record: Record, synced: Synced) -> dict[str, Any]:
-    return {"id": record["id"], "how": synced.how.value, "words": synced.words}
-
-
-def _lines(found: Sequence[Told], *, dry_run: bool) -> list[str]:
-    lines = [
-        shown(f"  {_MARKS[synced.how]} {record['id']}: {synced.words}")
-        for record, synced in found
-        if synced.how in _MARKS
-    ]
-    count = Counter(synced.how for _, synced in found)
-    parts = [f"{count[how]} {_word(how, dry_run=dry_run)}" for how in How if count[how]]
-    head = ", ".join(parts) or "Nothing to tell: no task that is done came from a list."
-    return [head, *lines, *(["Nothing was written."] if dry_run else [])]
-
-
-def _word(how: How, *, dry_run: bool) -> str:
+def _lines(found: Sequence[tuple[Record, Synced]], *, dry_run: bool) -> list[str]:
     words = {
         How.NOTHING: "with nobody to tell",
         How.MARKED: "to mark" if dry_run else "marked",
@@ -114,4 +99,10 @@ def _word(how: How, *, dry_run: bool) -> str:
         How.CONFLICT: "in conflict",
         How.FAILED: "failed",
     }
-    return words[how]
+    count = Counter(synced.how for _, synced in found)
+    parts = [f"{count[how]} {words[how]}" for how in How if count[how]]
+    lines = [", ".join(parts) or "Nothing to tell: no task that is done came from a list."]
+    for record, synced in found:
+        if synced.how in _MARKS:
+            lines.append(shown(f"  {_MARKS[synced.how]} {record['id']}: {synced.words}"))
+    return [*lines, *(["Nothing was written."] if dry_run else [])]

@@ -1,5 +1,5 @@
-"""What `ralph prd archive` does (R §10). Only the standard library stands behind it: the plugin's
-script does the same in a clone where no package is installed."""
+"""Archives stories, for `ralph prd archive` (R §10). Only the standard library stands behind it:
+the plugin's script does the same in a clone where no package is installed."""
 
 import json
 import os
@@ -7,9 +7,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import project_dir, state_root
@@ -28,7 +26,7 @@ from ralph.runner.arguments import proper, refuse_agents, shown
 from ralph.text.redact import redact
 
 ABOUT = """\
-Put prd.md, tasks.json and progress.txt away, with a summary, and begin anew.
+Archive prd.md, tasks.json and progress.txt with a summary, and start afresh.
 
 They go to ralph-archive/<date>-<branch>/, ralph/ gets fresh templates, and git a commit of
 nothing but that.
@@ -38,23 +36,23 @@ Examples:
   ralph prd archive                    ralph-archive/<date>-<branch>/
   ralph prd archive --label login      ralph-archive/<date>-login/
 \b
-prompt.md is the project's own and stays. One that was cut off is finished by
-calling it again. Exit codes: 0, or 2 when nothing was archived.
+prompt.md is the project's own and stays. An archive that was cut off is
+finished by the next call. Exit codes: 0, or 2 when nothing was archived.
 """
-LABEL_HELP = "Its name after the date, instead of the branch."
+LABEL_HELP = "The archive's name after the date, instead of the branch."
 _LONGEST_LABEL = 100
 _DATE = re.compile(rb"^Started: (\d{4}-\d{2}-\d{2})", re.MULTILINE)
+_AGAIN = "Fix that and run again: ralph prd archive"
 
 
 @value
-class Done:
-    """What came of it."""
+class Archived:
+    """An archive that was made or finished."""
 
     name: str
     stories: Analytics
-    commit: str = ""
-    uncommitted: str = ""  # why nothing is committed, if so
-    behind: str = ""  # why git's index does not know of the commit, if so
+    commit: str  # "" if nothing is committed
+    behind: str  # why git's index does not know of the commit, if so
     finished: bool = False  # another call had begun it
 
 
@@ -64,15 +62,32 @@ def archived(
     """Archive the stories of the current directory, and what is to be said about it. ConfigError,
     and then everything is as it was."""
     refuse_agents(environ, "archive its own stories")
-    wanted = None if label is None else _label(label)
+    if label is not None:
+        _refuse_bad(label)
     folder = found_folder(ralph_dir)
-    with _alone(folder.project, environ):
-        done = _Archiving(folder, environ).archived(wanted)
-    return json.dumps(_record(done)) if in_json else "\n".join(map(shown, _told(folder, done)))
+    # No run goes on here, and none begins meanwhile.
+    lock = Lock(os.path.join(project_dir(state_root(environ), folder.project), NAME))
+    lock.acquire("archive", time.time())
+    try:
+        archiving = _Archiving(folder, environ)
+        done = archiving.archived(label)
+    finally:
+        lock.release()
+    if not in_json:
+        return "\n".join(map(shown, archiving.told(done)))
+    record = {
+        "archive": f"ralph-archive/{done.name}",
+        "done": done.stories.done,
+        "total": len(done.stories.stories),
+        "commit": done.commit or None,
+        "finished": done.finished,
+        "behind": done.behind or None,
+    }
+    return json.dumps(record)
 
 
-def _label(given: str) -> str:
-    """A label that cannot lead out of the archive folder."""
+def _refuse_bad(given: str) -> None:
+    """Refuse a label that could lead out of the archive folder."""
     remedy = "Name it like a file: ralph prd archive --label login"
     proper(given, "--label")
     if not given.strip():
@@ -83,25 +98,6 @@ def _label(given: str) -> str:
     if not given.isprintable() or len(given.encode()) > _LONGEST_LABEL:
         message = f"--label must be of at most {_LONGEST_LABEL} bytes that can be printed"
         raise ConfigError(message, remedy)
-    return given
-
-
-def _branch_label(branch: object) -> str:
-    """A branch as a name: what a name cannot hold becomes a dash."""
-    text = branch if isinstance(branch, str) else ""
-    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in text).strip("-.")
-    return name.encode()[:_LONGEST_LABEL].decode(errors="ignore") or "stories"
-
-
-@contextmanager
-def _alone(project: str, environ: Mapping[str, str]) -> Iterator[None]:
-    """No run goes on here, and none begins meanwhile."""
-    lock = Lock(os.path.join(project_dir(state_root(environ), project), NAME))
-    lock.acquire("archive", time.time())
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 class _Archiving:
@@ -113,15 +109,19 @@ class _Archiving:
         self._listing = folder.listing()
         self._archive = Archive(folder.project, folder.path)
         self._repository = PathCommit.around(folder.project, environ)
-        fresh = Fresh(project_name(folder.project), time.strftime("%Y-%m-%d"))
-        self._fresh = fresh.files()
+        self._today = time.strftime("%Y-%m-%d")
+        self._fresh = Fresh(project_name(folder.project), self._today).files()
 
-    def archived(self, label: str | None) -> Done:
+    def archived(self, label: str | None) -> Archived:
         """Archive, or finish what was begun."""
         root = self._archive.root
         if os.path.lexists(root) and (os.path.islink(root) or not os.path.isdir(root)):
             raise ConfigError(f"{root} is not a folder", "Move it away.")
-        self._refuse_unjudged()
+        # What a killed run's last turn wrote about its stories may not be so.
+        state = project_dir(state_root(self._environ), self._folder.project)
+        for left in unjudged(state, self._folder.path):
+            message = f"run {left.run} was killed before its last turn was judged"
+            raise ConfigError(message, "Go on with it: ralph resume\nOr begin anew: ralph prd run")
         if self._repository is not None:
             self._repository.refuse_halves()
         try:
@@ -129,26 +129,16 @@ class _Archiving:
             fresh = not is_begun(self._listing) and is_fresh(files, self._fresh)
             done = self._finished() if fresh else None
             if done is None and fresh and label is None and self._archive.names():
-                message = (
-                    f"there is nothing to archive: {self._folder.shown('')} is as init made it"
-                )
-                raise ConfigError(
-                    message, "Write some, or let Claude Code do it: /ralph:ralph-plan"
-                )
+                where = self._folder.shown("")
+                message = f"there is nothing to archive: {where} is as init made it"
+                remedy = "Write some, or let Claude Code do it: /ralph:ralph-plan"
+                raise ConfigError(message, remedy)
             return done or self._put_away(label, files)
         except OSError as error:
             where = error.filename or root
-            message = f"cannot archive: {where}: {error.strerror}"
-            raise ConfigError(message, "Mend that, then again: ralph prd archive") from error
+            raise ConfigError(f"cannot archive: {where}: {error.strerror}", _AGAIN) from error
 
-    def _refuse_unjudged(self) -> None:
-        """What a killed run's last turn wrote about its stories may not be so."""
-        state = project_dir(state_root(self._environ), self._folder.project)
-        for left in unjudged(state, self._folder.path):
-            message = f"run {left.run} was killed before its last turn was judged"
-            raise ConfigError(message, "Go on with it: ralph resume\nOr begin anew: ralph prd run")
-
-    def _put_away(self, label: str | None, files: Mapping[str, bytes]) -> Done:
+    def _put_away(self, label: str | None, files: Mapping[str, bytes]) -> Archived:
         found = analytics_of(self._folder, self._environ)
         begun = self._begun(files)
         name = begun or self._made(label, files, found)
@@ -161,19 +151,22 @@ class _Archiving:
         if against and not commit:
             self._archive.take_back(name, self._fresh)
             message = f"git did not take the archive, so everything is as it was: {against}"
-            raise ConfigError(message, "Mend that, then again: ralph prd archive")
-        return self._done(name, found, commit, against, finished=bool(begun))
-
-    def _done(
-        self, name: str, found: Analytics, commit: str, behind: str, *, finished: bool
-    ) -> Done:
-        return Done(name, found, commit, "" if commit else self._why_not(), behind, finished)
+            raise ConfigError(message, _AGAIN)
+        return Archived(name, found, commit, against, bool(begun))
 
     def _made(self, label: str | None, files: Mapping[str, bytes], found: Analytics) -> str:
-        today = time.strftime("%Y-%m-%d")
-        wanted = f"{today}-{label or _branch_label(self._listing.get('branchName'))}"
-        summary = self._summary(files, found, today).encode()
-        return self._archive.make(wanted, {**files, SUMMARY: summary})
+        """Make the archive; its name. What a name cannot hold of a branch becomes a dash."""
+        listing = self._listing
+        branch = listing.get("branchName")
+        text = branch if isinstance(branch, str) else ""
+        words = "".join(c if c.isalnum() or c in "._-" else "-" for c in text)
+        own = words.strip("-.").encode()[:_LONGEST_LABEL].decode(errors="ignore") or "stories"
+        title = " · ".join(str(listing[f]) for f in ("project", "branchName") if listing.get(f))
+        started = _DATE.search(files.get(PROGRESS, b""))
+        dates = (started[1].decode() if started else "", self._today)
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        summary = summary_text(found, title or "Stories", moment, dates, redact).encode()
+        return self._archive.make(f"{self._today}-{label or own}", {**files, SUMMARY: summary})
 
     def _begun(self, files: Mapping[str, bytes]) -> str:
         """The archive that a call which was killed has made of these files; "" if there is none.
@@ -194,7 +187,7 @@ class _Archiving:
         names = [os.path.relpath(path, root) for path in paths]
         return {part for name in names for part in (name, name.partition(os.sep)[0])}
 
-    def _finished(self) -> Done | None:
+    def _finished(self) -> Archived | None:
         """The list is fresh: only the commit of an archive that was begun may be missing."""
         pending = self._pending()
         for name in self._archive.names():
@@ -204,8 +197,8 @@ class _Archiving:
                 commit, against = self._commit(name, found)
                 if against and not commit:
                     message = f"{path} is not committed: git does not take it: {against}"
-                    raise ConfigError(message, "Mend that, then again: ralph prd archive")
-                return self._done(name, found, commit, against, finished=True)
+                    raise ConfigError(message, _AGAIN)
+                return Archived(name, found, commit, against, finished=True)
         return None
 
     def _commit(self, name: str, found: Analytics) -> tuple[str, str]:
@@ -215,47 +208,24 @@ class _Archiving:
         ours += [self._folder.of(each) for each in MOVED]
         return self._repository(ours, f"Archive {name}: {_stories(found)}")
 
-    def _why_not(self) -> str:
-        if self._repository is None:
-            return "this is not a git repository"
-        return "git ignores these files"
-
-    def _summary(self, files: Mapping[str, bytes], found: Analytics, today: str) -> str:
-        listing = self._listing
-        title = " · ".join(str(listing[f]) for f in ("project", "branchName") if listing.get(f))
-        started = _DATE.search(files.get(PROGRESS, b""))
-        dates = (started[1].decode() if started else "", today)
-        archived = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return summary_text(found, title or "Stories", archived, dates, redact)
+    def told(self, done: Archived) -> Iterator[str]:
+        """What happened, for people."""
+        here = os.path.relpath(self._folder.path, self._folder.project)
+        if done.finished:
+            yield f"Finished ralph-archive/{done.name}, which was begun before"
+        else:
+            yield f"Archived to ralph-archive/{done.name}: {_stories(done.stories)}"
+        yield f"{here}/ has fresh templates; prompt.md stays"
+        if not done.commit:
+            why = "git ignores these files" if self._repository else "this is not a git repository"
+            yield f"Nothing is committed: {why}"
+            return
+        yield f"Committed: {done.commit[:7]}"
+        if done.behind:
+            yield f"But git's index does not know of it: {done.behind}"
+            yield f"Fix that, then type: git add --all -- {shlex.join((here, ARCHIVES))}"
 
 
 def _stories(found: Analytics) -> str:
     total = len(found.stories)
     return f"{found.done} of {total} {'story' if total == 1 else 'stories'} done"
-
-
-def _record(done: Done) -> dict[str, Any]:
-    return {
-        "archive": f"ralph-archive/{done.name}",
-        "done": done.stories.done,
-        "total": len(done.stories.stories),
-        "commit": done.commit or None,
-        "finished": done.finished,
-        "behind": done.behind or None,
-    }
-
-
-def _told(folder: Folder, done: Done) -> Iterator[str]:
-    if done.finished:
-        yield f"Finished ralph-archive/{done.name}, which was begun before"
-    else:
-        yield f"Archived to ralph-archive/{done.name}: {_stories(done.stories)}"
-    yield f"{os.path.relpath(folder.path, folder.project)}/ has fresh templates; prompt.md stays"
-    if done.commit:
-        yield f"Committed: {done.commit[:7]}"
-        if done.behind:
-            yield f"But git's index does not know of it: {done.behind}"
-            ours = shlex.join((os.path.relpath(folder.path, folder.project), ARCHIVES))
-            yield f"Mend that, then type: git add --all -- {ours}"
-    else:
-        yield f"Nothing is committed: {done.uncommitted}"

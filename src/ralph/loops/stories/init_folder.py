@@ -1,5 +1,5 @@
-"""What `ralph prd init` does (R §10). Only the standard library stands behind it: the plugin's
-script does the same in a clone where no package is installed."""
+"""Makes the folder of stories, for `ralph prd init` (R §10). Only the standard library stands
+behind it: the plugin's script does the same in a clone where no package is installed."""
 
 import errno
 import json
@@ -52,16 +52,11 @@ def initialized(
     """Make what is missing in a project, and what is to be said about it. ConfigError, and then
     everything is as it was."""
     _refuse_hopeless(project)
-    done = _made(project, _branch(name), environ)
-    return json.dumps(done) if in_json else "\n".join(_told(done, name, environ))
-
-
-def _branch(name: str | None) -> str:
-    if name is None:
-        return ""
-    if not name.strip():
+    if name is not None and not name.strip():
         raise ConfigError("--name is blank", "Name the feature: ralph prd init --name login")
-    return f"ralph/{proper(name, '--name')}"
+    branch = "" if name is None else f"ralph/{proper(name, '--name')}"
+    done = _made(project, branch, environ)
+    return json.dumps(done) if in_json else "\n".join(_told(done, name, environ))
 
 
 def _refuse_hopeless(project: str) -> None:

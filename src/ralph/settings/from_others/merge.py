@@ -1,10 +1,10 @@
-"""Settings of another loop into `.ralph/settings.json`: what is not there is added, what is there
-with another value is reported and left."""
+"""Merges the settings of another loop into `.ralph/settings.json`: adds those that are not there,
+and reports and leaves those that are there with another value."""
 
 import copy
 import json
 import os
-from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from ralph.errors import ConfigError
@@ -26,7 +26,7 @@ _TOGETHER = frozenset(
     ("agent", name) for name in ("command", "flags", "kind", "model", "promptVia", "prices")
 )
 _LARGEST = 1 << 20
-_MEND = "Mend it, or write .ralph/settings.json by hand: ralph explain --schema"
+_FIX = "Fix it, or write .ralph/settings.json by hand: ralph explain --schema"
 
 
 @value
@@ -39,8 +39,8 @@ class Difference:
 
 
 @value
-class Outcome:
-    """What became of another loop's settings. No value in it is a secret."""
+class TakenOver:
+    """The settings of another loop that were merged, or not. No value in it is a secret."""
 
     loop: str
     added: tuple[tuple[str, Any], ...] = ()
@@ -49,43 +49,27 @@ class Outcome:
     lost: tuple[str, ...] = ()  # keys that are not taken over, each with why
     written: bool = False
 
-    def as_dict(self) -> Json:
-        """The same for programs."""
-        return {
-            "loop": self.loop,
-            "added": dict(self.added),
-            "same": list(self.same),
-            "conflicts": [
-                {"key": each.key, "here": each.here, "there": each.there} for each in self.conflicts
-            ],
-            "lost": list(self.lost),
-            "written": self.written,
-        }
 
-
-def take_over(workspace: str, path: str, text: str | None = None, *, dry_run: bool) -> Outcome:
-    """Another loop's settings into the workspace's; `text` where the file is read already.
+def take_over(workspace: str, path: str, text: str | None = None, *, dry_run: bool) -> TakenOver:
+    """Merge another loop's settings into the workspace's; `text` where the file is read already.
     ConfigError, with the file's name, for what cannot be read or belongs to no loop."""
-    found = _mapped(path, _text(path) if text is None else text)
-    own = os.path.join(workspace, SETTINGS)
-    if os.path.exists(path) and os.path.exists(own) and os.path.samefile(path, own):
-        loaded = load(workspace)  # says what has to go, if anything
-        return Outcome(found.loop, same=tuple(loaded.origins))
-    return write_settings(workspace, found, dry_run=dry_run)
-
-
-def _mapped(path: str, text: str) -> Mapped:
+    text = _text(path) if text is None else text
     if fits(os.path.abspath(path), text) is None:
         raise ConfigError(
             f"{path}: has no settings of a loop that is known.",
             f"Those are {FILES}; a list of tasks: ralph tasks import {path}",
         )
     try:
-        return read(os.path.abspath(path), text)
+        found = read(os.path.abspath(path), text)
     except ValueError as error:
-        raise ConfigError(f"{path}: cannot be read: {plain(str(error))}.", _MEND) from None
+        raise ConfigError(f"{path}: cannot be read: {plain(str(error))}.", _FIX) from None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.message}", error.remedy) from None
+    own = os.path.join(workspace, SETTINGS)
+    if os.path.exists(path) and os.path.exists(own) and os.path.samefile(path, own):
+        loaded = load(workspace)  # says what has to go, if anything
+        return TakenOver(found.loop, same=tuple(loaded.origins))
+    return write_settings(workspace, found, dry_run=dry_run)
 
 
 def _text(path: str) -> str:
@@ -105,7 +89,7 @@ def _text(path: str) -> str:
     return text
 
 
-def write_settings(workspace: str, mapped: Mapped, *, dry_run: bool) -> Outcome:
+def write_settings(workspace: str, mapped: Mapped, *, dry_run: bool) -> TakenOver:
     """Add to the workspace's settings what they do not say yet, all or nothing; ConfigError where
     they are broken. With `dry_run` nothing is written."""
     proposed = _checked(mapped)
@@ -117,17 +101,21 @@ def write_settings(workspace: str, mapped: Mapped, *, dry_run: bool) -> Outcome:
     outcome, merged = _merged(here, proposed)
     if outcome.added and not dry_run:
         combine([Layer(SETTINGS, parse(_spelled(merged).encode(), SETTINGS))])
-        _write(workspace, merged, raw)
+        write(workspace, merged, raw)
         return replace(outcome, written=True)
     return outcome
 
 
 def _checked(mapped: Mapped) -> Mapped:
-    """Without what our own schema does not admit, and with all that `protect` protects anyhow."""
+    """The settings without what our own schema does not admit, and with all that `protect` protects
+    anyhow."""
     settings, lost = copy.deepcopy(mapped.settings), list(mapped.lost)
     found = {_whole(problem.path): problem.words for problem in problems(settings)}
     for path in sorted(found, reverse=True):  # the last of a list first
-        _drop(settings, path)
+        document: Any = settings
+        for step in path[:-1]:
+            document = document[step]
+        del document[path[-1]]
     lost += [f"{dotted(path)}: {words}" for path, words in found.items()]
     if "protect" in settings:
         settings["protect"] = list(dict.fromkeys((*Settings().protect, *settings["protect"])))
@@ -140,15 +128,9 @@ def _whole(path: Path) -> Path:
     return path[: places[0] + 1] if places else path
 
 
-def _drop(document: Any, path: Path) -> None:  # noqa: ANN401  JSON
-    for step in path[:-1]:
-        document = document[step]
-    del document[path[-1]]
-
-
-def _merged(here: Json, proposed: Mapped) -> tuple[Outcome, Json]:
+def _merged(here: Json, proposed: Mapped) -> tuple[TakenOver, Json]:
     merged = copy.deepcopy(here)
-    known = dict(_known(here))
+    known = {path: found for path, found in leaves(here) if found is not None}  # null: the default
     there = {path: value for path, value in leaves(proposed.settings) if value not in ([], {})}
     differ = {path for path, value in there.items() if path in known and known[path] != value}
     differ |= {path for path in there if _is_in_the_way(here, path)}
@@ -158,7 +140,7 @@ def _merged(here: Json, proposed: Mapped) -> tuple[Outcome, Json]:
     for path, found in added.items():
         _set(merged, path, found)
     left = [path for path in there if path in differ or (path in new and path not in added)]
-    outcome = Outcome(
+    outcome = TakenOver(
         proposed.loop,
         added=tuple((dotted(path), redacted(found, path)) for path, found in added.items()),
         same=tuple(dotted(path) for path in there if path in known and path not in differ),
@@ -171,13 +153,8 @@ def _merged(here: Json, proposed: Mapped) -> tuple[Outcome, Json]:
     return outcome, merged
 
 
-def _known(here: Json) -> Iterator[tuple[Path, object]]:
-    """What is set here; null is the default, so it is not."""
-    return ((path, found) for path, found in leaves(here) if found is not None)
-
-
 def _is_in_the_way(here: object, path: Path) -> bool:
-    """Whether something that is no group stands above the path."""
+    """True if something that is no group stands above the path."""
     for step in path[:-1]:
         here = here.get(step) if isinstance(here, dict) else None
         if here is None:
@@ -204,11 +181,13 @@ def _spelled(settings: Json) -> str:
     return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def _write(workspace: str, settings: Json, before: bytes) -> None:
+def write(workspace: str, settings: Json, before: bytes | None = None) -> None:
+    """Write the settings file; ConfigError if it is not, or no longer as it was `before`."""
     ensure_ralph_dir(workspace)
     path = os.path.join(workspace, SETTINGS)
     try:
-        if (_raw(workspace) if os.path.exists(path) else b"") != before:
+        now = _raw(workspace) if os.path.exists(path) else b""
+        if before not in (None, now):
             raise ConfigError(f"{SETTINGS}: somebody has just changed it.", "Try again.")
         write_atomically(path, _spelled(settings))
     except OSError as error:
@@ -218,15 +197,16 @@ def _write(workspace: str, settings: Json, before: bytes) -> None:
         ) from None
 
 
-def report(outcome: Outcome, name: str, *, in_json: bool = False) -> str:
+def report(outcome: TakenOver, name: str, *, in_json: bool = False) -> str:
     """The outcome for people, or for programs."""
     if in_json:
-        return json.dumps({"source": name, **outcome.as_dict()}, ensure_ascii=False)
+        told = {"source": name, **asdict(outcome), "added": dict(outcome.added)}
+        return json.dumps(told, ensure_ascii=False)
     after = ["Settings written to .ralph/settings.json"] if outcome.written else []
     return "\n".join((*lines(outcome, name), *after))
 
 
-def lines(outcome: Outcome, name: str) -> list[str]:
+def lines(outcome: TakenOver, name: str) -> list[str]:
     """One for each key."""
     count = counted(len(outcome.added), "setting")
     done = f"{count} {'added' if outcome.written else 'would be added'}"
