@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.text.clean import clean, columns, one_line, shorten
+from ralph.text.plain import clean, columns, one_line, shorten
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from ralph.kernel.turn import Role, Turn
 from ralph.kernel.verdict import Boundary, Continue, Reason, Stop, Wait
 from ralph.kernel.world import Signals
 from ralph.ui.lines import Briefing
-from ralph.ui.live.activity import Activity, Moment
+from ralph.ui.live.activity import Activity, Doing
 
 NOW = 1_700_000_000.0  # 22:13:20 UTC
 BEGAN = Began(NOW, 3, Assignment("prompt"))
@@ -70,7 +70,7 @@ class Watched:
         else:
             self.activity.on_event(happened)
 
-    def moment(self, own: Signals = NOBODY, asked: Signals = NOBODY) -> Moment:
+    def moment(self, own: Signals = NOBODY, asked: Signals = NOBODY) -> Doing:
         found = self.activity.moment(self.state, own, asked)
         assert found is not None
         return found

@@ -18,10 +18,10 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Turn
 from ralph.kernel.verdict import Boundary, Reason, Stop, Wait
 from ralph.kernel.world import Signals
-from ralph.text.clean import columns
+from ralph.text.plain import columns
 from ralph.ui.console import Console
 from ralph.ui.lines import Briefing
-from ralph.ui.live.activity import Moment
+from ralph.ui.live.activity import Doing
 from ralph.ui.live.region import fitted, live_width
 from ralph.ui.style import Style
 
@@ -268,7 +268,7 @@ def test_the_iterations_and_the_speakers_are_set_apart_on_a_screen(shown: Shown)
     ],
 )
 def test_what_matters_least_goes_first(width: int, style: Style, line: str) -> None:
-    moment = Moment("Bash(make test", ") 41s", ("turn 3m2s", "$0.42"), "3/10")
+    moment = Doing("Bash(make test", ") 41s", ("turn 3m2s", "$0.42"), "3/10")
     uncoloured = Style(emoji=style.emoji)
     assert fitted(moment, 0, uncoloured, width) == line
 
@@ -281,13 +281,13 @@ def test_what_matters_least_goes_first(width: int, style: Style, line: str) -> N
 def test_wide_characters_are_counted(what: str, width: int) -> None:
     """A line that wraps cannot be erased as one."""
     screen = Screen(width)
-    screen.feed(fitted(Moment(what, " 41s", ("turn 3m2s",), "3/10"), 0, FANCY, width))
+    screen.feed(fitted(Doing(what, " 41s", ("turn 3m2s",), "3/10"), 0, FANCY, width))
     assert screen.wrapped == 0
 
 
 @given(st.text(st.characters(exclude_categories=("Cc", "Cs"))), st.integers(9, 120))
 def test_any_text_fits(what: str, width: int) -> None:
-    assert columns(fitted(Moment(what, " 41s", ("turn 3m2s",), "3/10"), 7, PLAIN, width)) <= width
+    assert columns(fitted(Doing(what, " 41s", ("turn 3m2s",), "3/10"), 7, PLAIN, width)) <= width
 
 
 class Stream(io.StringIO):

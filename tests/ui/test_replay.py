@@ -10,6 +10,7 @@ from ralph.kernel.limits import Limits
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.turn import Role, Turn
 from ralph.kernel.verdict import Reason, Stop
+from ralph.ui.lines import clock_time
 from ralph.ui.replay import (
     JsonTeller,
     PeopleTeller,
@@ -20,7 +21,6 @@ from ralph.ui.replay import (
     last_actions,
 )
 from ralph.ui.style import Style
-from ralph.ui.words import clock_time
 
 RUN = "20260101-100000-aaaa"
 DAY = 86_400.0

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.text.words import counted, duration
-from ralph.ui.words import clock_time, coming_time, elapsed, money, number
+from ralph.text.words import counted, duration, elapsed, money, number
+from ralph.ui.lines import clock_time, coming_time
 
 
 @pytest.fixture

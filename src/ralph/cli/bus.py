@@ -22,7 +22,7 @@ from ralph.loops.supervise.bus import Bus, Follower, new_message
 from ralph.loops.supervise.bus_format import HEADER, LARGEST, Message
 from ralph.loops.supervise.folder import TaskFolder, folder_at
 from ralph.runner.arguments import shown
-from ralph.text.clean import clean
+from ralph.text.plain import clean
 from ralph.text.redact import redact
 from ralph.ui.style import Style, Tone
 from ralph.ui.terminal import Audience, is_terminal, style_here

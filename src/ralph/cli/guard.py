@@ -11,7 +11,7 @@ from ralph.cli.lazy import Group
 from ralph.cli.params import current_directory, in_directory, in_json, option
 from ralph.guard.rules.rule import LEVELS, STANDARD, STRICT
 from ralph.hooks.pre_tool import allowing, choices, project_of, surroundings, verdict_on
-from ralph.text.clean import clean
+from ralph.text.plain import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

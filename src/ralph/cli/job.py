@@ -28,7 +28,7 @@ from ralph.kernel.world import hurried
 from ralph.loops.supervise.folder import TaskFolder, folder_at
 from ralph.loops.supervise.register_job import Registered, Wanted, leave_group, register
 from ralph.runner.arguments import warn
-from ralph.text.clean import clean
+from ralph.text.plain import clean
 from ralph.text.redact import redact, redacting
 from ralph.ui.safe_stream import Channel
 

@@ -16,7 +16,7 @@ from ralph.loops.session.stop import begun_by
 from ralph.loops.session.store import Unreadable, every, load
 from ralph.loops.session.words import POLICIES, Refused, opening, wished
 from ralph.runner.arguments import shown
-from ralph.text.clean import clean
+from ralph.text.plain import clean
 from ralph.text.redact import redact
 
 # How hosts tell the commands of an agent which session it is.

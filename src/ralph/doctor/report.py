@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
 from ralph.doctor.checks import Area, Check, CheckState, KnownAgent, count
-from ralph.text.clean import clean, shorten
+from ralph.text.plain import clean, shorten
 from ralph.text.words import counted
 from ralph.ui.style import Style, Tone
 

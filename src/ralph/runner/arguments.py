@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ralph.errors import ConfigError
 from ralph.processes.ancestry import runs_above
-from ralph.text.clean import clean, one_line
+from ralph.text.plain import clean, one_line
 from ralph.text.redact import redact
 from ralph.ui.safe_stream import Channel
 

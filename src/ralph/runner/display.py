@@ -21,16 +21,15 @@ from ralph.kernel.world import Signals, together
 from ralph.processes.signals import SignalFiles
 from ralph.runner.invocation import Invocation
 from ralph.runner.plan import Plan
-from ralph.text.clean import columns
+from ralph.text.plain import columns
 from ralph.text.redact import redact
 from ralph.ui.console import Console
 from ralph.ui.jsonlines import JsonLines
-from ralph.ui.live.board import Board
+from ralph.ui.live.board import Board, tag_of
 from ralph.ui.live.region import live_width
 from ralph.ui.reader import Reader
 from ralph.ui.style import Style, Wishes
 from ralph.ui.terminal import size_of, style_of
-from ralph.ui.workers import tag_of
 
 _NARROWEST = 20  # columns beside a tag
 

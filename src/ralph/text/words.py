@@ -1,6 +1,8 @@
-"""Formats times, counts and lists for people."""
+"""Times, counts, lists, numbers and money as people read them."""
 
 from collections.abc import Sequence
+
+_UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
 
 
 def duration(seconds: float) -> str:
@@ -24,3 +26,24 @@ def listed(names: Sequence[str], most: int = 10, between: str = ", ") -> str:
     """a, b and 3 more."""
     shown = between.join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def number(value: int) -> str:
+    """999, 1.2K, 45K, 1.2M."""
+    for size, unit in _UNITS:
+        scaled = value / size
+        if scaled >= 0.9995:  # what rounds to 1000K is 1M
+            shown = f"{scaled:.1f}" if scaled < 9.95 else f"{scaled:.0f}"
+            return f"{shown.removesuffix('.0')}{unit}"
+    return str(value)
+
+
+def money(dollars: float) -> str:
+    """$5.76; less than a cent is said to be that, and not nothing."""
+    return "<$0.01" if 0 < dollars < 0.01 else f"${dollars:.2f}"
+
+
+def elapsed(seconds: float) -> str:
+    """Time that is watched passing, in whole seconds: 3s, 41s, 2m10s, 1h2m."""
+    whole = max(0, int(seconds))
+    return f"{whole}s" if whole < 10 else duration(whole)

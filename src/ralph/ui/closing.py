@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from ralph.kernel.events import Usage
 from ralph.kernel.state import RunState
 from ralph.kernel.verdict import Reason, Stop
-from ralph.text.words import counted, duration
+from ralph.text.words import counted, duration, money
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.proof import owed_lines, proof_words
 from ralph.ui.style import Tone
-from ralph.ui.words import money
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
 _REMEDIES = {

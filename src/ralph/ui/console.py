@@ -10,17 +10,15 @@ from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Began, Fact, Resumed
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.world import Signals
-from ralph.text.clean import Redact, clean
+from ralph.text.plain import Redact, clean
 from ralph.ui.events import Formatter
-from ralph.ui.lines import Briefing, Line
+from ralph.ui.lines import Briefing, Line, clock_time
 from ralph.ui.live.activity import Activity
-from ralph.ui.live.board import Board
+from ralph.ui.live.board import Board, tag_of
 from ralph.ui.live.region import LiveLine
 from ralph.ui.narration import heard, narrate
 from ralph.ui.safe_stream import Channel
 from ralph.ui.style import Style, Tone
-from ralph.ui.words import clock_time
-from ralph.ui.workers import tag_of
 
 _PROMPT_SHOWN = 200  # H §Verbose Output
 _MOST_HELD = 1000  # pieces

@@ -14,18 +14,16 @@ from ralph.kernel.events import (
     Text,
     Thinking,
     Todo,
-    TodoItem,
     TodoStatus,
     ToolEnd,
     ToolStart,
     Usage,
 )
 from ralph.kernel.value import value
-from ralph.text.clean import Redact, clean, columns, first_line, one_line, shorten
-from ralph.text.words import counted, duration
-from ralph.ui.style import Style, Tone
-from ralph.ui.tool_marks import EMOJI, TEXT
-from ralph.ui.words import clock_time, coming_time, money, number
+from ralph.text.plain import Redact, clean, columns, first_line, one_line, shorten
+from ralph.text.words import counted, duration, money, number
+from ralph.ui.lines import clock_time, coming_time
+from ralph.ui.style import Mark, Style, Tone
 
 _ROOM_FOR_ESCAPES = 1024  # what a line of output may hold beside the characters that are shown
 _NARROWEST = 20
@@ -37,6 +35,13 @@ _SPEAKERS = {
     Speaker.SUBAGENT: "[sub-agent] ",
     Speaker.HOOK: "[hook] ",
     Speaker.HOST: "[host] ",
+}
+
+
+_TODO = {
+    TodoStatus.DONE: (Mark.DONE, Tone.FAINT),
+    TodoStatus.ACTIVE: (Mark.ACTIVE, Tone.CALL),
+    TodoStatus.PENDING: (Mark.PENDING, Tone.PLAIN),
 }
 
 
@@ -68,7 +73,7 @@ class Formatter:
         self._clock = clock
         self._redact = redact
         self._width = width or (lambda: style.width)
-        self._marks = EMOJI if style.emoji else TEXT
+        self._mark = style.mark
         self.start()
 
     def start(self) -> None:
@@ -80,42 +85,49 @@ class Formatter:
 
     def lines(self, event: AgentEvent) -> list[str]:
         """The lines that show this event, without line ends; none if it is not worth one."""
-        rows = self._rows(event)
-        if not rows:
-            return []
-        prefix = self._stamp() + _speaker_mark(event)
-        return [*self._gap(event), *(self._finished(row, prefix) for row in rows)]
-
-    def _rows(self, event: AgentEvent) -> list[_Row]:
         match event:
             case Text():
-                return self._text(event)
+                rows, paragraph = self._text(event), "text"
             case ToolStart():
-                return self._tool_start(event)
+                rows, paragraph = self._tool_start(event), "work"
             case ToolEnd():
-                return self._tool_end(event)
+                rows, paragraph = self._tool_end(event), "work"
             case Todo():
-                return self._todo(event)
+                rows, paragraph = self._todo(event), "todo"
             case Result():
-                return self._result(event)
+                rows, paragraph = self._result(event), "result"
             case _:
-                return self._aside(event)
+                rows, paragraph = self._aside(event), "work"
+        if not rows:
+            return []
+        before, self._paragraph = self._paragraph, paragraph  # an empty line between two
+        gap = [""] if before and before != paragraph else []
+        prefix = f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
+        if isinstance(event, Text):
+            prefix += _SPEAKERS.get(event.speaker, "")
+        elif isinstance(event, ToolStart | ToolEnd) and event.subagent:
+            prefix += _SPEAKERS[Speaker.SUBAGENT]
+        return [*gap, *(self._finished(row, prefix) for row in rows)]
 
     def _aside(self, event: AgentEvent) -> list[_Row]:
         """Events of one short line each; what is not understood has none."""
-        marks = self._marks
+        mark = self._mark
         match event:
             case Thinking(text=text):
-                return self._short(marks.thinking, first_line(text), Tone.FAINT)
+                return self._short(mark(Mark.THINKING), first_line(text), Tone.FAINT)
             case Progress(text=text):
-                return self._short(marks.status, text, Tone.FAINT)
+                return self._short(mark(Mark.STATUS), text, Tone.FAINT)
             case Retry():
-                return self._short(marks.retry, _retry_words(event), Tone.NOTICE)
-            case RateLimited():
-                words = _limited_words(event, self._clock())
-                return self._short(marks.limited, words, Tone.NOTICE)
+                of = "" if event.of is None else f"/{event.of}"
+                after = "" if event.seconds is None else f" in {duration(event.seconds)}"
+                why = f": {event.why}" if event.why else ""
+                words = f"Retry {event.attempt}{of}{after}{why}"
+                return self._short(mark(Mark.RETRY), words, Tone.NOTICE)
+            case RateLimited(resets_at=at, why=why):
+                until = "" if at is None else f" (until {coming_time(at, self._clock())})"
+                return self._short(mark(Mark.LIMITED), f"Rate limited: {why}{until}", Tone.NOTICE)
             case Question(text=text):
-                return self._short(marks.question, f"Question: {text}", Tone.NOTICE)
+                return self._short(mark(Mark.QUESTION), f"Question: {text}", Tone.NOTICE)
             case _:
                 return []
 
@@ -135,7 +147,7 @@ class Formatter:
         name = one_line(self._tidy(event.name))
         self._open[event.id] = name
         self._tools += 1
-        head = f"{self._marks.call} {name}"
+        head = f"{self._mark(Mark.CALL)} {name}"
         summary = " ".join(self._tidy(event.summary).split())
         if not summary:
             return [_Row(head, tone=Tone.CALL)]
@@ -144,10 +156,14 @@ class Formatter:
     def _tool_end(self, event: ToolEnd) -> list[_Row]:
         name = self._open.pop(event.id, "")
         self._errors += event.is_error
-        what = f"{self._marks.bad} Error" if event.is_error else f"{self._marks.good} Result"
-        source = f" {self._marks.arrow} {name}" if name else ""
+        mark, what = (Mark.BAD, "Error") if event.is_error else (Mark.GOOD, "Result")
+        source = f" {self._mark(Mark.ARROW)} {name}" if name else ""
         tone = Tone.BAD if event.is_error else Tone.FAINT
-        head = _Row(f"{what}{source} ({_size(event.output)})", tone=tone)
+        size = "no output"
+        if event.output:
+            lines = event.output.count("\n") + (not event.output.endswith("\n"))
+            size = f"{counted(lines, 'line')}, {counted(len(event.output), 'char')}"
+        head = _Row(f"{self._mark(mark)} {what}{source} ({size})", tone=tone)
         return [head, *self._preview(event.output)]
 
     def _preview(self, output: str) -> list[_Row]:
@@ -161,14 +177,14 @@ class Formatter:
         seen = "\n".join(line[:room] for line in whole.split("\n", most)[:most])
         lines = self._tidy(seen).rstrip().split("\n")
         more = whole.count("\n") + 1 - most
-        corner, below = f"  {self._marks.output}  ", f"  {self._marks.below}  "
+        corner, below = f"  {self._mark(Mark.OUTPUT)}  ", f"  {self._mark(Mark.BELOW)}  "
         heads = (corner, *[below] * most)
         rows = [
             _Row(head, one_line(line), tone=Tone.FAINT)
             for head, line in zip(heads, lines[:most], strict=False)
         ]
         if more > 0:
-            words = f"{self._marks.ellipsis} {counted(more, 'more line')}"
+            words = f"{self._mark(Mark.ELLIPSIS)} {counted(more, 'more line')}"
             rows.append(_Row(below + words, tone=Tone.FAINT))
         return rows
 
@@ -176,96 +192,47 @@ class Formatter:
         done = sum(item.status is TodoStatus.DONE for item in event.items)
         total = len(event.items)
         percent = f" ({100 * done // total}%)" if total else ""
-        return [
-            _Row(f"{self._marks.todo} Todo List"),
-            *(self._todo_item(item) for item in event.items),
-            _Row(f"  {self._marks.progress} Progress: {done}/{total}{percent}"),
-        ]
-
-    def _todo_item(self, item: TodoItem) -> _Row:
-        marks, text = self._marks, one_line(self._tidy(item.text))
-        match item.status:
-            case TodoStatus.DONE:
-                return _Row(f"  {marks.done} ", text, tone=Tone.FAINT)
-            case TodoStatus.ACTIVE:
-                return _Row(f"  {marks.active} ", text, f" {marks.arrow} ACTIVE", Tone.CALL)
-            case TodoStatus.PENDING:
-                return _Row(f"  {marks.pending} ", text)
+        rows = [_Row(f"{self._mark(Mark.TODO)} Todo List")]
+        for item in event.items:
+            mark, tone = _TODO[item.status]
+            active = item.status is TodoStatus.ACTIVE
+            tail = f" {self._mark(Mark.ARROW)} ACTIVE" if active else ""
+            text = one_line(self._tidy(item.text))
+            rows.append(_Row(f"  {self._mark(mark)} ", text, tail, tone))
+        return [*rows, _Row(f"  {self._mark(Mark.PROGRESS)} Progress: {done}/{total}{percent}")]
 
     def _result(self, event: Result) -> list[_Row]:
-        statistics = f" ({self._statistics(event)})"
-        if event.failure is None:
-            return [_Row(f"{self._marks.good} Complete{statistics}", tone=Tone.GOOD)]
-        # Not cut to the width: this is what people look for.
-        why = shorten(one_line(self._tidy(event.failure.message)), _FAILURE, None, "...")
-        return [_Row(f"{self._marks.bad} Failed: {why}{statistics}", tone=Tone.BAD)]
-
-    def _statistics(self, event: Result) -> str:
         known = [] if event.cost_usd is None else [f"cost: {money(event.cost_usd)}"]
         if event.usage != Usage():
             known.append(f"tokens: {_tokens(event.usage)}")
-        elapsed = duration(self._clock() - self._began)
-        return ", ".join(
-            [*known, f"tools: {self._tools}", f"errors: {self._errors}", f"time: {elapsed}"]
-        )
+        known += [f"tools: {self._tools}", f"errors: {self._errors}"]
+        statistics = f" ({', '.join(known)}, time: {duration(self._clock() - self._began)})"
+        if event.failure is None:
+            return [_Row(f"{self._mark(Mark.GOOD)} Complete{statistics}", tone=Tone.GOOD)]
+        # Not cut to the width: this is what people look for.
+        why = shorten(one_line(self._tidy(event.failure.message)), _FAILURE, None, "...")
+        return [_Row(f"{self._mark(Mark.BAD)} Failed: {why}{statistics}", tone=Tone.BAD)]
 
     def _tidy(self, text: str) -> str:
-        """Safe to show. Redacted after cleaning: an escape code inside a key must not save it."""
+        """The text, safe to show. It is redacted after cleaning: an escape code inside a key must
+        not save it."""
         return self._redact(clean(text))
-
-    def _gap(self, event: AgentEvent) -> list[str]:
-        """An empty line between paragraphs: tools and asides, text, todo list, result."""
-        before, self._paragraph = self._paragraph, _paragraph_of(event)
-        return [""] if before and before != self._paragraph else []
-
-    def _stamp(self) -> str:
-        return f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
 
     def _finished(self, row: _Row, prefix: str) -> str:
         style, width = self._style, self._width() if row.body else None
         room = None
         if width is not None:
             room = max(_NARROWEST, width - columns(prefix + row.head + row.tail))
-        body = shorten(row.body, style.max_output_chars, room, self._marks.ellipsis)
+        body = shorten(row.body, style.max_output_chars, room, self._mark(Mark.ELLIPSIS))
         return prefix + style.paint(row.head + body + row.tail, row.tone)
 
 
-def _paragraph_of(event: AgentEvent) -> str:
-    match event:
-        case Text():
-            return "text"
-        case Todo():
-            return "todo"
-        case Result():
-            return "result"
-        case _:
-            return "work"
-
-
-def _speaker_mark(event: AgentEvent) -> str:
-    match event:
-        case Text(speaker=speaker):
-            return _SPEAKERS.get(speaker, "")
-        case ToolStart(subagent=True) | ToolEnd(subagent=True):
-            return _SPEAKERS[Speaker.SUBAGENT]
-        case _:
-            return ""
-
-
 def not_ours(line: str) -> str:
-    """What an agent says in our name is marked as the agent's."""
+    """Mark a line that an agent says in our name as the agent's."""
     if "[" not in line[:_LOOKED_AT]:
         return line
     seen = "".join(filter(str.isprintable, line[:_LOOKED_AT]))  # not what has no width
     return f"[agent] {line}" if _OUR_NAME.match(seen) else line
-
-
-def _size(output: str) -> str:
-    """How much a tool said: `45 lines, 1234 chars`."""
-    if not output:
-        return "no output"
-    lines = output.count("\n") + (not output.endswith("\n"))
-    return f"{counted(lines, 'line')}, {counted(len(output), 'char')}"
 
 
 def _tokens(usage: Usage) -> str:
@@ -273,15 +240,3 @@ def _tokens(usage: Usage) -> str:
     all_in = usage.input + usage.cache_read + usage.cache_write
     cached = f" ({number(usage.cache_read)} cached)" if usage.cache_read else ""
     return f"{number(all_in)} in{cached} / {number(usage.output)} out"
-
-
-def _retry_words(event: Retry) -> str:
-    of = "" if event.of is None else f"/{event.of}"
-    after = "" if event.seconds is None else f" in {duration(event.seconds)}"
-    why = f": {event.why}" if event.why else ""
-    return f"Retry {event.attempt}{of}{after}{why}"
-
-
-def _limited_words(event: RateLimited, now: float) -> str:
-    resets = "" if event.resets_at is None else f" (until {coming_time(event.resets_at, now)})"
-    return f"Rate limited: {event.why}{resets}"

@@ -6,7 +6,7 @@ from ralph.kernel.facts import Checked, Checking, Proved
 from ralph.kernel.findings import Finding
 from ralph.kernel.prompt import told
 from ralph.kernel.verdict import Feedback
-from ralph.text.clean import first_line
+from ralph.text.plain import first_line
 from ralph.text.words import duration
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.proof import proof_lines

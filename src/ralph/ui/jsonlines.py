@@ -11,8 +11,8 @@ from ralph.kernel.limits import Spent
 from ralph.kernel.state import NEW, RunState, fold
 from ralph.kernel.verdict import Reason, Stop
 from ralph.text.redact import redact, redacted_json
+from ralph.ui.live.board import with_workers
 from ralph.ui.safe_stream import Channel
-from ralph.ui.workers import with_workers
 
 
 def stop_line(

@@ -1,8 +1,11 @@
 """What Ralph's own lines are made of, and what they must be told about a run."""
 
+import time
+
 from ralph.kernel.state import RunState
+from ralph.kernel.turn import Turn
 from ralph.kernel.value import value
-from ralph.text.clean import one_line
+from ralph.text.plain import one_line
 from ralph.ui.style import Tone
 
 
@@ -58,3 +61,24 @@ class Briefing:
         """H §Verbose Output: `1/10`; a task may have a limit of its own."""
         limit = self.iterations if most is None else most
         return str(iteration) if limit is None else f"{iteration}/{limit}"
+
+
+def clock_time(moment: float) -> str:
+    """The local time of day, as HH:MM:SS."""
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def coming_time(moment: float, now: float) -> str:
+    """The local time of a moment to come, with the day of the week if that is not today."""
+    there = time.localtime(moment)
+    today = time.localtime(now)
+    same_day = (there.tm_year, there.tm_yday) == (today.tm_year, today.tm_yday)
+    return time.strftime("%H:%M:%S" if same_day else "%a %H:%M:%S", there)
+
+
+def service_words(turn: Turn | None) -> str:
+    """What the provider does to a turn that is taken again; "" where it does nothing."""
+    failure = turn.failure if turn else None
+    if failure is None or not failure.passes:
+        return ""
+    return "rate limited" if failure.limited else "provider not available"

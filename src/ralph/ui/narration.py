@@ -34,16 +34,15 @@ from ralph.kernel.verdict import (
     Wait,
 )
 from ralph.kernel.world import Signals
-from ralph.text.clean import clean, first_line, one_line, shorten
-from ralph.text.words import counted, duration, listed
+from ralph.text.plain import clean, first_line, one_line, shorten
+from ralph.text.words import counted, duration, listed, money
 from ralph.ui.attempt_words import RESTARTING, outcome, timeout
 from ralph.ui.closing import closing_lines
 from ralph.ui.gates import fed_back, gate_lines
-from ralph.ui.lines import Briefing, Line
+from ralph.ui.lines import Briefing, Line, coming_time, service_words
+from ralph.ui.live.board import Tally
 from ralph.ui.story_words import STORY_STEPS, story_step, story_words
 from ralph.ui.style import Tone
-from ralph.ui.words import coming_time, money, service_words
-from ralph.ui.workers import Tally
 
 _LAST_LINES = 5
 _CLAIM_SHOWN = 80

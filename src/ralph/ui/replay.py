@@ -26,14 +26,13 @@ from ralph.kernel.state import NEW, fold
 from ralph.kernel.turn import Role
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import Stop
-from ralph.text.clean import clean, columns, one_line, shorten
+from ralph.text.plain import clean, columns, one_line, shorten
 from ralph.text.redact import redact
 from ralph.ui.events import Formatter, not_ours
 from ralph.ui.jsonlines import JsonLines
-from ralph.ui.lines import Briefing
+from ralph.ui.lines import Briefing, clock_time
 from ralph.ui.narration import narrate
 from ralph.ui.style import Style, Tone
-from ralph.ui.words import clock_time
 
 ITERATIONS_PER_TASK = 10  # as the settings have it, where nobody says another number
 _ACTIONS = 5

@@ -6,7 +6,7 @@ from ralph.kernel.facts import Step
 from ralph.kernel.state import RunState
 from ralph.review.law import APPROVED, CHANGES_REQUESTED
 from ralph.review.stats import AUTO_APPROVED, review_of
-from ralph.text.clean import first_line, one_line, shorten
+from ralph.text.plain import first_line, one_line, shorten
 from ralph.ui.lines import Line
 from ralph.ui.style import Tone
 

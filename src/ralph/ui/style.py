@@ -1,4 +1,4 @@
-"""How the display looks: emoji, colour, timestamps, and how much of a tool's output is shown."""
+"""The look of the display: emoji, colour, timestamps, and how much of a tool's output is shown."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -9,7 +9,7 @@ _SHOWN_WITH_EMOJI = "⏺✅⎿←…"
 
 
 class Tone(Enum):
-    """What a line is; each value is the ANSI code that colours it.
+    """The kind of a line; each value is the ANSI code that colours it.
 
     All can be read on black and on white; yellow cannot.
     """
@@ -21,6 +21,32 @@ class Tone(Enum):
     CALL = "36"
     NOTICE = "35"
     FAINT = "2"
+
+
+class Mark(Enum):
+    """Stands in front of a kind of line, as emoji, and in ASCII for logs and old terminals (H
+    §Formatter)."""
+
+    CALL = ("⏺", "[*]")
+    GOOD = ("✅", "[OK]")
+    BAD = ("❌", "[ERR]")
+    OUTPUT = ("⎿", "|")
+    BELOW = (" ", "|")  # in front of the output's other lines
+    TODO = ("📋", "[TODO]")
+    DONE = ("✅", "[x]")
+    ACTIVE = ("🔄", "[>]")
+    PENDING = ("⏸️", "[ ]")
+    PROGRESS = ("📊", "[=]")
+    THINKING = ("💭", "[~]")
+    RETRY = ("🔁", "[RETRY]")
+    LIMITED = ("⏳", "[WAIT]")
+    QUESTION = ("❓", "[?]")
+    STATUS = ("·", "[-]")
+    ARROW = ("←", "<-")
+    ELLIPSIS = ("…", "...")
+    BETWEEN = (" · ", " - ")
+    STILL = ("•", "*")
+    SPINNER = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")
 
 
 @value
@@ -40,10 +66,14 @@ class Style:
             return text
         return f"\x1b[{tone.value}m{text}\x1b[0m"
 
+    def mark(self, mark: Mark) -> str:
+        """The mark in this style's alphabet."""
+        return mark.value[0 if self.emoji else 1]
+
 
 @value
 class Wishes:
-    """What someone asked for, in settings or on the command line; None is nothing said."""
+    """The look that someone asked for, in settings or on the command line; None is nothing said."""
 
     emoji: bool | None = None
     color: bool | None = None
@@ -68,8 +98,12 @@ def choose_style(
     arguments should override the NO_COLOR environment variable".
     """
     fancy = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    try:
+        emoji = bool(_SHOWN_WITH_EMOJI.encode(encoding)) and fancy
+    except (UnicodeEncodeError, LookupError):
+        emoji = False
     return Style(
-        emoji=_wanted(flags.emoji, settings.emoji, fancy and _can_show_emoji(encoding)),
+        emoji=_wanted(flags.emoji, settings.emoji, emoji),
         color=_wanted(flags.color, settings.color, fancy),
         timestamps=_wanted(flags.timestamps, settings.timestamps, False),
         max_output_lines=max_output_lines,
@@ -80,11 +114,3 @@ def choose_style(
 
 def _wanted(flag: bool | None, setting: bool | None, possible: bool) -> bool:
     return next((wish for wish in (flag, setting) if wish is not None), possible)
-
-
-def _can_show_emoji(encoding: str) -> bool:
-    try:
-        _SHOWN_WITH_EMOJI.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -26,10 +26,10 @@ from ralph.journal.runs import (
 from ralph.kernel.facts import Began, Ended, Launching, Resumed, Returned, Settled
 from ralph.kernel.turn import Role
 from ralph.kernel.verdict import Reason, Stop
+from ralph.ui.live.board import tag_of
 from ralph.ui.replay import Days, JsonTeller, PeopleTeller, Player, Stream, Teller
 from ralph.ui.style import Wishes
 from ralph.ui.terminal import Audience, encoding_of, style_here
-from ralph.ui.workers import tag_of
 
 _LOOK_EVERY = 0.25
 _LONGEST_HELD = 16 * 1024 * 1024  # bytes of one line, with `-n`

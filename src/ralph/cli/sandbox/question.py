@@ -11,7 +11,7 @@ from types import FrameType
 from ralph.processes.signals import ending_signals
 from ralph.sandbox.backends.base import Sandbox
 from ralph.sandbox.interface import Change
-from ralph.text.clean import clean
+from ralph.text.plain import clean
 from ralph.ui.terminal import is_terminal
 
 _QUESTION = "[ralph] Keep these changes? [y]es, [n]o, [d]iff: "

@@ -9,7 +9,7 @@ from ralph.kernel.tasks import completion
 from ralph.kernel.tasks.backlog import ENDED
 from ralph.kernel.tasks.task import Status, Task
 from ralph.runner.arguments import shown
-from ralph.text.clean import clean, columns, shorten
+from ralph.text.plain import clean, columns, shorten
 from ralph.text.words import counted, listed
 from ralph.ui.style import Style, Tone
 

@@ -5,8 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from ralph.loops.backlog.learning import Counts, Figures, Summary, TypeSummary
-from ralph.text.words import duration
-from ralph.ui.words import money
+from ralph.text.words import duration, money
 
 _COLUMNS = ("type", "done", "blocked", "iterations", "time", "cost", "of estimate")
 _UNNAMED = "(no type)"

@@ -10,7 +10,7 @@ from ralph.kernel.verdict import Reason
 from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.notify.notifier import notify_problem
 from ralph.runner.plan import Plan
-from ralph.text.clean import one_line
+from ralph.text.plain import one_line
 from ralph.text.words import listed
 
 _NO_TASKS = 'Add one: ralph tasks add "Build the login page"'

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ralph.review.stats import Analytics, StoryStats
-from ralph.text.clean import Redact, clean, columns, one_line
+from ralph.text.plain import Redact, clean, columns, one_line
 from ralph.text.words import counted
 
 HOW_TO_READ = (

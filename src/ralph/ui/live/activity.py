@@ -1,4 +1,4 @@
-"""What a run does right now, in words. Facts, events and the time in; one moment out."""
+"""Follows what a run does right now. Facts, events and the time in; one moment out, in words."""
 
 from collections.abc import Callable
 
@@ -20,9 +20,9 @@ from ralph.kernel.turn import Role
 from ralph.kernel.value import replace, value
 from ralph.kernel.verdict import Accept, Boundary, Continue
 from ralph.kernel.world import Signals
-from ralph.text.clean import Redact, clean, shorten
-from ralph.ui.lines import Briefing
-from ralph.ui.words import coming_time, elapsed, money, service_words
+from ralph.text.plain import Redact, clean, shorten
+from ralph.text.words import elapsed, money
+from ralph.ui.lines import Briefing, coming_time, service_words
 
 _SILENT = 60.0  # seconds without a word of the agent that are worth telling
 _SUMMARY = 2000  # characters of a tool's summary: more than any line shows
@@ -30,8 +30,9 @@ _BESIDE = 60  # characters of what goes on, beside the news that the run stops
 
 
 @value
-class Moment:
-    """What goes on now. Only `what` may be shortened; what `more` says is left out from its end."""
+class Doing:
+    """The words for what goes on now. Only `what` may be shortened; `more` is left out from its
+    end."""
 
     what: str
     how_long: str = ""
@@ -42,7 +43,7 @@ class Moment:
 
 
 @value
-class _Doing:
+class _Begun:
     """Something that began; some things have a known end."""
 
     what: str
@@ -51,14 +52,13 @@ class _Doing:
     until: float | None = None
     speaks: bool = False  # the agent is at work: its silence is worth telling
 
-    def moment(self, now: float) -> Moment:
-        """How it looks now."""
+    def words(self, now: float) -> Doing:
         passed = now - self.since
         if self.until is not None:
-            return Moment(self.what, f": {_left(self.until, now)}")
+            return Doing(self.what, f": {_left(self.until, now)}")
         if self.speaks and passed >= _SILENT:
-            return Moment("silent", f" for {elapsed(passed)}")
-        return Moment(self.what, f" {elapsed(passed)}")
+            return Doing("silent", f" for {elapsed(passed)}")
+        return Doing(self.what, f" {elapsed(passed)}")
 
 
 class Activity:
@@ -68,7 +68,7 @@ class Activity:
         self._briefing = briefing
         self._clock = clock
         self._redact = redact
-        self._doing = _Doing("starting", clock(), "step")
+        self._doing = _Begun("starting", clock(), "step")
         self._turn_began: float | None = None
         self._quiet = "thinking"  # what an agent does that uses no tool
         self._tools: dict[str, tuple[ToolStart, float]] = {}  # those that have not ended, by id
@@ -82,8 +82,12 @@ class Activity:
                 self._do("starting the agent", "turn")
             case Resumed():
                 self._do("resuming", "step")
+            case Launching(role=Role.MESSAGE):
+                self._do("writing the commit message", "message")
             case Launching():
-                self._launch(fact)
+                self._turn_began = self._turn_began or self._clock()
+                self._quiet = "working" if fact.dialect == "text" else "thinking"
+                self._do(self._quiet, "turn", speaks=True)
             case Ended():
                 self._turn_began, self._cost = None, 0.0
                 self._tools.clear()
@@ -113,7 +117,8 @@ class Activity:
                 self._cost += max(0.0, cost)
             case Retry():
                 until = None if event.seconds is None else now + event.seconds
-                self._do(_retry_words(event), "turn", until=until)
+                of = "" if event.of is None else f"/{event.of}"
+                self._do(f"retry {event.attempt}{of}", "turn", until=until)
             case RateLimited():
                 self._do("rate limited", "turn", until=event.resets_at)
             case Result(cost_usd=cost):
@@ -125,10 +130,10 @@ class Activity:
 
     @property
     def cost(self) -> float:
-        """What the turn that is under way has cost, as far as its agent tells."""
+        """The cost of the turn that is under way, as far as its agent tells."""
         return self._cost
 
-    def moment(self, state: RunState, own: Signals, asked: Signals) -> Moment | None:
+    def moment(self, state: RunState, own: Signals, asked: Signals) -> Doing | None:
         """What goes on, given the folded state and who asks to stop; None when all is over."""
         if state.stop is not None:
             return None
@@ -139,67 +144,47 @@ class Activity:
             found = self._stopping(found, own, asked)
         if spent := state.spent.dollars + self._cost:
             found = replace(found, more=(*found.more, money(spent)))
-        which = self._briefing.where(state)
-        return replace(found, which=which)
+        return replace(found, which=self._briefing.where(state))
 
     def _do(
         self, what: str, noun: str, *, until: float | None = None, speaks: bool = False
     ) -> None:
-        self._doing = _Doing(what, self._clock(), noun, until, speaks)
+        self._doing = _Begun(what, self._clock(), noun, until, speaks)
 
-    def _launch(self, fact: Launching) -> None:
-        if fact.role is Role.MESSAGE:
-            self._do("writing the commit message", "message")
-        else:
-            self._turn_began = self._turn_began or self._clock()
-            self._quiet = "working" if fact.dialect == "text" else "thinking"
-            self._do(self._quiet, "turn", speaks=True)
-
-    def _working(self, now: float) -> Moment:
+    def _working(self, now: float) -> Doing:
         if self._tools:
             last, since = next(reversed(self._tools.values()))
-            found = _tool(last, now - since, others=len(self._tools) - 1)
+            others = f" (+{len(self._tools) - 1})" if len(self._tools) > 1 else ""
+            called = (f"({last.summary[:_SUMMARY]}", ")") if last.summary else ("", "")
+            found = Doing(last.name + called[0], f"{called[1]} {elapsed(now - since)}{others}")
         else:
-            found, since = self._doing.moment(now), self._doing.since
+            found, since = self._doing.words(now), self._doing.since
         if self._turn_began is None or since - self._turn_began < 1:
             return found  # the turn is as old as this
         return replace(found, more=(f"turn {elapsed(now - self._turn_began)}",))
 
-    def _stopping(self, found: Moment, own: Signals, asked: Signals) -> Moment:
+    def _stopping(self, found: Doing, own: Signals, asked: Signals) -> Doing:
         beside = shorten(found.what, _BESIDE, None, "...") + found.how_long
         if max(own.cancels, asked.cancels) > 1:
-            return Moment("stopping now", more=(beside,), vital=True)
+            return Doing("stopping now", more=(beside,), vital=True)
         sooner = "Ctrl+C again" if own.cancels else "ralph stop --now"
         words = f"stopping after this {self._doing.noun} ({sooner}: at once)"
-        return Moment(words, more=(beside, *found.more), vital=True)
+        return Doing(words, more=(beside, *found.more), vital=True)
 
 
-def _waiting(state: RunState, now: float) -> Moment | None:
+def _waiting(state: RunState, now: float) -> Doing | None:
     """What the run waits for before its next turn, if it does."""
     if state.phase is not Phase.OPENING:
         return None
     asleep = state.asleep
     if asleep is not None and asleep.until is None:
-        return Moment("paused: ralph resume goes on", still=True)
+        return Doing("paused: ralph resume goes on", still=True)
     if state.wake is None or state.wake <= now:
         return None
     told = asleep.why.rstrip(".") if asleep else "waiting before the next turn"
     why = service_words(state.turn) if asleep else ""
-    why = why or told
-    return Moment(why, f": {_left(state.wake, now)}", still=True)
+    return Doing(why or told, f": {_left(state.wake, now)}", still=True)
 
 
 def _left(until: float, now: float) -> str:
     return f"{elapsed(until - now)} left, until {coming_time(until, now)}"
-
-
-def _tool(tool: ToolStart, seconds: float, others: int) -> Moment:
-    more = f" (+{others})" if others else ""
-    if not tool.summary:
-        return Moment(tool.name, f" {elapsed(seconds)}{more}")
-    what = f"{tool.name}({tool.summary[:_SUMMARY]}"
-    return Moment(what, f") {elapsed(seconds)}{more}")
-
-
-def _retry_words(event: Retry) -> str:
-    return f"retry {event.attempt}" + ("" if event.of is None else f"/{event.of}")

@@ -2,19 +2,60 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 from ralph.kernel.events import AgentEvent
 from ralph.kernel.facts import Fact, Returned
 from ralph.kernel.limits import Spent
 from ralph.kernel.state import RunState, fold
 from ralph.kernel.tasks.task import Backlog
-from ralph.kernel.value import replace
+from ralph.kernel.value import replace, value
 from ralph.kernel.world import Signals
-from ralph.text.clean import Redact, clean, one_line
+from ralph.text.plain import Redact, clean, one_line
+from ralph.text.words import elapsed, money
 from ralph.ui.lines import Briefing
-from ralph.ui.live.activity import Activity, Moment
-from ralph.ui.words import elapsed, money
-from ralph.ui.workers import Tally, with_workers
+from ralph.ui.live.activity import Activity, Doing
+
+
+@value
+class Tally:
+    """How far a run is with its tasks."""
+
+    done: int
+    parked: int  # left to a person
+    at_work: int
+    total: int | None = None  # with those that nobody has taken up yet, where that is known
+
+    @classmethod
+    def of(cls, state: RunState, ahead: frozenset[str] | None = None) -> "Tally":
+        """As the state has it; `ahead` are the tasks of the list that are not done."""
+        parked = frozenset(task for task, _ in state.parked)
+        known = state.done | parked | state.at_work  # some are called done before they are back
+        total = None if ahead is None else len(known | ahead)
+        return cls(len(state.done), len(parked), len(state.crew), total)
+
+    @property
+    def words(self) -> str:
+        """`5 of 12 done, 1 left to you`."""
+        of = "" if self.total is None else f" of {self.total}"
+        left = f", {self.parked} left to you" if self.parked else ""
+        return f"{self.done}{of} done{left}"
+
+
+def with_workers(spent: Spent, used: Sequence[Spent]) -> Spent:
+    """What a run has used, with what those have who are not back; time passes for all at once."""
+    return replace(
+        spent,
+        iterations=spent.iterations + sum(each.iterations for each in used),
+        dollars=spent.dollars + sum(each.dollars for each in used),
+        usage=sum((each.usage for each in used), spent.usage),
+        uncounted=spent.uncounted + sum(each.uncounted for each in used),
+    )
+
+
+def tag_of(task: str) -> str:
+    """What stands before each line of the worker at this task."""
+    return f"{one_line(clean(task))} | "
 
 
 class Follower:
@@ -38,7 +79,7 @@ class Follower:
             for event in events:
                 self._activity.on_event(event)
 
-    def moment(self) -> Moment | None:
+    def moment(self) -> Doing | None:
         """What it does now; None when it is over."""
         with self._lock:
             found = self._activity.moment(self._state, Signals(), Signals())
@@ -95,7 +136,7 @@ class Board:
             followers = list(self._followers.values())
         return [follower.spent for follower in followers]
 
-    def moments(self, state: RunState, own: Signals, asked: Signals) -> tuple[Moment, ...]:
+    def moments(self, state: RunState, own: Signals, asked: Signals) -> tuple[Doing, ...]:
         """How far the run is, then what each worker does; nothing when all is over."""
         if state.stop is not None:
             return ()
@@ -108,18 +149,51 @@ class Board:
         with self._lock:
             return [self._followers[task] for task in tasks if task in self._followers]
 
-    def _summary(self, state: RunState, own: Signals, asked: Signals, *, idle: bool) -> Moment:
+    def _summary(self, state: RunState, own: Signals, asked: Signals, *, idle: bool) -> Doing:
         words = Tally.of(state, self._ahead).words
         more = [elapsed(state.spent_at(self._clock()).seconds)] if state.time else []
         if spent := self.with_workers(state).spent.dollars:
             more.append(money(spent))
         if max(own.cancels, asked.cancels) > 1:
-            return Moment("stopping now", more=(words, *more), vital=True)
+            return Doing("stopping now", more=(words, *more), vital=True)
         if own.cancels or asked.cancels:
             sooner = "Ctrl+C again" if own.cancels else "ralph stop --now"
             stopping = f"stopping after these turns ({sooner}: at once)"
-            return Moment(stopping, more=(words, *more), vital=True)
+            return Doing(stopping, more=(words, *more), vital=True)
         if asked.paused:
             pause = "paused: ralph resume goes on" if idle else "pausing before the next turns"
-            return Moment(pause, more=(words, *more), still=idle)
-        return Moment(words, more=tuple(more))
+            return Doing(pause, more=(words, *more), still=idle)
+        return Doing(words, more=tuple(more))
+
+
+class Tagged:
+    """Takes the place of a stream; whole lines are handed on, as one piece."""
+
+    def __init__(self, stream: TextIO, tag: str, hand_on: Callable[[TextIO, str], None]) -> None:
+        self._stream = stream
+        self._tag = tag
+        self._hand_on = hand_on
+        self._rest = ""
+
+    @property
+    def encoding(self) -> str:
+        """As the stream has it."""
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        """Keep what is no whole line yet."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._hand_on(self._stream, "".join(f"{self._tag}{line}\n" for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        """Lines have been handed on."""
+
+    def isatty(self) -> bool:
+        """As the stream is."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """As the stream has it."""
+        return self._stream.fileno()

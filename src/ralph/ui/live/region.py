@@ -13,11 +13,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
-from ralph.text.clean import columns, shorten
-from ralph.ui.live.activity import Moment
+from ralph.text.plain import columns, shorten
+from ralph.ui.live.activity import Doing
 from ralph.ui.safe_stream import Channel
-from ralph.ui.style import Style, Tone
-from ralph.ui.tool_marks import EMOJI, TEXT
+from ralph.ui.style import Mark, Style, Tone
 
 _ERASE = "\r\x1b[J"  # from the beginning of the cursor's line to the end of the screen
 # Without automatic wrapping: the terminal knows best how wide a character is.
@@ -66,7 +65,7 @@ class LiveLine:
         """Let the mark in front move on."""
         self._frame += 1
 
-    def draw(self, moments: Sequence[Moment]) -> None:
+    def draw(self, moments: Sequence[Doing]) -> None:
         """Show these, a line for each, if they differ from what is there."""
         width = self._width() if moments else 0
         if width < _NARROWEST:
@@ -121,32 +120,33 @@ class LiveLine:
         signal.signal(signal.SIGTSTP, self._suspend)
 
 
-def _highest(moments: Sequence[Moment], most: int) -> Sequence[Moment]:
+def _highest(moments: Sequence[Doing], most: int) -> Sequence[Doing]:
     """As many as there is room for; the last line says how many there is none for."""
     if len(moments) <= max(1, most):
         return moments
     if most < 2:
         return moments[:1]
     hidden = len(moments) - most + 1
-    return (*moments[: most - 1], Moment(f"and {hidden} more", still=True))
+    return (*moments[: most - 1], Doing(f"and {hidden} more", still=True))
 
 
-def fitted(moment: Moment, frame: int, style: Style, width: int) -> str:
+def fitted(moment: Doing, frame: int, style: Style, width: int) -> str:
     """The moment in at most so many columns; its time stays whole as long as it can."""
-    marks = EMOJI if style.emoji else TEXT
-    mark = marks.still if moment.still else marks.spinner[frame % len(marks.spinner)]
-    head = f" {moment.which}{marks.between}" if moment.which else " "
+    between, ellipsis = style.mark(Mark.BETWEEN), style.mark(Mark.ELLIPSIS)
+    spinner = style.mark(Mark.SPINNER)
+    mark = style.mark(Mark.STILL) if moment.still else spinner[frame % len(spinner)]
+    head = f" {moment.which}{between}" if moment.which else " "
     room = width - columns(mark + head + moment.how_long)
     least = columns(moment.what) if moment.vital else min(columns(moment.what), _LEAST)
     more = ""
     for item in moment.more:
-        longer = more + marks.between + item
+        longer = more + between + item
         if room - columns(longer) < least:
             break
         more = longer
-    what = shorten(moment.what, len(moment.what), room - columns(more), marks.ellipsis)
-    if room < len(marks.ellipsis):
-        return shorten(mark + head + moment.what, width, width, marks.ellipsis)
+    what = shorten(moment.what, len(moment.what), room - columns(more), ellipsis)
+    if room < len(ellipsis):
+        return shorten(mark + head + moment.what, width, width, ellipsis)
     tail = style.paint(more, Tone.FAINT)
     return style.paint(mark, Tone.CALL) + head + what + moment.how_long + tail
 

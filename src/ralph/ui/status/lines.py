@@ -11,16 +11,15 @@ from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import is_interrupted
 from ralph.kernel.world import Signals
-from ralph.text.clean import clean, columns, first_line, one_line, shorten
+from ralph.text.plain import clean, columns, first_line, one_line, shorten
 from ralph.text.redact import redact
-from ralph.text.words import counted, duration
+from ralph.text.words import counted, duration, money, number
 from ralph.ui.closing import closing_lines
 from ralph.ui.lines import Briefing, Line
 from ralph.ui.proof import owed_lines, proof_words
 from ralph.ui.replay import briefing_of, tidy
 from ralph.ui.status.report import Report, age, doing_words
 from ralph.ui.style import Style, Tone
-from ralph.ui.words import money, number
 
 _LABEL = 11  # columns
 _LINE_SHOWN = 4096

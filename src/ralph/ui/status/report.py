@@ -13,12 +13,12 @@ from ralph.kernel.turn import Role
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Accept
 from ralph.kernel.world import Signals
-from ralph.text.clean import clean
+from ralph.text.plain import clean
 from ralph.text.redact import redact
 from ralph.text.words import counted, duration
+from ralph.ui.lines import coming_time
+from ralph.ui.live.board import Tally, with_workers
 from ralph.ui.proof import owed_dicts, proof_dict
-from ralph.ui.words import coming_time
-from ralph.ui.workers import Tally, with_workers
 
 _DAY = 86_400
 

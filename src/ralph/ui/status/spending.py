@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ralph.journal.spending import LedgerEntry, Sum, by_day, by_run, total
-from ralph.text.words import counted
+from ralph.text.words import counted, money, number
 from ralph.ui.status.report import tokens_dict
-from ralph.ui.words import money, number
 
 _DAYS = 14
 _RUNS = 10

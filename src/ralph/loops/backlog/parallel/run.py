@@ -28,8 +28,7 @@ from ralph.runner.keeping import hearing, keeping
 from ralph.runner.plan import Plan
 from ralph.text.redact import redact
 from ralph.ui.console import Console
-from ralph.ui.live.board import Board
-from ralph.ui.live.tagged import Tagged
+from ralph.ui.live.board import Board, Tagged
 
 
 def carry_out_by_crew(
