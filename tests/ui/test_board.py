@@ -29,7 +29,7 @@ from ralph.kernel.verdict import Accept, Boundary, Continue, Park, Reason, Stop,
 from ralph.kernel.world import Signals
 from ralph.ui.console import Console
 from ralph.ui.lines import Briefing
-from ralph.ui.live.board import Board, Follower
+from ralph.ui.live.board import Board, Worker
 from ralph.ui.style import Style
 
 NOW = 1_700_000_000.0
@@ -76,7 +76,7 @@ class Shown:
         )
         self.console.on_fact(STARTED)
 
-    def send(self, task: str, *facts: Fact, state: RunState = NEW) -> Follower:
+    def send(self, task: str, *facts: Fact, state: RunState = NEW) -> Worker:
         """A worker that has come so far."""
         self.console.on_fact(assigned(task))
         follower = self.board.follow(task, WORKER, state)

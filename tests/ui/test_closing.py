@@ -91,7 +91,7 @@ def test_what_could_not_be_pushed_is_said() -> None:
             Stop(Reason.CONFIG, "prompt.md: no such file"),
             [
                 "Stopped: prompt.md: no such file (config). 2 iterations in 12s, $0.12.",
-                "Mend that, then run it again.",
+                "Fix that and run it again.",
             ],
         ),
         (
@@ -122,7 +122,7 @@ def test_a_run_that_stopped_says_why_and_what_to_do(stop: Stop, lines: list[str]
             Reason.STALLED,
             "Nothing changed: read what the agent said, then make the prompt clearer.",
         ),
-        (Reason.FAILING, "Mend what the agent complains about, then run it again."),
+        (Reason.FAILING, "Fix what the agent complains about, then run it again."),
     ],
 )
 def test_where_the_agents_words_help_they_are_named(reason: Reason, remedy: str) -> None:

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TextIO
 
 from ralph.doctor.checks import Area, Check, CheckState, KnownAgent, count
@@ -14,6 +15,7 @@ _GLYPHS = {CheckState.OK: "✓", CheckState.WARNING: "!", CheckState.PROBLEM: "�
 _WORDS_WIDTH = len(CheckState.WARNING)
 _NAME_WIDTH = 15
 _NARROWEST = 30
+_OF_AN_AGENT = ["kind", "path", "version", "tested", "flags", "credential", "withheld", "chosen"]
 
 
 class HealthLines:
@@ -37,15 +39,14 @@ class HealthLines:
         return self._style.paint(f"{', '.join(told)}.", tone)
 
     def _check(self, check: Check) -> Iterator[str]:
-        fancy = self._style.emoji
-        mark = _GLYPHS[check.state] if fancy else f"{check.state:<{_WORDS_WIDTH}}"
+        mark = _GLYPHS[check.state] if self._style.emoji else f"{check.state:<{_WORDS_WIDTH}}"
         indent = " " * (2 + len(mark) + 2 + _NAME_WIDTH)
         painted = self._style.paint(mark, _TONES[check.state])
         body = self._wrapped(check.found, indent)
         yield f"  {painted} {self._tidy(check.name):<{_NAME_WIDTH}} {next(body, '')}".rstrip()
         yield from (indent + line for line in body)
         if check.remedy:
-            arrow = "→" if fancy else "->"
+            arrow = "→" if self._style.emoji else "->"
             # Not wrapped: it is to be copied.
             yield from (f"{indent}{arrow} {line}" for line in self._tidy(check.remedy).splitlines())
 
@@ -67,27 +68,12 @@ def health_dict(areas: Sequence[Area], agents: Sequence[KnownAgent]) -> dict[str
     """The same for programs."""
     return {
         "ok": not count(tuple(areas), CheckState.PROBLEM),
-        "checks": [
-            {
-                "area": area.title,
-                "name": check.name,
-                "state": check.state.value,
-                "found": check.found,
-                "remedy": check.remedy,
-            }
-            for area in areas
-            for check in area.checks
-        ],
+        "checks": [{"area": area.title, **asdict(c)} for area in areas for c in area.checks],
         "agents": [
             {
-                "kind": agent.kind,
-                "path": agent.path,
+                **{name: getattr(agent, name) for name in _OF_AN_AGENT},
                 "version": agent.version or None,
-                "tested": agent.tested,
                 "flags": [{"flag": flag, "why": why} for flag, why in agent.flags],
-                "credential": agent.credential,
-                "withheld": list(agent.withheld),
-                "chosen": agent.chosen,
             }
             for agent in agents
         ],

@@ -15,10 +15,10 @@ from ralph.ui.style import Tone
 
 _TONES = {Reason.COMPLETED: Tone.GOOD, Reason.LIMIT: Tone.NOTICE, Reason.INTERRUPTED: Tone.NOTICE}
 _REMEDIES = {
-    Reason.CONFIG: "Mend that, then run it again.",
+    Reason.CONFIG: "Fix that and run it again.",
     Reason.BLOCKED: "It needs you: answer in the prompt or in the files, then run it again.",
     Reason.STALLED: "Nothing changed: read what the agent said, then make the prompt clearer.",
-    Reason.FAILING: "Mend what the agent complains about, then run it again.",
+    Reason.FAILING: "Fix what the agent complains about, then run it again.",
     Reason.BUG: "This is a fault of Ralph, not of your work.",
     Reason.INTERRUPTED: "What was finished is kept. Go on: ralph resume",
 }
@@ -38,10 +38,12 @@ _WORTH_READING = (Reason.STALLED, Reason.FAILING, Reason.BLOCKED)
 
 
 def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[Line]:
-    """How the run ended, for each reason there is."""
-    if briefing.tasks:
-        yield from _tasks(state)
-    elif stop.reason is Reason.COMPLETED:
+    """The lines that say how the run ended, for each reason there is."""
+    done, parked = len(state.done), len(state.parked)
+    if briefing.tasks and (done or parked):
+        left = f", {parked} left to you" if parked else ""
+        yield Line(f"Tasks: {done} done{left}", Tone.NOTICE if parked else Tone.GOOD)
+    if not briefing.tasks and stop.reason is Reason.COMPLETED:
         yield from (Line(f"Evidence: {e}") for e in stop.evidence)
         passed = {text for text in stop.evidence if text.startswith("passed: ")}
         checked = bool(passed - {"passed: protect", "passed: secrets"})
@@ -54,9 +56,10 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
     if briefing.journal:
         yield Line(f"Journal: {briefing.journal}")
     yield Line(_ending(stop, state, briefing.turn), _TONES.get(stop.reason, Tone.BAD))
-    own = _own_remedies(briefing)
-    if stop.reason in own or stop.reason in _REMEDIES:
-        yield Line(own.get(stop.reason) or _REMEDIES[stop.reason])
+    own = _STORY_REMEDIES if briefing.stories else {}
+    remedies = {**_REMEDIES, **(_TASK_REMEDIES if briefing.tasks else own)}
+    if stop.reason in remedies:
+        yield Line(remedies[stop.reason])
     if _nobody_was_told(stop, state, briefing):
         yield Line(
             f"Nothing said {briefing.marker}. Add to the prompt: "
@@ -65,39 +68,24 @@ def closing_lines(stop: Stop, state: RunState, briefing: Briefing) -> Iterator[L
         )
 
 
-def _own_remedies(briefing: Briefing) -> dict[Reason, str]:
-    if briefing.tasks:
-        return _TASK_REMEDIES
-    return _STORY_REMEDIES if briefing.stories else {}
-
-
-def _tasks(state: RunState) -> Iterator[Line]:
-    done, parked = len(state.done), len(state.parked)
-    left = f", {parked} left to you" if parked else ""
-    if done or parked:
-        yield Line(f"Tasks: {done} done{left}", Tone.NOTICE if parked else Tone.GOOD)
-
-
 def _ending(stop: Stop, state: RunState, turn: str) -> str:
-    if stop.reason is Reason.COMPLETED:
-        return f"Completed after {_totals(state, turn)}."
-    why = stop.why.rstrip(".") or stop.reason.value
-    named = "" if why == stop.reason.value else f" ({stop.reason.value})"
-    return f"Stopped: {why}{named}. {_totals(state, turn)}."
-
-
-def _totals(state: RunState, turn: str) -> str:
-    """`2 iterations in 12s, $0.12`: time asleep is named apart, it is not spent."""
+    """`Completed after 2 iterations in 12s, $0.12.`: time asleep is not spent, and named apart."""
     spent = state.spent
     waited = f" and {duration(state.waited)} of waiting" if state.waited >= 1 else ""
     cost = f", {money(spent.dollars)}" if spent.dollars else ""
     if spent.uncounted and (spent.dollars or spent.usage != Usage()):
         cost += f"{' and' if cost else ','} {counted(spent.uncounted, 'turn')} of unknown cost"
-    return f"{counted(spent.iterations, turn)} in {duration(spent.seconds)}{waited}{cost}"
+    totals = f"{counted(spent.iterations, turn)} in {duration(spent.seconds)}{waited}{cost}"
+    if stop.reason is Reason.COMPLETED:
+        return f"Completed after {totals}."
+    why = stop.why.rstrip(".") or stop.reason.value
+    named = "" if why == stop.reason.value else f" ({stop.reason.value})"
+    return f"Stopped: {why}{named}. {totals}."
 
 
 def _nobody_was_told(stop: Stop, state: RunState, briefing: Briefing) -> bool:
-    """The limit is reached and no turn ever wrote the tag: did the prompt ask for it?"""
+    """True if the limit is reached, no turn ever wrote the tag, and the prompt did not ask for
+    it."""
     asked = not briefing.completion_sentence
     failure = state.turn.failure if state.turn else None
     waited = failure is not None and failure.passes  # it was never a matter of words

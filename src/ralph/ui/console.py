@@ -15,14 +15,13 @@ from ralph.ui.events import Formatter
 from ralph.ui.lines import Briefing, Line, clock_time
 from ralph.ui.live.activity import Activity
 from ralph.ui.live.board import Board, tag_of
-from ralph.ui.live.region import LiveLine
+from ralph.ui.live.region import PACE, LiveLine
 from ralph.ui.narration import heard, narrate
 from ralph.ui.safe_stream import Channel
 from ralph.ui.style import Style, Tone
 
 _PROMPT_SHOWN = 200  # H §Verbose Output
 _MOST_HELD = 1000  # pieces
-_HEIGHT = 24  # where the terminal does not know its own
 _PACE_OF_A_BOARD = 1 / 30  # seconds
 
 
@@ -56,8 +55,9 @@ class Console:
         board: Board | None = None,
     ) -> None:
         self._lock = lock
-        self._out = Channel(out, self._out_is_lost)
-        self._err = Channel(err, lambda _: None)
+        lost = "; the run goes on without it."
+        self._out = Channel(out, lambda why: self.note(f"stdout {why}{lost}"))
+        self._err = Channel(err)
         self._style = err_style or style
         self._stream = stream
         self._verbose = verbose
@@ -69,7 +69,11 @@ class Console:
         self._activity = Activity(briefing, clock, redact)
         self._board = board
         self._out_style = style
-        self._live = self._live_line(width, height) if width and live else None
+        self._live: LiveLine | None = None
+        if width and live:
+            # Several agents say more than one: the lines would be gone most of the time.
+            pace = PACE if board is None else _PACE_OF_A_BOARD
+            self._live = LiveLine(self._err, self._style, width, clock, height=height, pace=pace)
         self._one_screen = width is not None and out is not None and out.isatty()
         follow = (lambda: width() or style.width) if width and self._one_screen else None
         self._formatter = Formatter(style, clock, redact, width=follow)
@@ -87,7 +91,6 @@ class Console:
             self._write(self._out, [line for event in events for line in lines(event)])
 
     def on_fact(self, fact: Fact) -> None:
-        """Say what happened."""
         before, self._state = self._state, fold(self._state, fact)
         self._activity.on_fact(fact)
         if self._board is not None:
@@ -112,18 +115,18 @@ class Console:
                 self._put_held(self._live)
                 self._draw(self._live)
 
-    def live(self) -> AbstractContextManager[None]:
-        """As long as a run may be shown at the bottom of the terminal; at its end all is tidy."""
-        return self._lasting(self._live) if self._live else nullcontext()
-
     @contextmanager
-    def _lasting(self, live: LiveLine) -> Iterator[None]:
+    def live(self) -> Iterator[None]:
+        """Show the run at the bottom of the terminal during this; at its end all is tidy."""
+        if self._live is None:
+            yield
+            return
         try:
-            with live.lasting():
+            with self._live.lasting():
                 yield
         finally:
             with self._lock:
-                self._put_held(live)
+                self._put_held(self._live)
 
     def note(self, text: str) -> None:
         """Say this, to everybody."""
@@ -145,7 +148,8 @@ class Console:
         self._write(self._err, [dressed for line in shown for dressed in self._dressed(line)])
 
     def _write(self, channel: Channel, lines: list[str]) -> None:
-        """Write above the live line, if there is one on the same screen."""
+        """Write above the live line, if there is one on the same screen; with an empty line between
+        the agent's words and ours, and before each iteration."""
         if not lines:
             return
         with self._lock:
@@ -154,7 +158,10 @@ class Console:
                 return
             self._put_held(self._live)
             self._live.erase()
-            channel.write([*self._gap(channel), *lines])
+            before, self._spoke = self._spoke, channel
+            apart, self._apart = self._apart or before is not channel, False
+            gap = [""] if apart and self._one_screen and before is not None else []
+            channel.write([*gap, *lines])
             self._draw(self._live)
 
     def relay(self, text: str, *, out: bool) -> None:
@@ -172,7 +179,7 @@ class Console:
                 self._draw(self._live)
 
     def _put_held(self, live: LiveLine) -> None:
-        """What was held back, before anything else is written."""
+        """Write what was held back, before anything else."""
         if self._held:
             live.erase()
             for channel, pieces in groupby(self._held, key=itemgetter(0)):
@@ -180,14 +187,8 @@ class Console:
             self._held.clear()
 
     def tag(self, task: str, *, out: bool) -> str:
-        """What stands before the lines of the worker at this task."""
+        """The words before the lines of the worker at this task."""
         return (self._out_style if out else self._style).paint(tag_of(task), Tone.FAINT)
-
-    def _gap(self, channel: Channel) -> list[str]:
-        """An empty line between the agent's words and ours, and before each iteration."""
-        before, self._spoke = self._spoke, channel
-        apart, self._apart = self._apart or before is not channel, False
-        return [""] if apart and self._one_screen and before is not None else []
 
     def _draw(self, live: LiveLine) -> None:
         if not live.ready:
@@ -198,25 +199,9 @@ class Console:
         moment = self._activity.moment(self._state, self._own, self._asked)
         live.draw(() if moment is None else (moment,))
 
-    def _live_line(self, width: Callable[[], int], height: Callable[[], int | None]) -> LiveLine:
-        if self._board is None:
-            return LiveLine(self._err, self._style, width, self._clock)
-        # Several agents say more than one: the lines would be gone most of the time.
-        return LiveLine(
-            self._err,
-            self._style,
-            width,
-            self._clock,
-            height=lambda: height() or _HEIGHT,
-            pace=_PACE_OF_A_BOARD,
-        )
-
     def _dressed(self, line: Line) -> list[str]:
-        """Cleaned, since it may quote the agent, and with our name in front."""
+        """The line, cleaned, since it may quote the agent, and with our name in front."""
         stamp = f"[{clock_time(self._clock())}] " if self._style.timestamps else ""
         tidy = self._redact(clean(line.text)).split("\n")
         name = self._style.paint("[ralph]", Tone.HEAD)
         return [f"{stamp}{name} {self._style.paint(part, line.tone)}" for part in tidy]
-
-    def _out_is_lost(self, why: str) -> None:
-        self.note(f"stdout {why}; the run goes on without it.")

@@ -46,7 +46,7 @@ def stop_line(
 
 
 def error_line(reason: Reason, *, error: str, remedy: str) -> str:
-    """What a command that is no run prints when it fails."""
+    """The last line of a command that is no run when it fails."""
     fields = {"type": "error", "reason": reason.value, "exit": reason.exit_code}
     return json.dumps({**fields, "error": error, "remedy": remedy})
 
@@ -82,7 +82,12 @@ class JsonLines:
     def on_events(self, events: Sequence[AgentEvent]) -> None:
         """Write events: `{"type": "event", "event": "tool_start", ...}`; all in one write."""
         now = self._clock()
-        self._out.write([self._event_line(event, now) for event in events])
+        lines = []
+        for event in events:
+            fields = encode(event)
+            name = fields.pop("type")
+            lines.append(self._line({"type": "event", "time": now, "event": name, **fields}))
+        self._out.write(lines)
 
     def stop(self, stop: Stop, log: str | None = None, used: Sequence[Spent] = ()) -> None:
         """Write the last line; `used` is what workers have who were left in the middle."""
@@ -95,11 +100,6 @@ class JsonLines:
             log=log,
         )
         self._out.write([line])
-
-    def _event_line(self, event: AgentEvent, now: float) -> str:
-        fields = encode(event)
-        name = fields.pop("type")
-        return self._line({"type": "event", "time": now, "event": name, **fields})
 
     def _line(self, fields: dict[str, Any]) -> str:
         first = {"type": fields["type"], "time": fields["time"], **self._of_whom}

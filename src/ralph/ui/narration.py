@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ralph.kernel.facts import (
     Began,
@@ -30,7 +31,6 @@ from ralph.kernel.verdict import (
     Park,
     Reason,
     Stop,
-    Verdict,
     Wait,
 )
 from ralph.kernel.world import Signals
@@ -64,7 +64,7 @@ _OF_A_TASK = {
 
 
 def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -> Iterator[Line]:
-    """What to say about a fact, given the states before and after it."""
+    """The lines about a fact, given the states before and after it."""
     match fact:
         case Started():
             yield Line(f"Run {fact.run} ({fact.profile}) in {fact.workspace}", verbose=True)
@@ -84,12 +84,12 @@ def narrate(fact: Fact, before: RunState, after: RunState, briefing: Briefing) -
         case Step():
             yield from _step(fact, briefing)
         case Settled() | Returned():
-            yield from _over(fact, after, briefing)
+            yield from _settled(fact, after, briefing)
         # Moved, Assigned: the worker tells what it does.
 
 
 def heard(before: Signals, now: Signals) -> Iterator[Line]:
-    """What to say when someone asks for something, or no longer does."""
+    """The lines when someone asks for something, or no longer does."""
     if now.cancels > before.cancels:
         how = "at once" if now.cancels > 1 else "after the current operation"
         yield Line(f"Asked to stop: the run ends {how}", Tone.NOTICE)
@@ -161,16 +161,11 @@ def _failure_words(turn: Turn) -> str:
             code = f", exit code {turn.exit_code}" if turn.exit_code else ""
             return f"Agent failed ({duration(turn.seconds)}{code}): {turn.failure.message}"
         case Ending.EXITED:
-            return f"Agent {_exit_words(turn.exit_code)} {after}"
-
-
-def _exit_words(code: int | None) -> str:
-    if code is None or not 128 < code < 160:
-        return f"exited with code {code}"
-    try:
-        return f"exited with code {code} ({signal.Signals(code - 128).name})"
-    except ValueError:
-        return f"exited with code {code}"
+            name = ""
+            if turn.exit_code is not None and turn.exit_code < 160:
+                with suppress(ValueError):  # not every number is a signal's
+                    name = f" ({signal.Signals(turn.exit_code - 128).name})"
+            return f"Agent exited with code {turn.exit_code}{name} {after}"
 
 
 def _turn_statistics(turn: Turn) -> str:
@@ -181,7 +176,7 @@ def _turn_statistics(turn: Turn) -> str:
 
 
 def _landed(fact: Landed) -> Iterator[Line]:
-    """What came out of a sandbox. What a gate objects to is told by that gate."""
+    """The lines about what came out of a sandbox. What a gate objects to is told by that gate."""
     changes = counted(fact.count, "change")
     where = f"; see {fact.saved}" if fact.saved else ""
     if not fact.kept and fact.count:
@@ -299,7 +294,7 @@ def _scm_step(fact: Step, task: str) -> Iterator[Line]:
 
 
 def _task_step(fact: Step) -> Iterator[Line]:
-    """What became of a task's work (B §Rollback)."""
+    """The lines about a task's work (B §Rollback)."""
     done = _OF_A_TASK[fact.key]
     if fact.key == "commit":
         words = f"{done}: {first_line(fact.detail)}" if fact.detail else "Nothing more to commit"
@@ -309,7 +304,7 @@ def _task_step(fact: Step) -> Iterator[Line]:
 
 
 def _sync_step(fact: Step) -> Iterator[Line]:
-    """What the list or the issue was told that a task came from."""
+    """The lines about what the list or issue that a task came from was told."""
     if fact.ok:
         yield Line(first_line(fact.detail), Tone.GOOD)
     else:
@@ -323,16 +318,12 @@ def _failed_step(name: str, detail: str) -> Iterator[Line]:
     yield from (Line(f"  {line}", Tone.FAINT) for line in more)
 
 
-def _over(fact: Settled | Returned, after: RunState, briefing: Briefing) -> Iterator[Line]:
+def _settled(fact: Settled | Returned, after: RunState, briefing: Briefing) -> Iterator[Line]:
     if isinstance(fact, Returned):
         yield _returned(fact, after)
-    else:
-        yield from _settled(fact.verdict, after, briefing)
-
-
-def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[Line]:
-    match verdict:
-        case Stop():
+        return
+    match fact.verdict:
+        case Stop() as verdict:
             yield from () if briefing.worker else closing_lines(verdict, after, briefing)
         case Park(why=why, cause=cause):
             task = after.assignment.task if after.assignment else "The task"
@@ -345,7 +336,7 @@ def _settled(verdict: Verdict, after: RunState, briefing: Briefing) -> Iterator[
 
 
 def _returned(fact: Returned, after: RunState) -> Line:
-    """What became of a task, beside what its worker has said."""
+    """The line about what became of a task, beside what its worker has said."""
     task = one_line(clean(fact.task))
     where = f"; its work is on the branch {fact.branch}" if fact.branch else ""
     match fact.verdict:

@@ -6,8 +6,9 @@ Nothing here reads a file: facts come in as values and streams as bytes, from wh
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from io import StringIO
-from typing import Any, Protocol
+from typing import Protocol
 
 from ralph.agents.streams.dialects import Parser, parser_for
 from ralph.agents.streams.framing import Framer
@@ -81,11 +82,11 @@ class Player:
             self._stream = self._open_stream(fact)
 
     def idle(self) -> Iterator[list[str]]:
-        """No fact has come, but the agent may have said something."""
+        """The lines of what the agent said, though no fact has come."""
         yield from self._events(self._clock())
 
     def end(self) -> Iterator[list[str]]:
-        """There will be no more: what a torn stream still holds."""
+        """The lines of what a torn stream still holds; there will be no more."""
         yield from self._events(self._clock())
         yield from self._end(self._clock())
 
@@ -108,13 +109,13 @@ class Stream:
         self._blocks = blocks
 
     def events(self) -> Iterator[AgentEvent]:
-        """What was said since the last call."""
+        """The events since the last call."""
         for block in self._blocks():
             if whole := self._framer.feed(block):
                 yield from self._parser.feed(whole)
 
     def rest(self) -> Iterator[AgentEvent]:
-        """What was held back; nothing more will come."""
+        """The events that were held back; nothing more will come."""
         if rest := self._framer.rest():
             yield from self._parser.feed(rest)
         yield from self._parser.end()
@@ -124,7 +125,7 @@ class Stream:
 
 
 class Days:
-    """Where a day begins, for all who tell of the same days."""
+    """Tells where a day begins, to all who tell of the same days."""
 
     def __init__(self) -> None:
         self._day = ""
@@ -163,7 +164,6 @@ class PeopleTeller:
         self._state = NEW
 
     def fact(self, fact: Fact) -> list[str]:
-        """Each line behind its time."""
         self._now = fact.time
         before, self._state = self._state, fold(self._state, fact)
         if isinstance(fact, Started):
@@ -175,33 +175,24 @@ class PeopleTeller:
         lines = [line for line in told if self._verbose or not line.verbose]
         if not lines:
             return []
-        return [
-            *self._new_day(),
-            *(text for line in lines for text in self._dressed(line.text, line.tone)),
-        ]
+        day = self._days.new(self._now)
+        shown = [self._style.paint(day, Tone.FAINT)] if day else []
+        for line in lines:
+            stamp = clock_time(self._now)
+            for part in redact(clean(line.text)).split("\n"):
+                shown.append(f"{self._tag}{stamp} {self._style.paint(part, line.tone)}")
+                stamp = " " * len(stamp)
+        return shown
 
     def event(self, event: AgentEvent, now: float) -> list[str]:
-        """As during the run, in from the margin."""
         self._now = now
-        return [self._beside(line) for line in self._formatter.lines(event)]
-
-    def _beside(self, line: str) -> str:
-        return f"{self._tag}{_MARGIN}{line}" if line else self._tag.rstrip()
-
-    def _dressed(self, text: str, tone: Tone) -> Iterator[str]:
-        stamp = clock_time(self._now)
-        for part in redact(clean(text)).split("\n"):
-            yield f"{self._tag}{stamp} {self._style.paint(part, tone)}"
-            stamp = " " * len(stamp)
-
-    def _new_day(self) -> list[str]:
-        day = self._days.new(self._now)
-        return [self._style.paint(day, Tone.FAINT)] if day else []
+        tag, lines = self._tag, self._formatter.lines(event)
+        return [f"{tag}{_MARGIN}{line}" if line else tag.rstrip() for line in lines]
 
 
 class JsonTeller:
-    """What `ralph run --json` prints, the last line too. A worker's is told with its `task`, and
-    has none."""
+    """The lines of `ralph run --json`, the last line too. A worker's have its `task`, and no last
+    line."""
 
     def __init__(self, run: str, journal: str, *, task: str = "") -> None:
         self._out = StringIO()
@@ -211,7 +202,6 @@ class JsonTeller:
         self._lines = JsonLines(self._out, run, clock=lambda: self._now, task=task)
 
     def fact(self, fact: Fact) -> list[str]:
-        """One object, and the last line of a run after its last fact."""
         self._now = fact.time
         self._lines.on_fact(fact)
         if isinstance(fact, Settled) and isinstance(fact.verdict, Stop) and not self._is_worker:
@@ -219,7 +209,6 @@ class JsonTeller:
         return self._taken()
 
     def event(self, event: AgentEvent, now: float) -> list[str]:
-        """One object."""
         self._now = now
         self._lines.on_events([event])
         return self._taken()
@@ -232,40 +221,27 @@ class JsonTeller:
 
 
 def briefing_of(started: Started, journal: str) -> Briefing:
-    """What a reader's sentences need, as far as the journal knows it."""
-    settings = _settings(started)
+    """The briefing of a reader, as far as the journal knows it."""
+    try:
+        found = json.loads(started.settings)
+    except ValueError:
+        found = None
+    settings = found if isinstance(found, dict) else {}
+    loop = settings.get("loop")
+    most = loop.get("maxIterationsPerTask") if isinstance(loop, dict) else None
+    per_task = most if isinstance(most, int) else ITERATIONS_PER_TASK  # told only where it is set
+    guardrails: list[str] = []
+    with suppress(KeyError, TypeError):  # settings of another time: told as any other gate
+        guardrails.extend(str(found["command"]) for found in settings.get("guardrails") or [])
     tasks = started.profile == "tasks"
     return Briefing(
-        iterations=_per_task(settings) if tasks else started.limits.iterations,
-        guardrails=frozenset(_guardrails(settings)),
+        iterations=per_task if tasks else started.limits.iterations,
+        guardrails=frozenset(guardrails),
         journal=journal,
         attempts=started.profile == "supervise",
         tasks=tasks,
         stories=started.profile == "reviewed",
     )
-
-
-def _settings(started: Started) -> dict[str, Any]:
-    try:
-        found = json.loads(started.settings)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _guardrails(settings: dict[str, Any]) -> Iterator[str]:
-    try:
-        for guardrail in settings.get("guardrails") or []:
-            yield str(guardrail["command"])
-    except (KeyError, TypeError):
-        return  # settings of another time: the gates are then told as any other
-
-
-def _per_task(settings: dict[str, Any]) -> int:
-    """How many iterations a task may have; it is told only where somebody has set it."""
-    loop = settings.get("loop")
-    found = loop.get("maxIterationsPerTask") if isinstance(loop, dict) else None
-    return found if isinstance(found, int) else ITERATIONS_PER_TASK
 
 
 # ------------------------------------------------------------------ the end of a stream

@@ -1,4 +1,4 @@
-"""What reviews were worth, for people, for programs and for an archive (R §10)."""
+"""The worth of reviews, for people, for programs and for an archive (R §10)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +12,7 @@ HOW_TO_READ = (
     "those stories yourself."
 )
 _HEAD = ("STORY", "REVIEWS", "OUTCOME", "TITLE")
+_OF_A_STORY = ("id", "title", "reviews", "recorded", "outcome", "done", "cap_hit")
 _LONGEST_TITLE = 60
 _LONGEST_FINDING = 500
 
@@ -76,7 +77,13 @@ def _caught(found: Analytics, redact: Redact) -> Iterator[tuple[str, int, str]]:
 def stats_dict(found: Analytics) -> dict[str, Any]:
     """The same for programs."""
     return {
-        "stories": [_story_dict(story) for story in found.stories],
+        "stories": [
+            {
+                **{name: getattr(story, name) for name in _OF_A_STORY},
+                "caught": [{"review": number, "text": text} for number, text in story.caught],
+            }
+            for story in found.stories
+        ],
         "total": len(found.stories),
         "done": found.done,
         "reviews": found.reviews,
@@ -84,19 +91,6 @@ def stats_dict(found: Analytics) -> dict[str, Any]:
         "average": round(found.average, 2),
         "first_time": found.first_time,
         "cap_hits": found.cap_hits,
-    }
-
-
-def _story_dict(story: StoryStats) -> dict[str, Any]:
-    return {
-        "id": story.id,
-        "title": story.title,
-        "reviews": story.reviews,
-        "recorded": story.recorded,
-        "outcome": story.outcome,
-        "done": story.done,
-        "cap_hit": story.cap_hit,
-        "caught": [{"review": number, "text": text} for number, text in story.caught],
     }
 
 

@@ -1,4 +1,4 @@
-"""What all workers of a run do right now: each is followed in its own thread, and shown in one."""
+"""The workers of a run: each is followed in its own thread, and all are shown in one."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Tally:
 
 
 def with_workers(spent: Spent, used: Sequence[Spent]) -> Spent:
-    """What a run has used, with what those have who are not back; time passes for all at once."""
+    """All that a run has used, with its workers at work; time passes for all at once."""
     return replace(
         spent,
         iterations=spent.iterations + sum(each.iterations for each in used),
@@ -54,11 +54,11 @@ def with_workers(spent: Spent, used: Sequence[Spent]) -> Spent:
 
 
 def tag_of(task: str) -> str:
-    """What stands before each line of the worker at this task."""
+    """The words before each line of the worker at this task."""
     return f"{one_line(clean(task))} | "
 
 
-class Follower:
+class Worker:
     """A reader of one worker's run. Its worker's thread tells it, any other may ask."""
 
     def __init__(self, task: str, activity: Activity, state: RunState) -> None:
@@ -68,55 +68,52 @@ class Follower:
         self._lock = threading.Lock()
 
     def on_fact(self, fact: Fact) -> None:
-        """It went on a step."""
         with self._lock:
             self._state = fold(self._state, fact)
             self._activity.on_fact(fact)
 
     def on_events(self, events: Sequence[AgentEvent]) -> None:
-        """Its agent said something."""
         with self._lock:
             for event in events:
                 self._activity.on_event(event)
 
     def moment(self) -> Doing | None:
-        """What it does now; None when it is over."""
+        """The words for what it does now; None when it is over."""
         with self._lock:
             found = self._activity.moment(self._state, Signals(), Signals())
         return found and replace(found, which=found.which or self._task)
 
     @property
     def spent(self) -> Spent:
-        """What it has used, with what is known of the turn that is under way."""
+        """All that it has used, with what is known of the turn that is under way."""
         with self._lock:
             spent = self._state.spent
             return replace(spent, dollars=spent.dollars + self._activity.cost)
 
 
 class Board:
-    """Those who are at work."""
+    """The workers that are at work."""
 
     def __init__(self, clock: Callable[[], float], redact: Redact) -> None:
         self._clock = clock
         self._redact = redact
-        self._followers: dict[str, Follower] = {}
+        self._workers: dict[str, Worker] = {}
         self._lock = threading.Lock()
         self._backlog: Backlog | None = None
         self._ahead: frozenset[str] | None = None
 
-    def follow(self, task: str, briefing: Briefing, state: RunState) -> Follower:
-        """Somebody begins to work on a task, or goes on with it from that state."""
-        activity = Activity(briefing, self._clock, self._redact)
-        follower = Follower(task, activity, state)
+    def follow(self, task: str, briefing: Briefing, state: RunState) -> Worker:
+        """Follow a worker that begins a task, or goes on with it from that state."""
+        worker = Worker(task, Activity(briefing, self._clock, self._redact), state)
         with self._lock:
-            self._followers[task] = follower
-        return follower
+            self._workers[task] = worker
+        return worker
 
     def on_fact(self, fact: Fact) -> None:
         """Follow the run itself: whoever is back is not at work."""
         if isinstance(fact, Returned):
             with self._lock:
-                self._followers.pop(fact.task, None)
+                self._workers.pop(fact.task, None)
 
     def look(self, backlog: Backlog) -> Backlog:
         """See what is to be done; the same backlog again, for whoever asked for it."""
@@ -133,21 +130,18 @@ class Board:
     def used(self) -> list[Spent]:
         """What those have used up who are not back."""
         with self._lock:
-            followers = list(self._followers.values())
-        return [follower.spent for follower in followers]
+            workers = list(self._workers.values())
+        return [worker.spent for worker in workers]
 
     def moments(self, state: RunState, own: Signals, asked: Signals) -> tuple[Doing, ...]:
         """How far the run is, then what each worker does; nothing when all is over."""
         if state.stop is not None:
             return ()
-        each = [moment for one in self._in_order(state) if (moment := one.moment())]
-        return (self._summary(state, own, asked, idle=all(m.still for m in each)), *each)
-
-    def _in_order(self, state: RunState) -> list[Follower]:
-        """As they were sent, so that none changes its line with another."""
-        tasks = [sent.assignment.task for sent in state.crew]
+        tasks = [sent.assignment.task for sent in state.crew]  # none changes its line with another
         with self._lock:
-            return [self._followers[task] for task in tasks if task in self._followers]
+            workers = [self._workers[task] for task in tasks if task in self._workers]
+        each = [moment for worker in workers if (moment := worker.moment())]
+        return (self._summary(state, own, asked, idle=all(m.still for m in each)), *each)
 
     def _summary(self, state: RunState, own: Signals, asked: Signals, *, idle: bool) -> Doing:
         words = Tally.of(state, self._ahead).words
@@ -177,7 +171,6 @@ class Tagged:
 
     @property
     def encoding(self) -> str:
-        """As the stream has it."""
         return self._stream.encoding
 
     def write(self, text: str) -> int:
@@ -191,9 +184,7 @@ class Tagged:
         """Lines have been handed on."""
 
     def isatty(self) -> bool:
-        """As the stream is."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """As the stream has it."""
         return self._stream.fileno()

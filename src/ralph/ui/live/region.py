@@ -23,7 +23,7 @@ _ERASE = "\r\x1b[J"  # from the beginning of the cursor's line to the end of the
 _DRAW = "\r\x1b[K\n\x1b[?7l{}\x1b[J\x1b[?7h\r{}"
 _NEXT = "\x1b[K\r\n"
 _UP = "\x1b[A"
-_PACE = 1 / 8  # seconds between two drawings in the long run
+PACE = 1 / 8  # seconds between two drawings in the long run
 _BURST = 1.0  # seconds of drawings that may come at once: a few lines in a row are no flood
 _LEAST = 24  # columns for what goes on, before anything less important gets some
 _NARROWEST = 10
@@ -47,8 +47,8 @@ class LiveLine:
         width: Callable[[], int],
         clock: Callable[[], float],
         *,
-        height: Callable[[], int] = lambda: _HEIGHT,
-        pace: float = _PACE,
+        height: Callable[[], int | None] = lambda: None,
+        pace: float = PACE,
     ) -> None:
         self._channel = channel
         self._style = style
@@ -58,7 +58,7 @@ class LiveLine:
         self._pace = pace
         self._shown = ""
         self._due = 0.0
-        self.lasts = False  # whether it may be there at all
+        self.lasts = False  # true while it may be there at all
         self._frame = 0
 
     def advance(self) -> None:
@@ -71,7 +71,7 @@ class LiveLine:
         if width < _NARROWEST:
             self.erase()
             return
-        shown = _highest(moments, self._height() // 2)
+        shown = _highest(moments, (self._height() or _HEIGHT) // 2)
         # The last column may wrap.
         lines = [fitted(moment, self._frame, self._style, width - 1) for moment in shown]
         text = _DRAW.format(_NEXT.join(lines), _UP * len(lines))
@@ -83,7 +83,7 @@ class LiveLine:
 
     @property
     def ready(self) -> bool:
-        """Whether it may be drawn: only as long as it lasts, and not while an agent floods us."""
+        """True if it may be drawn: only as long as it lasts, and not while an agent floods us."""
         ahead = self._due - self._clock()
         return self.lasts and (ahead <= _BURST or ahead > 2 * _BURST)  # a clock may be set back
 
@@ -121,7 +121,7 @@ class LiveLine:
 
 
 def _highest(moments: Sequence[Doing], most: int) -> Sequence[Doing]:
-    """As many as there is room for; the last line says how many there is none for."""
+    """Those that there is room for; the last line says how many there is none for."""
     if len(moments) <= max(1, most):
         return moments
     if most < 2:
@@ -154,22 +154,18 @@ def fitted(moment: Doing, frame: int, style: Style, width: int) -> str:
 def live_width(
     out: TextIO | None, err: TextIO | None, style: Style, environ: Mapping[str, str]
 ) -> Callable[[], int] | None:
-    """How to ask how wide a live line on `err` may be; None where it has no place at all.
+    """Asks how wide a live line on `err` may be; None where it has no place at all.
 
     It has none beside a pipe: whoever reads that, such as `tee`, may write to the same terminal.
     """
     plain = not style.color or environ.get("TERM", "dumb") == "dumb" or environ.get("CI")
-    if plain or err is None or not err.isatty() or _is_pipe(out):
+    mode = stat.S_IFREG
+    with suppress(OSError, ValueError):
+        mode = os.fstat(out.fileno()).st_mode if out is not None else mode
+    piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    if plain or piped or err is None or not err.isatty():
         return None
     return lambda: _width_of(err)
-
-
-def _is_pipe(stream: TextIO | None) -> bool:
-    try:
-        mode = os.fstat(stream.fileno()).st_mode if stream is not None else stat.S_IFREG
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _width_of(stream: TextIO) -> int:

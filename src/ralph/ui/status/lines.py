@@ -7,7 +7,6 @@ from ralph.journal.life import Life
 from ralph.kernel.events import Usage
 from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
-from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import replace
 from ralph.kernel.verdict import is_interrupted
 from ralph.kernel.world import Signals
@@ -41,7 +40,8 @@ def report_lines(report: Report, style: Style) -> list[str]:
     """The run, a line for each thing worth knowing; the most important at the top, and at the
     bottom what to do next. The agent's words are cut to the terminal, paths never."""
     rows = [line for label, lines in _fields(report) for line in _labelled(label, lines, style)]
-    return [_dressed(line, style) for line in (*rows, *_last_words(report))]
+    lines = (*rows, *_last_words(report))
+    return [style.paint(redact(clean(each.text)).replace("\n", " "), each.tone) for each in lines]
 
 
 def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
@@ -59,13 +59,19 @@ def _fields(report: Report) -> Iterator[tuple[str, list[Line]]]:
         model = f", model {started.model}" if started.model else ""
         yield "Agent", [Line(f"{started.agent or 'unknown'}{model}")]
     if report.assignment:
-        yield "Task", [Line(_task_words(report.assignment))]
+        task = report.assignment
+        title = f": {task.title}" if task.title else ""
+        mode = f" ({task.mode})" if task.mode != "implement" else ""
+        yield "Task", [Line(f"{task.task}{mode}{title}")]
     if started and report.is_crew:
-        yield "Workers", list(_worker_lines(report))
+        yield "Workers", [_worker_line(worker) for worker in report.workers]
         yield "Tasks", [Line(report.tally.words)] if report.state.stop is None else []
     if started:
         turn = _briefing(report).turn.capitalize()
-        yield f"{turn}s" if report.is_crew else turn, [Line(_iteration_words(report))]
+        yield (
+            f"{turn}s" if report.is_crew else turn,
+            [Line(_against(str(report.iteration), report.limits.iterations))],
+        )
         yield "Spent", [Line(_spent_words(report))]
     proof = proof_words(state)
     yield "Proven", [Line(proof)] if proof else []
@@ -99,10 +105,6 @@ def _labelled(label: str, lines: list[Line], style: Style) -> Iterator[Line]:
         label = ""
 
 
-def _dressed(line: Line, style: Style) -> str:
-    return style.paint(redact(clean(line.text)).replace("\n", " "), line.tone)
-
-
 def _tone(report: Report) -> Tone:
     stop = report.state.stop
     if stop is None:
@@ -116,22 +118,12 @@ def _briefing(report: Report) -> Briefing:
     return briefing_of(report.started, report.journal)
 
 
-def _worker_lines(report: Report) -> Iterator[Line]:
-    for worker in report.workers:
-        yield Line(f"{_worker_head(worker)}: {_worker_words(worker)}", _tone(worker))
-
-
-def _worker_head(worker: Report) -> str:
-    """`T-003 2/10`."""
+def _worker_line(worker: Report) -> Line:
+    """`T-003 2/10: the agent works since 3m, $0.10`."""
     assert worker.assignment is not None, "a worker is sent to a task"
-    task = one_line(clean(worker.assignment.task))
-    if not worker.state.task_iteration:
-        return task
-    return f"{task} {_briefing(worker).number(worker.state)}"
-
-
-def _worker_words(worker: Report) -> str:
-    stop = worker.state.stop
+    head, stop = one_line(clean(worker.assignment.task)), worker.state.stop
+    if worker.state.task_iteration:
+        head += f" {_briefing(worker).number(worker.state)}"
     if worker.life is Life.RUNNING:
         words = doing_words(worker)
     elif worker.life is Life.CRASHED or is_interrupted(stop):
@@ -141,18 +133,7 @@ def _worker_words(worker: Report) -> str:
     else:
         words = f"{worker.life}: {doing_words(worker)}"
     cost = _cost_words(worker.spent, Limits())
-    return f"{worker.problem or words}{', ' if cost else ''}{cost}"
-
-
-def _task_words(assignment: Assignment) -> str:
-    title = f": {assignment.title}" if assignment.title else ""
-    mode = f" ({assignment.mode})" if assignment.mode != "implement" else ""
-    return f"{assignment.task}{mode}{title}"
-
-
-def _iteration_words(report: Report) -> str:
-    most = report.limits.iterations
-    return f"{report.iteration} of {most}" if most else str(report.iteration)
+    return Line(f"{head}: {worker.problem or words}{', ' if cost else ''}{cost}", _tone(worker))
 
 
 def _spent_words(report: Report) -> str:

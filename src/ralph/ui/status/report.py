@@ -1,11 +1,11 @@
 """One run as `ralph status` knows it: what it is doing, in words, and all of it for programs."""
 
+from dataclasses import asdict
 from typing import Any, assert_never
 
 from ralph.journal.life import Life
 from ralph.kernel.events import Usage
 from ralph.kernel.facts import Checking, Launching, Started
-from ralph.kernel.findings import Finding
 from ralph.kernel.limits import Limits, Spent
 from ralph.kernel.state import NEW, Phase, RunState
 from ralph.kernel.tasks.task import Assignment
@@ -25,7 +25,7 @@ _DAY = 86_400
 
 @value
 class Report:
-    """What is known about a run at one moment. `tree` is what its processes use, as JSON has it."""
+    """A run as it is known at one moment. `tree` is what its processes use, as JSON has it."""
 
     run: str
     life: Life
@@ -47,23 +47,22 @@ class Report:
 
     @property
     def live(self) -> bool:
-        """Whether its process runs."""
+        """True if its process runs."""
         return self.pid is not None
 
     @property
     def limits(self) -> Limits:
-        """What it may use."""
         return self.started.limits if self.started else Limits()
 
     @property
     def spent(self) -> Spent:
-        """What it has used up to now, with what its workers have."""
+        """All that it has used up to now, with what its workers have."""
         own = self.state.spent_at(self.now) if self.live else self.state.spent
         return with_workers(own, [worker.spent for worker in self.workers])
 
     @property
     def is_crew(self) -> bool:
-        """Whether it works on several tasks at once, by workers."""
+        """True if it works on several tasks at once, by workers."""
         return self.started is not None and self.started.workers > 1
 
     @property
@@ -73,12 +72,11 @@ class Report:
 
     @property
     def iteration(self) -> int:
-        """How many turns have begun."""
+        """The number of turns that have begun."""
         return self.spent.iterations if self.is_crew else self.state.iteration
 
     @property
     def tally(self) -> Tally:
-        """How far it is with its tasks."""
         return Tally.of(self.state, self.ahead)
 
 
@@ -97,38 +95,26 @@ def phase_of(report: Report) -> str | None:
 
 
 def doing_words(report: Report) -> str:
-    """What it is doing now, or how it ended."""
+    """The words for what it is doing now, or how it ended."""
+    state, now = report.state, report.now
+    ago = f", {age(now - state.time)} ago" if state.time else ""
     match report.life:
         case Life.ENDED:
-            return _ended_words(report)
+            assert state.stop is not None
+            return f"{state.stop.reason.value}, exit code {state.stop.reason.exit_code}{ago}"
         case Life.CRASHED:
-            since = _ago(report, report.state.time)
-            return f"its process is gone without a last word{since}"
+            return f"its process is gone without a last word{ago}"
         case Life.UNKNOWN:
             return "no process of it is seen and its journal cannot be read"
         case Life.PAUSED:
-            return f"since {duration(report.now - _last_time(report))}; ralph resume goes on"
+            last = max((state.time, *(worker.state.time for worker in report.workers)))
+            return f"since {duration(now - last)}; ralph resume goes on"
         case Life.WAITING:
             return _waiting_words(report)
         case Life.RUNNING:
             return _working_words(report)
         case _:
             assert_never(report.life)
-
-
-def _last_time(report: Report) -> float:
-    return max((report.state.time, *(worker.state.time for worker in report.workers)))
-
-
-def _ended_words(report: Report) -> str:
-    stop = report.state.stop
-    assert stop is not None
-    ago = _ago(report, report.state.time)
-    return f"{stop.reason.value}, exit code {stop.reason.exit_code}{ago}"
-
-
-def _ago(report: Report, moment: float) -> str:
-    return f", {age(report.now - moment)} ago" if moment else ""
 
 
 def _waiting_words(report: Report) -> str:
@@ -173,7 +159,7 @@ def _agent_words(report: Report, launch: Launching) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago, short: 12s, 5m, 3h, 2d, 1y; a clock that was set back makes it 0s."""
+    """A time that has passed, short: 12s, 5m, 3h, 2d, 1y; a clock that was set back makes it 0s."""
     whole = max(0, int(seconds))
     for size, unit in ((365 * _DAY, "y"), (_DAY, "d"), (3600, "h"), (60, "m")):
         if whole >= size:
@@ -187,7 +173,10 @@ def age(seconds: float) -> str:
 def report_dict(report: Report) -> dict[str, Any]:
     """The run as one JSON object; null is what is not known, or not yet."""
     started, state, stop = report.started, report.state, report.state.stop
-    assignment, limits = report.assignment, report.limits
+    assignment, limits, spent = report.assignment, report.limits, report.spent
+    asked = "pause" if report.asked.paused else None
+    if report.asked.cancels:
+        asked = "stop-now" if report.asked.cancels > 1 else "stop"
     return {
         "run": report.run,
         "profile": started.profile if started else None,
@@ -201,7 +190,13 @@ def report_dict(report: Report) -> dict[str, Any]:
         "title": (assignment.title or None) if assignment else None,
         "iteration": report.iteration,
         "max_iterations": limits.iterations,
-        "spent": _spent_dict(report.spent),
+        "spent": {
+            "iterations": spent.iterations,
+            "seconds": round(spent.seconds, 3),
+            "cost_usd": spent.dollars or None,
+            "uncounted": spent.uncounted,
+            "tokens": asdict(spent.usage) if spent.usage != Usage() else None,
+        },
         "limits": {
             "iterations": limits.iterations,
             "seconds": limits.seconds,
@@ -209,7 +204,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         },
         "pid": report.pid,
         "wake_at": state.wake if report.life is Life.WAITING else None,
-        "asked": _asked_dict(report.asked),
+        "asked": asked,
         "agent": (started.agent or None) if started else None,
         "model": (started.model or None) if started else None,
         "workspace": started.workspace if started else None,
@@ -218,57 +213,16 @@ def report_dict(report: Report) -> dict[str, Any]:
         "evidence": list(stop.evidence) if stop else [],
         "proof": proof_dict(state),
         "scm_failed": owed_dicts(state),
-        "findings": [_finding_dict(finding) for finding in state.findings],
+        "findings": [
+            {"gate": f.gate, "code": f.code, "log": f.log or None, "text": redact(clean(f.text))}
+            for f in state.findings
+        ],
         "last_actions": list(report.last_actions),
         "tree": report.tree,
         "state_dir": report.directory,
         "journal": report.journal,
         "problem": report.problem or None,
-        "tasks": _tally_dict(report.tally) if report.is_crew else None,
+        # `total` is null where the list cannot be read, or the run is over: lists change.
+        "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
-    }
-
-
-def _tally_dict(tally: Tally) -> dict[str, Any]:
-    """`total` is null where the list cannot be read, or the run is over: lists change."""
-    return {
-        "done": tally.done,
-        "parked": tally.parked,
-        "at_work": tally.at_work,
-        "total": tally.total,
-    }
-
-
-def _spent_dict(spent: Spent) -> dict[str, Any]:
-    return {
-        "iterations": spent.iterations,
-        "seconds": round(spent.seconds, 3),
-        "cost_usd": spent.dollars or None,
-        "uncounted": spent.uncounted,
-        "tokens": tokens_dict(spent.usage) if spent.usage != Usage() else None,
-    }
-
-
-def tokens_dict(usage: Usage) -> dict[str, int]:
-    """Tokens, as every JSON of ours has them."""
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-    }
-
-
-def _asked_dict(asked: Signals) -> str | None:
-    if asked.cancels:
-        return "stop-now" if asked.cancels > 1 else "stop"
-    return "pause" if asked.paused else None
-
-
-def _finding_dict(finding: Finding) -> dict[str, Any]:
-    return {
-        "gate": finding.gate,
-        "code": finding.code,
-        "log": finding.log or None,
-        "text": redact(clean(finding.text)),
     }
