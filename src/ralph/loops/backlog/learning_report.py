@@ -42,16 +42,10 @@ def _cell(figures: Figures | None, shown: Callable[[float], str]) -> str:
 def _sentences(kind: TypeSummary) -> list[str]:
     name = f"Tasks of type {kind.kind}" if kind.kind else "Tasks without a type"
     lines = []
-    for what, counts in (
-        ("were blocked by", kind.blockers),
-        ("met most objections from", kind.gates),
-    ):
-        if counts:
-            lines += [
-                "",
-                f"{name} {what}:",
-                *(f"  {count:>3} × {which}" for which, count in counts),
-            ]
+    told = {"were blocked by": kind.blockers, "met most objections from": kind.gates}
+    for what, counts in told.items():
+        lines += ["", f"{name} {what}:"] if counts else []
+        lines += [f"  {count:>3} × {which}" for which, count in counts]
     return lines
 
 

@@ -173,7 +173,7 @@ def age(seconds: float) -> str:
 def report_dict(report: Report) -> dict[str, Any]:
     """The run as one JSON object; null is what is not known, or not yet."""
     started, state, stop = report.started, report.state, report.state.stop
-    assignment, limits, spent = report.assignment, report.limits, report.spent
+    assignment, limits = report.assignment, report.limits
     asked = "pause" if report.asked.paused else None
     if report.asked.cancels:
         asked = "stop-now" if report.asked.cancels > 1 else "stop"
@@ -190,13 +190,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "title": (assignment.title or None) if assignment else None,
         "iteration": report.iteration,
         "max_iterations": limits.iterations,
-        "spent": {
-            "iterations": spent.iterations,
-            "seconds": round(spent.seconds, 3),
-            "cost_usd": spent.dollars or None,
-            "uncounted": spent.uncounted,
-            "tokens": asdict(spent.usage) if spent.usage != Usage() else None,
-        },
+        "spent": _spent_dict(report.spent),
         "limits": {
             "iterations": limits.iterations,
             "seconds": limits.seconds,
@@ -225,4 +219,14 @@ def report_dict(report: Report) -> dict[str, Any]:
         # `total` is null where the list cannot be read, or the run is over: lists change.
         "tasks": asdict(report.tally) if report.is_crew else None,
         "workers": [report_dict(worker) for worker in report.workers],
+    }
+
+
+def _spent_dict(spent: Spent) -> dict[str, Any]:
+    return {
+        "iterations": spent.iterations,
+        "seconds": round(spent.seconds, 3),
+        "cost_usd": spent.dollars or None,
+        "uncounted": spent.uncounted,
+        "tokens": asdict(spent.usage) if spent.usage != Usage() else None,
     }
