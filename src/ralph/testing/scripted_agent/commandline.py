@@ -1,4 +1,4 @@
-"""How each CLI is called: enough of its grammar to find the prompt where the real one does."""
+"""The command lines of each CLI: enough grammar to find the prompt where the real one does."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -16,9 +16,15 @@ class Grammar(NamedTuple):
     quotes: bool = False  # it puts words with blanks into quotation marks
 
 
-CLAUDE = Grammar(
-    version="2.1.197 (Claude Code)",
-    help="""Usage: claude [options] [command] [prompt]
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+TEXT = Grammar("agent 1.0.0", "Usage: agent [prompt]\n")
+GRAMMARS = {
+    "claude": Grammar(
+        version="2.1.197 (Claude Code)",
+        help="""Usage: claude [options] [command] [prompt]
 
 Options:
   --dangerously-skip-permissions  Bypass all permission checks
@@ -35,18 +41,17 @@ Options:
   --verbose                       Override verbose mode setting from config
   -v, --version                   Output the version number
 """,
-    values=frozenset(
-        {"--output-format", "--input-format", "--model", "--fallback-model", "--max-turns"}
-        | {"--max-budget-usd", "--permission-mode", "--append-system-prompt", "--system-prompt"}
-        | {"--settings", "--setting-sources", "--add-dir", "--mcp-config", "--plugin-dir"}
-        | {"--allowedTools", "--disallowedTools", "--session-id", "--agents", "-r", "--resume"}
-        | {"--tools", "--allowed-tools", "--disallowed-tools"}
+        values=words(
+            "--output-format --input-format --model --fallback-model --max-turns --max-budget-usd "
+            "--permission-mode --append-system-prompt --system-prompt --settings "
+            "--setting-sources --add-dir --mcp-config --plugin-dir --allowedTools "
+            "--disallowedTools --session-id --agents -r --resume --tools --allowed-tools "
+            "--disallowed-tools"
+        ),
     ),
-)
-
-CODEX = Grammar(
-    version="codex-cli 0.166.0",
-    help="""Run Codex non-interactively
+    "codex": Grammar(
+        version="codex-cli 0.166.0",
+        help="""Run Codex non-interactively
 
 Usage: codex exec [OPTIONS] [PROMPT]
 
@@ -62,18 +67,16 @@ Options:
   -h, --help
   -V, --version
 """,
-    values=frozenset(
-        {"-c", "--config", "-m", "--model", "-s", "--sandbox", "-o", "--output-last-message"}
-        | {"-C", "--cd", "-p", "--profile", "-i", "--image", "--color", "--output-schema"}
-        | {"--enable", "--disable", "--add-dir"}
+        values=words(
+            "-c --config -m --model -s --sandbox -o --output-last-message -C --cd -p --profile -i "
+            "--image --color --output-schema --enable --disable --add-dir"
+        ),
+        subcommands=words("exec e"),
+        usage_error=2,
     ),
-    subcommands=frozenset({"exec", "e"}),
-    usage_error=2,
-)
-
-AMP = Grammar(
-    version="0.0.1763000000 (scripted)",
-    help="""Usage: amp [options] [command]
+    "amp": Grammar(
+        version="0.0.1763000000 (scripted)",
+        help="""Usage: amp [options] [command]
 
 Options:
   -V, --version
@@ -81,12 +84,11 @@ Options:
   --stream-json
   -x, --execute [message]
 """,
-    values=frozenset({"--mode", "--settings-file", "--log-level", "--log-file", "--mcp-config"}),
-)
-
-GEMINI = Grammar(
-    version="0.61.0",
-    help="""Usage: gemini [options] [command]
+        values=words("--mode --settings-file --log-level --log-file --mcp-config"),
+    ),
+    "gemini": Grammar(
+        version="0.61.0",
+        help="""Usage: gemini [options] [command]
 
 Options:
   -m, --model                     Model  [string]
@@ -97,73 +99,48 @@ Options:
       --allowed-mcp-server-names  Allowed MCP server names  [array]
   -o, --output-format             The format of the CLI output.  [string]
 """,
-    values=frozenset(
-        {"-m", "--model", "-p", "--prompt", "-o", "--output-format", "--approval-mode", "--policy"}
-        | {
-            "--allowed-tools",
-            "--allowed-mcp-server-names",
-            "--include-directories",
-            "-e",
-            "--extensions",
-            "--session-id",
-        }
+        values=words(
+            "-m --model -p --prompt -o --output-format --approval-mode --policy --allowed-tools "
+            "--allowed-mcp-server-names --include-directories -e --extensions --session-id"
+        ),
+        prompts=words("-p --prompt"),
     ),
-    prompts=frozenset({"-p", "--prompt"}),
-)
-
-OPENCODE = Grammar(
-    version="1.18.33",
-    help="""opencode run [message..]
+    "opencode": Grammar(
+        version="1.18.33",
+        help="""opencode run [message..]
 
 Options:
   -m, --model        model to use in the format of provider/model
       --format       format: default (formatted) or json (raw JSON events)
       --auto         auto-approve permissions that are not explicitly denied (dangerous!)
 """,
-    values=frozenset(
-        {"-m", "--model", "--format", "--agent", "-s", "--session", "-f", "--file", "--title"}
-        | {"--command", "--attach", "--port", "--variant", "--dir", "--log-level"}
+        values=words(
+            "-m --model --format --agent -s --session -f --file --title --command --attach --port "
+            "--variant --dir --log-level"
+        ),
+        subcommands=words("run"),
+        quotes=True,
     ),
-    subcommands=frozenset({"run"}),
-    quotes=True,
-)
-
-COPILOT = Grammar(
-    version="GitHub Copilot CLI 1.0.102.",
-    help="Usage: copilot [OPTIONS] [COMMAND]\n",
-    values=frozenset({"-p", "--prompt", "--model", "--agent", "--allow-tool", "--deny-tool"}),
-    prompts=frozenset({"-p", "--prompt"}),
-)
-
-CURSOR_AGENT = Grammar(
-    version="2026.08.04-aaa8809",
-    help="Usage: cursor-agent [options] [command] [prompt...]\n",
-    values=frozenset({"--output-format", "--model", "-m", "--mode", "--resume", "--workspace"}),
-)
-
-GOOSE = Grammar(
-    version="1.20.0",
-    help="Usage: goose run [OPTIONS]\n",
-    values=frozenset({"-t", "--text", "-i", "--instructions", "--model", "--provider"}),
-    subcommands=frozenset({"run"}),
-    usage_error=2,
-    prompts=frozenset({"-t", "--text"}),
-)
-
-TEXT = Grammar(version="agent 1.0.0", help="Usage: agent [prompt]\n")
-
-GRAMMARS = {
-    "claude": CLAUDE,
-    "codex": CODEX,
-    "amp": AMP,
-    "gemini": GEMINI,
-    "opencode": OPENCODE,
-    "copilot": COPILOT,
-    "cursor-agent": CURSOR_AGENT,
-    "goose": GOOSE,
+    "copilot": Grammar(
+        version="GitHub Copilot CLI 1.0.102.",
+        help="Usage: copilot [OPTIONS] [COMMAND]\n",
+        values=words("-p --prompt --model --agent --allow-tool --deny-tool"),
+        prompts=words("-p --prompt"),
+    ),
+    "cursor-agent": Grammar(
+        version="2026.08.04-aaa8809",
+        help="Usage: cursor-agent [options] [command] [prompt...]\n",
+        values=words("--output-format --model -m --mode --resume --workspace"),
+    ),
+    "goose": Grammar(
+        version="1.20.0",
+        help="Usage: goose run [OPTIONS]\n",
+        values=words("-t --text -i --instructions --model --provider"),
+        subcommands=words("run"),
+        usage_error=2,
+        prompts=words("-t --text"),
+    ),
 }
-
-
 NEW_IN_CLAUDE = frozenset({"--tools", "--disallowedTools", "--strict-mcp-config"})
 BYPASSES = "--dangerously-bypass-approvals-and-sandbox"  # of codex
 
@@ -208,7 +185,7 @@ class Arguments:
 
     @property
     def streams(self) -> bool:
-        """Whether JSON lines are asked for."""
+        """True if JSON lines are asked for."""
         return (
             self.options.get("--output-format") == "stream-json"
             or "--stream-json" in self.options
@@ -218,7 +195,7 @@ class Arguments:
 
     @property
     def output_file(self) -> str | None:
-        """Where codex puts its last message, too."""
+        """The file into which codex also puts its last message."""
         return self.options.get("-o") or self.options.get("--output-last-message")
 
     @property
@@ -228,7 +205,7 @@ class Arguments:
         return next((word[2:] for word in ("--version", "--help") if word in asked), None)
 
     def objection(self, help_text: str) -> str | None:
-        """Why the real CLI would refuse these arguments."""
+        """The error by which the real CLI would refuse these arguments."""
         for name in self.options:
             # An item like `--model opus`, not split, or a prompt that begins with a dash.
             if len(name.split()) > 1:
@@ -255,7 +232,7 @@ class Arguments:
         return None
 
     def bars_tools(self, environ: Mapping[str, str]) -> bool:
-        """Whether the agent may change nothing, by what it was told in this call."""
+        """True if the agent may change nothing, by what it was told in this call."""
         options = self.options
         match self.kind:
             case "claude":

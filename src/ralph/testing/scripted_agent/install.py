@@ -21,9 +21,9 @@ def install_agent(
     """Write an executable `directory/<name or kind>` that plays `script`; returns its path.
 
     `script` is a list of turns, or `{"turns": […], "after": "repeat" | "stop", "version": "…",
-    "help": "…"}`; see `Turn` in `script`. The kind is whose stream the agent speaks:
-    claude, codex, amp, gemini or opencode; others print plain text. Installing again begins a
-    new script.
+    "help": "…"}`; see `ralph.testing.scripted_agent.script.ScriptedTurn`. The kind is whose stream the agent
+    speaks: claude, codex, amp, gemini or opencode; others print plain text. Installing again
+    begins a new script.
     """
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(os.path.abspath(directory), name or kind)
@@ -53,7 +53,7 @@ def probes(path: str) -> list[dict[str, Any]]:
 
 
 def script_path(path: str) -> str:
-    """Where the script of the agent at `path` lies."""
+    """The script of the agent at `path`."""
     return f"{path}.script"
 
 

@@ -14,9 +14,15 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ralph.testing.scripted_agent.commandline import Arguments
-from ralph.testing.scripted_agent.dialects.plain import Call, Lines
+from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall
 from ralph.testing.scripted_agent.dialects.speech import voice_for
-from ralph.testing.scripted_agent.script import Bytes, Script, Spawned, Tool, Turn, read_input
+from ralph.testing.scripted_agent.script import (
+    AgentScript,
+    ScriptedTool,
+    ScriptedTurn,
+    Spawned,
+    read_input,
+)
 
 FOREVER = 10**8
 
@@ -25,7 +31,7 @@ def main() -> NoReturn:
     """The program: `SCRIPT ARGUMENT…` on the command line."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code = run(Script(sys.argv[1]), sys.argv[2:])
+        code = run(AgentScript(sys.argv[1]), sys.argv[2:])
     except BrokenPipeError:
         code = 1
     except KeyboardInterrupt:
@@ -33,7 +39,7 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def run(script: Script, argv: list[str]) -> int:
+def run(script: AgentScript, argv: list[str]) -> int:
     """One call of the agent; its exit code."""
     arguments = Arguments(script.kind, argv)
     help_text = script.book.get("help", arguments.grammar.help)
@@ -43,28 +49,20 @@ def run(script: Script, argv: list[str]) -> int:
         text = help_text if arguments.probe == "help" else version
         write(1, f"{text.rstrip()}\n".encode())
         return 0
-    prompt = arguments.prompt
-    if prompt is None:
-        prompt = read_input()
+    prompt = read_input() if arguments.prompt is None else arguments.prompt
     turn = script.take_turn(argv, prompt)
     objection = arguments.objection(help_text)
     if objection is not None:
         return complain(objection, arguments.grammar.usage_error)
     if turn is None:
         return complain("scripted agent: the script is over", 98)
-    if why := unexpected(turn, prompt):
-        return complain(why, 97)
-    return Performance(turn, arguments, prompt).play()
-
-
-def unexpected(turn: Turn, prompt: str) -> str | None:
-    """What the script demands of the prompt and does not find."""
-    import re
-
     for pattern in turn.get("prompt_must", []):
+        import re
+
         if not re.search(pattern, prompt, re.DOTALL):
-            return f"scripted agent: the prompt does not match {pattern!r}; it is:\n{prompt}"
-    return None
+            words = f"the prompt does not match {pattern!r}; it is:\n{prompt}"
+            return complain(f"scripted agent: {words}", 97)
+    return Performance(turn, arguments, prompt).play()
 
 
 def complain(message: str, code: int) -> int:
@@ -82,14 +80,14 @@ def write(descriptor: int, data: bytes) -> None:
 class Performance:
     """One turn, played."""
 
-    def __init__(self, turn: Turn, arguments: Arguments, prompt: str) -> None:
+    def __init__(self, turn: ScriptedTurn, arguments: Arguments, prompt: str) -> None:
         self.turn = turn
         self.prompt = prompt
         self.voice = voice_for(arguments, turn)
         self.output_file = arguments.output_file
         self.framed = turn.get("frame", True)
         self.barred = arguments.bars_tools(os.environ)
-        self.call: Call | None = None  # the tool call under way
+        self.call: ScriptedCall | None = None  # the tool call under way
 
     def play(self) -> int:
         """Do everything the turn says; the exit code."""
@@ -113,7 +111,7 @@ class Performance:
             signal.signal(signal.Signals[f"SIG{name}"], lambda *_: None)
 
     def prepare(self) -> None:
-        """What happens before the first word."""
+        """Do what comes before the first word."""
         time.sleep(self.turn.get("delay", 0))
         for path, content in self.turn.get("files", {}).items():
             write_file(path, content)
@@ -125,7 +123,7 @@ class Performance:
             time.sleep(FOREVER)
 
     def speak(self) -> None:
-        """Everything up to the last text, in the order of `Turn`."""
+        """Everything up to the last text, in the order of `ScriptedTurn`."""
         turn, voice = self.turn, self.voice
         if self.framed:
             self.print(voice.opening(self.prompt))
@@ -156,8 +154,13 @@ class Performance:
         return texts
 
     def print_raw(self) -> None:
-        if "raw" in self.turn:
-            write(1, as_bytes(self.turn["raw"]))
+        raw = self.turn.get("raw", "")
+        if isinstance(raw, str):
+            write(1, raw.encode())
+        else:
+            import binascii
+
+            write(1, binascii.a2b_base64(raw["base64"]))
         count, size = self.turn.get("lines_of", (0, 0))
         for _ in range(count):
             write(1, b"x" * (size - 1) + b"\n")
@@ -171,8 +174,8 @@ class Performance:
         if "hook_text" in self.turn:
             self.print(self.voice.hears(self.turn["hook_text"]))
 
-    def use(self, tool: Tool) -> None:
-        self.call = Call(tool)
+    def use(self, tool: ScriptedTool) -> None:
+        self.call = ScriptedCall(tool)
         self.print(self.voice.calls(self.call))
         if self.barred:
             self.call.ended("Error: No such tool available", 1)
@@ -199,25 +202,17 @@ class Performance:
         count = 0
         for line in lines:
             count += 1
-            text = line if isinstance(line, str) else dump(line)
+            text = line
+            if not isinstance(line, str):
+                text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
             write(1, f"{text}\n".encode("utf-8", "surrogateescape"))
             time.sleep(self.turn.get("pace", 0))
         return count
 
 
 def leaving(code: int | None) -> Callable[..., object] | signal.Handlers:
-    """What to do on a signal: leave with this exit code, or die of it."""
+    """The handler of a signal: leave with this exit code, or die of it."""
     return signal.SIG_DFL if code is None else lambda *_: os._exit(code)
-
-
-def dump(line: object) -> str:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-
-
-def as_bytes(raw: str | Bytes) -> bytes:
-    import binascii
-
-    return raw.encode() if isinstance(raw, str) else binascii.a2b_base64(raw["base64"])
 
 
 def write_file(path: str, content: str) -> None:

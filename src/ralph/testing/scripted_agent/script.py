@@ -16,7 +16,7 @@ from typing import Any, Literal, TypedDict
 SHOWN = frozenset({"HOME", "PATH", "PWD", "TMPDIR", "TERM", "LANG", "CI", "CLAUDECODE"})
 
 
-class Tool(TypedDict, total=False):
+class ScriptedTool(TypedDict, total=False):
     """A tool call. With `run` the command is really run, and decides output and error."""
 
     name: str
@@ -27,8 +27,8 @@ class Tool(TypedDict, total=False):
     denied: bool  # permission was denied: an error that the result names
 
 
-class Failure(TypedDict, total=False):
-    """How the service fails the turn."""
+class ScriptedFailure(TypedDict, total=False):
+    """An error by which the service fails the turn."""
 
     status: int
     message: str
@@ -48,8 +48,8 @@ class Spawned(TypedDict, total=False):
     setsid: bool
 
 
-class Turn(TypedDict, total=False):
-    """What one call does. The order of the keys here is the order of what happens."""
+class ScriptedTurn(TypedDict, total=False):
+    """Everything that one call does. The order of the keys here is the order of what happens."""
 
     prompt_must: list[str]  # regexes the prompt has to match, or exit 97
     ignore: list[str]  # signals: "INT", "TERM"
@@ -64,14 +64,14 @@ class Turn(TypedDict, total=False):
     rate_limit_event: dict[str, Any] | bool
     thinking: str
     text: str | list[str]  # of a list, all but the last are said before the tools
-    tools: list[Tool]
+    tools: list[ScriptedTool]
     todo: list[tuple[str, str]]  # text and status: pending, in_progress, completed
     subagent_text: str
     hook_text: str
     response: str  # `<response>…</response>` after the last text
     usage: dict[str, int]  # input, output, cache_read, cache_write
     cost: float
-    error: Failure  # in place of a good result; exit 1
+    error: ScriptedFailure  # in place of a good result; exit 1
     no_result: bool
     hang: float | Literal["before"]  # seconds between result and exit; or never a word
     exit: int
@@ -82,13 +82,13 @@ class Book(TypedDict, total=False):
     """A whole script."""
 
     kind: str
-    turns: list[Turn]
+    turns: list[ScriptedTurn]
     after: str  # when turns run out: "repeat" the last one, or "stop" with exit 98
     version: str
     help: str
 
 
-class Script:
+class AgentScript:
     """A script file in use; safe when many calls use it at once."""
 
     def __init__(self, path: str) -> None:
@@ -98,10 +98,10 @@ class Script:
 
     @property
     def kind(self) -> str:
-        """Which CLI the agent plays."""
+        """The CLI that the agent plays."""
         return self.book.get("kind", "text")
 
-    def take_turn(self, argv: list[str], prompt: str) -> Turn | None:
+    def take_turn(self, argv: list[str], prompt: str) -> ScriptedTurn | None:
         """Write the call down and take its turn; None when the script is over."""
         with open(f"{self.path}.count", "a+", encoding="ascii") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -110,36 +110,28 @@ class Script:
             file.truncate(0)
             file.write(str(taken + 1))
             self._append("calls", argv, {"prompt": prompt})
-        return self._turn(taken)
+        turns = self.book.get("turns", [])
+        if taken < len(turns):
+            return turns[taken]
+        return turns[-1] if turns and self.book.get("after", "repeat") == "repeat" else None
 
     def note_probe(self, argv: list[str]) -> None:
         """Write down that the agent was only asked for its version or help."""
         self._append("probes", argv, {})
 
-    def _turn(self, number: int) -> Turn | None:
-        turns = self.book.get("turns", [])
-        if number < len(turns):
-            return turns[number]
-        repeats = self.book.get("after", "repeat") == "repeat"
-        return turns[-1] if turns and repeats else None
-
     def _append(self, what: str, argv: list[str], more: dict[str, Any]) -> None:
+        environment = {  # every name; values only where no secret can be
+            name: value if name in SHOWN or name.startswith("RALPH_") else None
+            for name, value in os.environ.items()
+        }
         entry = {"argv": argv, **more, "cwd": os.getcwd(), "pid": os.getpid()}
-        entry |= {"env": shown_environment(), "time": time.time()}
+        entry |= {"env": environment, "time": time.time()}
         # One write of one line: calls at the same time do not mix.
         data = (json.dumps(entry) + "\n").encode()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         descriptor = os.open(f"{self.path}.{what}.jsonl", flags, 0o600)
         os.write(descriptor, data)
         os.close(descriptor)
-
-
-def shown_environment() -> dict[str, str | None]:
-    """Every name; values only where no secret can be."""
-    return {
-        name: value if name in SHOWN or name.startswith("RALPH_") else None
-        for name, value in os.environ.items()
-    }
 
 
 def read_input() -> str:

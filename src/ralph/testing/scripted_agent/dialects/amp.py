@@ -4,8 +4,8 @@ import os
 from typing import Any, ClassVar
 
 from ralph.testing.scripted_agent.dialects.claude import TOOLS, Claude
-from ralph.testing.scripted_agent.dialects.plain import Call, Lines
-from ralph.testing.scripted_agent.script import Failure, Turn
+from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall
+from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 
 class Amp(Claude):
@@ -13,7 +13,7 @@ class Amp(Claude):
 
     leaves: ClassVar[dict[str, int | None]] = {}
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ScriptedTurn) -> None:
         super().__init__(turn)
         self.session = f"T-{self.session}"
 
@@ -42,7 +42,7 @@ class Amp(Claude):
             {"id": str(number), "content": text, "status": status.replace("_", "-")}
             for number, (text, status) in enumerate(todo, 1)
         ]
-        call = Call({"name": "todo_write", "input": {"todos": todos}})
+        call = ScriptedCall({"name": "todo_write", "input": {"todos": todos}})
         yield from self.calls(call)
         yield self.answer(call.id, "", None)
 
@@ -58,10 +58,10 @@ class Amp(Claude):
             "usage": self.tokens(),
         }
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         yield self.error(f"{failure.get('status', 500)} {failure.get('message', 'Server error')}")
 
-    def interrupted(self, call: Call | None) -> Lines:
+    def interrupted(self, call: ScriptedCall | None) -> Lines:
         yield self.error("Interrupted by user")
 
     def error(self, message: str) -> dict[str, Any]:

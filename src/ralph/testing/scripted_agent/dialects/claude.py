@@ -1,18 +1,18 @@
 """Claude Code's stream-json, as version 2.1.197 prints it; and its text mode."""
 
 import os
-import time
 from typing import Any, ClassVar
 
 from ralph.testing.scripted_agent.dialects.plain import (
-    Call,
     LastWord,
     Lines,
+    ScriptedCall,
     Voice,
     new_id,
     new_uuid,
+    now,
 )
-from ralph.testing.scripted_agent.script import Failure, Turn
+from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 MODEL = "claude-opus-4-8"
 TOOLS = ["Task", "Bash", "Edit", "Read", "TaskCreate", "TaskUpdate", "TodoWrite", "Write"]
@@ -28,12 +28,7 @@ REJECTED = (
 )
 
 
-def now() -> str:
-    """The time as the CLI writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-
-
-def failure_text(failure: Failure) -> str:
+def failure_text(failure: ScriptedFailure) -> str:
     """The words that Claude Code finds for a failed API call."""
     status, message = failure.get("status", 500), failure.get("message", "Internal server error")
     if status == 401:
@@ -48,7 +43,7 @@ class Claude(Voice):
 
     leaves: ClassVar[dict[str, int | None]] = {"TERM": 143}
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ScriptedTurn) -> None:
         super().__init__(turn)
         self.session = new_uuid()
         self.turns = 1
@@ -96,12 +91,12 @@ class Claude(Voice):
         self.last = text
         yield self.assistant({"type": "text", "text": text})
 
-    def calls(self, call: Call) -> Lines:
+    def calls(self, call: ScriptedCall) -> Lines:
         yield self.assistant(
             {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
         )
 
-    def answers(self, call: Call) -> Lines:
+    def answers(self, call: ScriptedCall) -> Lines:
         self.turns += 1
         if call.tool.get("denied"):
             denial = {"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input}
@@ -118,13 +113,13 @@ class Claude(Voice):
 
     def plans(self, todo: list[tuple[str, str]]) -> Lines:
         todos = [{"content": text, "status": status, "activeForm": text} for text, status in todo]
-        call = Call({"name": "TodoWrite", "input": {"todos": todos}})
+        call = ScriptedCall({"name": "TodoWrite", "input": {"todos": todos}})
         yield from self.calls(call)
         yield self.answer(call.id, TODOS_MODIFIED, {"oldTodos": [], "newTodos": todos})
 
     def delegates(self, text: str) -> Lines:
         order = {"description": "Look", "prompt": "Look", "subagent_type": "general-purpose"}
-        call = Call({"name": "Task", "input": order})
+        call = ScriptedCall({"name": "Task", "input": order})
         yield from self.calls(call)
         yield self.assistant({"type": "text", "text": text}, parent=call.id)
         # The sub-agent's last word comes back as the tool's output, as a list of blocks.
@@ -150,7 +145,7 @@ class Claude(Voice):
             "uuid": new_uuid(),
         }
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         status, text = failure.get("status", 500), failure_text(failure)
         error = ERRORS.get(status, "server_error")
         if "resets_at" in failure:
@@ -176,7 +171,7 @@ class Claude(Voice):
             "uuid": new_uuid(),
         }
 
-    def interrupted(self, call: Call | None) -> Lines:
+    def interrupted(self, call: ScriptedCall | None) -> Lines:
         if call is not None:
             yield self.answer(call.id, REJECTED, "User rejected tool use", is_error=True)
         words = "[Request interrupted by user for tool use]" if call else "[Request interrupted]"
@@ -263,5 +258,5 @@ class ClaudeText(LastWord):
 
     leaves: ClassVar[dict[str, int | None]] = {"TERM": 143}
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         yield failure_text(failure)

@@ -4,14 +4,14 @@ import shlex
 import time
 from typing import Any
 
-from ralph.testing.scripted_agent.dialects.plain import Call, Lines, Voice, new_uuid
-from ralph.testing.scripted_agent.script import Failure, Turn
+from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall, Voice, new_uuid
+from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 PATCHES = frozenset({"apply_patch", "file_change"})
 HIGH_DEMAND = "We’re currently experiencing high demand, which may cause temporary errors."
 
 
-def failure_text(failure: Failure) -> str:
+def failure_text(failure: ScriptedFailure) -> str:
     """The words that codex finds for a failed API call."""
     status, message = failure.get("status", 500), failure.get("message", "Rate limit reached")
     if "resets_at" in failure:
@@ -28,7 +28,7 @@ def failure_text(failure: Failure) -> str:
 class Codex(Voice):
     """Items that start and complete, between `turn.started` and `turn.completed`."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ScriptedTurn) -> None:
         super().__init__(turn)
         self.items = 0
         self.started: dict[str, dict[str, Any]] = {}
@@ -47,12 +47,12 @@ class Codex(Voice):
         self.last = text
         yield self.completed(self.item("agent_message", text=text))
 
-    def calls(self, call: Call) -> Lines:
+    def calls(self, call: ScriptedCall) -> Lines:
         item = self.patch(call) if call.name in PATCHES else self.command(call)
         self.started[call.id] = item
         yield {"type": "item.started", "item": item}
 
-    def answers(self, call: Call) -> Lines:
+    def answers(self, call: ScriptedCall) -> Lines:
         item = {**self.started.pop(call.id), "status": "failed" if call.error else "completed"}
         if item["type"] == "command_execution":
             item |= {"aggregated_output": call.output, "exit_code": call.code}
@@ -74,7 +74,7 @@ class Codex(Voice):
         }
         yield {"type": "turn.completed", "usage": usage}
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         text = failure_text(failure)
         yield {"type": "error", "message": f"Reconnecting... 1/1 ({text})"}
         yield {"type": "error", "message": text}
@@ -85,7 +85,7 @@ class Codex(Voice):
         self.items += 1
         return {"id": f"item_{self.items - 1}", "type": kind, **fields}
 
-    def command(self, call: Call) -> dict[str, Any]:
+    def command(self, call: ScriptedCall) -> dict[str, Any]:
         """A command, as codex hands it to the shell."""
         command = str(call.input.get("command") or call.input.get("cmd") or call.name)
         return self.item(
@@ -96,7 +96,7 @@ class Codex(Voice):
             status="in_progress",
         )
 
-    def patch(self, call: Call) -> dict[str, Any]:
+    def patch(self, call: ScriptedCall) -> dict[str, Any]:
         """Changed files."""
         changes = call.input.get("changes", [{"path": "file.txt", "kind": "update"}])
         return self.item("file_change", changes=changes, status="in_progress")

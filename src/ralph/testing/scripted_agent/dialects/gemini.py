@@ -4,8 +4,8 @@ import json
 import time
 from typing import Any, ClassVar
 
-from ralph.testing.scripted_agent.dialects.plain import Call, Lines, Voice, new_uuid
-from ralph.testing.scripted_agent.script import Failure, Turn
+from ralph.testing.scripted_agent.dialects.plain import Lines, ScriptedCall, Voice, new_uuid, now
+from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 MODEL = "gemini-2.5-flash"
 STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
@@ -15,12 +15,7 @@ TRY_LATER = (
 )
 
 
-def now() -> str:
-    """The time as the CLI writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-
-
-def failure_text(failure: Failure) -> str:
+def failure_text(failure: ScriptedFailure) -> str:
     """The words that gemini finds for a failed API call: the service's own JSON, but for a 429."""
     status, message = failure.get("status", 500), failure.get("message", "Internal error")
     if status == 429:
@@ -40,14 +35,14 @@ class GeminiText(Voice):
     def echo(self, prompt: str) -> Lines:
         return iter(())
 
-    def failing_exit(self, failure: Failure) -> int:
+    def failing_exit(self, failure: ScriptedFailure) -> int:
         return failure.get("status", 500) & 255
 
 
 class Gemini(GeminiText):
     """The prompt, pieces of text, tool calls, and a `result` with the tokens."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ScriptedTurn) -> None:
         super().__init__(turn)
         self.tools = 0
 
@@ -59,13 +54,13 @@ class Gemini(GeminiText):
         self.last = text
         yield self.line("message", role="assistant", content=text, delta=True)
 
-    def calls(self, call: Call) -> Lines:
+    def calls(self, call: ScriptedCall) -> Lines:
         self.tools += 1
         yield self.line("tool_use", tool_name=call.name, tool_id=call.id, parameters=call.input)
 
-    def answers(self, call: Call) -> Lines:
+    def answers(self, call: ScriptedCall) -> Lines:
         if call.tool.get("denied"):
-            missing = f'Tool "{call.name}" not found.'
+            missing = f'ScriptedTool "{call.name}" not found.'
             yield self.failed(call, missing, "tool_not_registered")
         elif call.error and not call.ran:
             yield self.failed(call, call.output, "execution_failed")
@@ -73,7 +68,7 @@ class Gemini(GeminiText):
             output = {"output": call.output.rstrip("\n")} if call.output else {}
             yield self.line("tool_result", tool_id=call.id, status="success", **output)
 
-    def failed(self, call: Call, message: str, kind: str) -> dict[str, Any]:
+    def failed(self, call: ScriptedCall, message: str, kind: str) -> dict[str, Any]:
         """The line for a tool call that failed."""
         error = {"type": kind, "message": message}
         return self.line(
@@ -82,13 +77,15 @@ class Gemini(GeminiText):
 
     def plans(self, todo: list[tuple[str, str]]) -> Lines:
         todos = [{"description": text, "status": status} for text, status in todo]
-        yield from self.whole(Call({"name": "write_todos", "input": {"todos": todos}}))
+        yield from self.whole(ScriptedCall({"name": "write_todos", "input": {"todos": todos}}))
 
     def delegates(self, text: str) -> Lines:
         order = {"agent_name": "generalist", "prompt": "Look"}
-        yield from self.whole(Call({"name": "invoke_agent", "input": order, "output": text}))
+        yield from self.whole(
+            ScriptedCall({"name": "invoke_agent", "input": order, "output": text})
+        )
 
-    def whole(self, call: Call) -> Lines:
+    def whole(self, call: ScriptedCall) -> Lines:
         """A call that ends at once."""
         yield from self.calls(call)
         yield from self.answers(call)
@@ -100,7 +97,7 @@ class Gemini(GeminiText):
     def result(self) -> Lines:
         yield self.line("result", status="success", stats=self.stats())
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         error = {"type": "unknown", "message": failure_text(failure)}
         yield self.line("result", status="error", error=error, stats=self.stats())
 

@@ -3,8 +3,8 @@
 import time
 from typing import Any, ClassVar
 
-from ralph.testing.scripted_agent.dialects.plain import NO_USAGE, Call, Lines, Voice, new_id
-from ralph.testing.scripted_agent.script import Failure, Turn
+from ralph.testing.scripted_agent.dialects.plain import NO_USAGE, Lines, ScriptedCall, Voice, new_id
+from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTurn
 
 REJECTED = "The user rejected permission to use this specific tool call."
 
@@ -14,7 +14,7 @@ class Opencode(Voice):
 
     leaves: ClassVar[dict[str, int | None]] = {"INT": None}
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ScriptedTurn) -> None:
         super().__init__(turn)
         self.session = new_id("ses_")
         self.message = ""  # of the step under way; nothing between steps
@@ -30,17 +30,17 @@ class Opencode(Voice):
             yield from self.begins()
             yield self.block("text", text)
 
-    def calls(self, call: Call) -> Lines:
+    def calls(self, call: ScriptedCall) -> Lines:
         yield from self.begins()
 
-    def answers(self, call: Call) -> Lines:
+    def answers(self, call: ScriptedCall) -> Lines:
         denied = bool(call.tool.get("denied"))
         yield from self.begins()
         yield self.tool(call, REJECTED if denied else call.output)
         yield self.ends("tool-calls", NO_USAGE, 0)
         self.rejected = self.rejected or denied  # which ends the turn, as if it were done
 
-    def tool(self, call: Call, output: str) -> dict[str, Any]:
+    def tool(self, call: ScriptedCall, output: str) -> dict[str, Any]:
         """A call that has ended. A command that fails is completed all the same."""
         state: dict[str, Any] = {"status": "completed", "input": call.input}
         if call.error and not call.ran:
@@ -55,12 +55,12 @@ class Opencode(Voice):
 
     def plans(self, todo: list[tuple[str, str]]) -> Lines:
         todos = [{"content": text, "status": status, "priority": "high"} for text, status in todo]
-        yield from self.answers(Call({"name": "todowrite", "input": {"todos": todos}}))
+        yield from self.answers(ScriptedCall({"name": "todowrite", "input": {"todos": todos}}))
 
     def delegates(self, text: str) -> Lines:
         order = {"description": "look", "prompt": "Look", "subagent_type": "general"}
         told = f'<task state="completed">\n<task_result>\n{text}\n</task_result>\n</task>'
-        yield from self.answers(Call({"name": "task", "input": order, "output": told}))
+        yield from self.answers(ScriptedCall({"name": "task", "input": order, "output": told}))
 
     def echo(self, prompt: str) -> Lines:
         return iter(())
@@ -70,7 +70,7 @@ class Opencode(Voice):
             yield from self.begins()
             yield self.ends("stop", self.usage, self.turn.get("cost", 0.001))
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         headers = {"content-type": "application/json"}
         if "resets_at" in failure:
             headers["retry-after"] = str(max(0, round(failure["resets_at"] - time.time())))

@@ -1,10 +1,11 @@
 """Plain text on standard output, and the voice that the others are made from."""
 
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ralph.testing.scripted_agent.script import Failure, Tool, Turn
+from ralph.testing.scripted_agent.script import ScriptedFailure, ScriptedTool, ScriptedTurn
 
 Line = dict[str, Any] | str  # an object is printed as one line of JSON
 Lines = Iterator[Line]
@@ -18,16 +19,21 @@ def new_id(prefix: str = "") -> str:
     return prefix + os.urandom(12).hex()
 
 
+def now() -> str:
+    """The time as claude and gemini write it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+
+
 def new_uuid() -> str:
     """A random UUID; the module `uuid` costs more than all the rest of a call."""
     digits = os.urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
-class Call:
-    """A tool call: what is scripted of its end, until it is really run."""
+class ScriptedCall:
+    """A tool call, with the scripted end until it is really run."""
 
-    def __init__(self, tool: Tool) -> None:
+    def __init__(self, tool: ScriptedTool) -> None:
         self.id = new_id("toolu_")
         self.tool = tool
         self.name = tool.get("name", "Bash")
@@ -39,7 +45,7 @@ class Call:
         self.ran = False
 
     def ended(self, output: str, code: int) -> None:
-        """What came of really running it."""
+        """Keep what came of really running it."""
         self.ran, self.output, self.code, self.error = True, output, code, code != 0
 
 
@@ -49,39 +55,33 @@ class Voice:
     # How it leaves on a signal, without another word: its exit code, or None to die of it.
     leaves: ClassVar[dict[str, int | None]] = {}
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: ScriptedTurn) -> None:
         self.turn = turn
         default = NO_USAGE if "error" in turn else DEFAULT_USAGE
         self.usage = {**default, **turn.get("usage", {})}
         self.last = ""  # the last text said
 
     def opening(self, prompt: str) -> Lines:
-        """Before anything else."""
         return iter(())
 
     def echo(self, prompt: str) -> Lines:
-        """The prompt, repeated."""
         yield prompt
 
     def limits(self, info: dict[str, Any]) -> Lines:
-        """What the provider says of the account's limits."""
+        """The limits of the account, as the provider tells them."""
         return iter(())
 
     def thinks(self, text: str) -> Lines:
-        """Reasoning."""
         return iter(())
 
     def says(self, text: str) -> Lines:
-        """A block of assistant text."""
         self.last = text
         yield text
 
-    def calls(self, call: Call) -> Lines:
-        """A tool call begins."""
+    def calls(self, call: ScriptedCall) -> Lines:
         return iter(())
 
-    def answers(self, call: Call) -> Lines:
-        """A tool call has ended."""
+    def answers(self, call: ScriptedCall) -> Lines:
         return iter(())
 
     def plans(self, todo: list[tuple[str, str]]) -> Lines:
@@ -100,15 +100,15 @@ class Voice:
         """The last line of a good turn."""
         return iter(())
 
-    def fails(self, failure: Failure) -> Lines:
+    def fails(self, failure: ScriptedFailure) -> Lines:
         """The service fails the turn. Where there are no lines, standard error has the message."""
         return iter(())
 
-    def failing_exit(self, failure: Failure) -> int:
+    def failing_exit(self, failure: ScriptedFailure) -> int:
         """The exit code of a turn that the service failed."""
         return 1
 
-    def interrupted(self, call: Call | None) -> Lines:
+    def interrupted(self, call: ScriptedCall | None) -> Lines:
         """SIGINT came, perhaps in the middle of a tool call."""
         return iter(())
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from ralph.testing.scripted_agent.commandline import Arguments
 from ralph.testing.scripted_agent.dialects.plain import Voice
-from ralph.testing.scripted_agent.script import Turn
+from ralph.testing.scripted_agent.script import ScriptedTurn
 
 # Module and class: only the one that is played is loaded, since every call pays for it.
 STREAMS = {
@@ -24,7 +24,7 @@ TEXTS = {
 }
 
 
-def voice_for(arguments: Arguments, turn: Turn) -> Voice:
+def voice_for(arguments: Arguments, turn: ScriptedTurn) -> Voice:
     """The voice of a CLI called with these arguments."""
     voices = STREAMS if arguments.streams else TEXTS
     module, name = voices.get(arguments.kind, ("plain", "Voice"))
