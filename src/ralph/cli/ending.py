@@ -40,7 +40,7 @@ def ending(work: Callable[[], int], arguments: list[str], last: str = "") -> int
 
 
 def print_anything() -> None:
-    """What a terminal's encoding cannot show is replaced, never an error."""
+    """Replace what a terminal's encoding cannot show, so that it is never an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

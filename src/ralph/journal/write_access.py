@@ -1,4 +1,4 @@
-"""Who may change the records of a run: not its own agents and gates (ADR 10).
+"""Keeps the agents and gates of a run from changing its records (ADR 10).
 
 They are known by their descent, whatever they clear from their environment, and by `RALPH_RUN`,
 which also counts where the system does not tell of descent. A person's hooks are not among them.
@@ -59,7 +59,7 @@ def refuse_own_backlog(environ: Mapping[str, str], workspace: str) -> None:
 
 
 def goes_on_unseen(environ: Mapping[str, str], workspace: str) -> bool:
-    """Whether a run goes on over the tasks of a directory whose process looks dead. It does so from
+    """True if a run goes on over the tasks of a directory whose process looks dead. It does so from
     another PID namespace, into which an agent can put whoever shall not be known for its own."""
     lock = os.path.join(project_dir(state_root(environ), workspace), LOCK)
     owner = read_owner(lock)
@@ -71,7 +71,7 @@ def _refusal(deed: str, why: str) -> ConfigError:
 
 
 def _is_worked_on(workspace: str, place: str, environ: Mapping[str, str]) -> bool:
-    """Whether the runs that are kept in a place work in that directory: there, or in a tree of
+    """True if the runs that are kept in a place work in that directory: there, or in a tree of
     their own, which lies with them. Whoever names another state directory means the same tasks."""
     own = project_dir(state_root(environ), workspace)
     within = os.path.realpath(workspace).startswith(os.path.join(os.path.realpath(place), ""))
@@ -92,7 +92,7 @@ def _named(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_nowhere(environ: Mapping[str, str], named: tuple[str, ...]) -> bool:
-    """Whether there are names, and no run has any of them."""
+    """True if there are names, and no run has any of them."""
     everywhere = projects(state_root(environ)) if named else []
     there = any(os.path.lexists(_place(project, run)) for project in everywhere for run in named)
     return bool(named) and not there
@@ -103,6 +103,6 @@ def _place(project: str, run: str) -> str:
 
 
 def _has(project: str, run: str) -> bool:
-    """Whether a run is kept there; a link leads to one that is kept with its task."""
+    """True if a run is kept there; a link leads to one that is kept with its task."""
     path = _place(project, run)
     return os.path.isdir(path) and not os.path.islink(path)

@@ -32,7 +32,7 @@ def proper(text: str, what: str) -> str:
 
 
 def shown(text: str) -> str:
-    """What someone wrote, safe on one line of a terminal."""
+    """A text of somebody, safe on one line of a terminal."""
     return one_line(redact(clean(text)))
 
 

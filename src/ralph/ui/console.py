@@ -165,7 +165,7 @@ class Console:
             self._draw(self._live)
 
     def relay(self, text: str, *, out: bool) -> None:
-        """Whole lines of a worker's, for stdout or stderr."""
+        """Write whole lines of a worker's to stdout or stderr."""
         with self._lock:
             channel = self._out if out else self._err
             if self._live is None or (out and not self._one_screen):

@@ -1,4 +1,4 @@
-"""What gates find, and what of it the agent is told, in words for people."""
+"""The findings of gates, and what of them the agent is told, in words for people."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ def _objection(finding: Finding, took: str, briefing: Briefing) -> str:
 
 
 def fed_back(findings: tuple[Finding, ...], feedback: tuple[Feedback, ...]) -> Iterator[Line]:
-    """What the agent is really told: of what comes before a REPLACE it hears nothing (H)."""
+    """The gates whose findings the agent is told: those before a REPLACE it does not hear (H)."""
     kept = told(feedback)
     named = dict.fromkeys(f.gate for f in findings if f.feedback() in kept)
     wiped = [f.gate for f in findings if f.feedback() in feedback and f.gate not in named]

@@ -1,4 +1,4 @@
-"""What Ralph's own lines are made of, and what they must be told about a run."""
+"""Ralph's own lines, and what they must be told about a run."""
 
 import time
 
@@ -20,7 +20,7 @@ class Line:
 
 @value
 class Briefing:
-    """What facts do not say and a reader's sentences need."""
+    """Everything that a reader's sentences need and facts do not say."""
 
     iterations: int | None = None  # the limit
     guardrails: frozenset[str] = frozenset()  # the gates that are commands, by name
@@ -35,15 +35,15 @@ class Briefing:
 
     @property
     def turn(self) -> str:
-        """What people call a turn."""
+        """The word that people have for a turn."""
         return "attempt" if self.attempts else "iteration"
 
     def announces(self, gate: str) -> bool:
-        """Whether this gate is a command people wait for, and want to see start and end."""
+        """True if this gate is a command people wait for, and want to see start and end."""
         return gate in self.guardrails
 
     def where(self, state: RunState) -> str:
-        """Which iteration it is, and of a backlog, of which task: `T-3 1/10`."""
+        """The iteration, and of a backlog, its task: `T-3 1/10`."""
         if not self.tasks:
             return self.which(state.iteration) if state.iteration else ""
         if state.assignment is None or not state.task_iteration:
@@ -51,7 +51,7 @@ class Briefing:
         return f"{one_line(state.assignment.task)} {self.number(state)}"
 
     def number(self, state: RunState) -> str:
-        """Which iteration it is: of a backlog, of the task, with those of runs before."""
+        """The iteration: of a backlog, of the task, with those of runs before."""
         task = state.assignment
         if not self.tasks or task is None:
             return self.which(state.iteration)
@@ -77,7 +77,7 @@ def coming_time(moment: float, now: float) -> str:
 
 
 def service_words(turn: Turn | None) -> str:
-    """What the provider does to a turn that is taken again; "" where it does nothing."""
+    """The provider's fault at a turn that is taken again; "" where it has none."""
     failure = turn.failure if turn else None
     if failure is None or not failure.passes:
         return ""

@@ -16,7 +16,7 @@ _OBJECTS = ("!", "fatal:", "error:", "remote: error")  # how git begins such a l
 
 
 def proof_lines(proof: Proved) -> Iterator[Line]:
-    """What a proof leaves out is said whenever there is something; the rest only if asked for."""
+    """The lines about a proof; what it leaves out is said always, the rest only if asked for."""
     yield Line(f"Proven: tree {proof.tree[:_SHORT]}", verbose=True)
     for words, paths in (
         ("Left out of the commit (made by checks only)", proof.left_out),
@@ -30,7 +30,7 @@ def proof_lines(proof: Proved) -> Iterator[Line]:
 
 
 def proof_words(state: RunState) -> str:
-    """What was proven and where it is; "" without a proof."""
+    """The tree that was proven and where it is; "" without a proof."""
     if state.proof is None:
         return ""
     commit = f"commit {state.commit[:_SHORT]}" if state.commit else "not committed"

@@ -1,4 +1,4 @@
-"""What a run over stories says of their reviews (R)."""
+"""The lines of a run over stories about their reviews (R)."""
 
 from collections.abc import Iterator
 
@@ -29,8 +29,8 @@ def story_words(state: RunState) -> str:
 
 
 def story_step(fact: Step) -> Iterator[Line]:
-    """What the host did about the list, and what a review found. What was approved at the cap is
-    told by its review."""
+    """The lines about what the host did to the list, and what a review found. What was approved
+    at the cap is told by its review."""
     if fact.key == "review" and (review := review_of(fact.detail)) is not None:
         words, tone = _OUTCOMES[review.outcome]
         feedback = shorten(first_line(review.feedback), _LONGEST, None, "...")

@@ -12,12 +12,12 @@ from ralph.ui.style import Style, Wishes, choose_style
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person sees it; None is a stream that was closed from the beginning."""
+    """True if a person sees it; None is a stream that was closed from the beginning."""
     return stream is not None and stream.isatty()
 
 
 class Audience:
-    """Whoever reads a stream: one that goes away (`| head`) is noticed also while there is nothing
+    """The reader of a stream: one that goes away (`| head`) is noticed also while there is nothing
     to write."""
 
     def __init__(self, out: IO[Any]) -> None:
@@ -26,7 +26,7 @@ class Audience:
             self._closed.register(out, 0)  # no event but that
 
     def leaves_within(self, seconds: float) -> bool:
-        """Wait so long; whether nobody reads any more."""
+        """Wait so long; True if nobody reads any more."""
         return bool(self._closed.poll(seconds * 1000))
 
 
@@ -41,7 +41,7 @@ def size_of(stream: TextIO | None) -> tuple[int | None, int | None]:
 
 
 def encoding_of(stream: TextIO | None) -> str:
-    """How its characters are written; "" where it does not tell."""
+    """The encoding of a stream; "" where it does not tell."""
     return getattr(stream, "encoding", None) or ""
 
 
@@ -51,7 +51,7 @@ def style_of(
     settings: Wishes = Wishes(),
     flags: Wishes = Wishes(),
 ) -> Style:
-    """How what is written there looks."""
+    """The look of what is written there."""
     columns, _ = size_of(stream)
     return choose_style(
         settings,
@@ -64,7 +64,7 @@ def style_of(
 
 
 def style_here(flags: Wishes = Wishes()) -> Style:
-    """How standard output looks, as the settings of this directory wish. Settings that cannot be
+    """The look of standard output, as the settings of this directory wish. Settings that cannot be
     read wish nothing: who only looks at runs is not refused for them."""
     from ralph.settings.load import load
 

@@ -127,7 +127,7 @@ def _uncommitted(project: str) -> Iterator[Remark]:
 
 
 def _marker(folder: Folder) -> Mapping[str, Any] | None:
-    """What a run of these stories says about its turn; None while there is none. Nonsense says
+    """The marker of a run of these stories, about its turn; None while there is none. Nonsense says
     nothing."""
     path = os.path.join(folder.project, MARKER)
     try:
@@ -156,7 +156,7 @@ def _marker(folder: Folder) -> Mapping[str, Any] | None:
 
 
 def _warn_of_unjudged(folder: Folder) -> None:
-    """What a killed run's last turn wrote about its stories may not be so."""
+    """Warn of a killed run: what its last turn wrote about its stories may not be so."""
     state = project_dir(state_root(os.environ), folder.project)
     try:
         for left in unjudged(state, folder.path):

@@ -137,10 +137,10 @@ class Source(Protocol):
     """Something to be copied to stdout, piece by piece."""
 
     def new(self) -> Iterator[Piece]:
-        """What came since the last call."""
+        """The pieces since the last call."""
 
     def end(self) -> Iterator[Piece]:
-        """What is left when nothing more will come."""
+        """The pieces that are left when nothing more will come."""
 
 
 class Retelling:
@@ -196,7 +196,7 @@ class RawJournal:
 
 
 class RawStreams:
-    """What agents printed, turn after turn, byte by byte. Where several are at work, a turn is
+    """The output of agents, turn after turn, byte by byte. Where several are at work, a turn is
     shown when it is over."""
 
     def __init__(self, run: Run) -> None:

@@ -106,7 +106,7 @@ def report_of(
     actions: bool = True,
     sent: Assignment | None = None,
 ) -> Report:
-    """What is known about a run. Whatever is wrong with it is part of the report."""
+    """All that is known about a run. Whatever is wrong with it is part of the report."""
     account, asked = account_of(run), run.asked()
     workers = tuple(
         report_of(worker, now, actions=actions, sent=assigned.assignment)

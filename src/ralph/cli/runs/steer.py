@@ -44,7 +44,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What to type after a command to mean this run."""
+        """The word to type after a command to mean this run."""
         return f" {self.part}" if self.part else ""
 
     @property
@@ -232,7 +232,7 @@ def _found(part: str | None, command: str) -> Run:
 
 
 def _look(target: Target) -> Life:
-    """How the run fares now; one that has said its last word cannot be steered any more."""
+    """The state of the run now; one that has said its last word cannot be steered any more."""
     account = account_of(target.run)
     if account.state.stop is not None:
         raise _gone(target.run, account)

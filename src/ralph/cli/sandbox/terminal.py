@@ -55,7 +55,7 @@ def carried_out(box: Sandbox, argv: tuple[str, ...], watch: Callable[[], Cut | N
 
 
 class _Keys:
-    """What is typed, on its way to the command."""
+    """Passes typed keys on to the command."""
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal

@@ -216,7 +216,7 @@ def _as_json(done: Import, origin: Origin, *, dry_run: bool) -> str:
 
 
 def _in_words(done: Import, origin: Origin, *, dry_run: bool) -> str:
-    """How many of each, and which; at most so many lines of a kind, but all when nothing is
+    """The number of each kind, and which; at most so many lines of a kind, but all when nothing is
     written."""
     counts = [f"{len(done.added)} {'to add' if dry_run else 'added'}"]
     counts += [f"{len(done.updated)} {'to update' if dry_run else 'updated'}"]

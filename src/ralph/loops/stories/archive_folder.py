@@ -179,7 +179,7 @@ class _Archiving:
         return ""
 
     def _pending(self) -> set[str]:
-        """What of the archives is not committed: their names, and those of their files."""
+        """The archives that are not committed: their names, and those of their files."""
         if self._repository is None:
             return set()
         root, top = os.path.realpath(self._archive.root), self._repository.top
@@ -209,7 +209,7 @@ class _Archiving:
         return self._repository(ours, f"Archive {name}: {_stories(found)}")
 
     def told(self, done: Archived) -> Iterator[str]:
-        """What happened, for people."""
+        """The lines about it, for people."""
         here = os.path.relpath(self._folder.path, self._folder.project)
         if done.finished:
             yield f"Finished ralph-archive/{done.name}, which was begun before"

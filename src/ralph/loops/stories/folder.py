@@ -62,7 +62,7 @@ def found_folder(given: str) -> Folder:
 
 
 def analytics_of(folder: Folder, environ: Mapping[str, str]) -> Analytics:
-    """What the list and the journals tell together."""
+    """The analytics that the list and the journals tell together."""
     listing = folder.listing()
     state = project_dir(state_root(environ), folder.project)
     branch = listing.get("branchName")

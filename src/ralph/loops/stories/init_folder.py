@@ -117,7 +117,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _is_branch(name: str, where: str, environ: Mapping[str, str]) -> bool:
-    """Whether git would take it; yes where there is no git to ask."""
+    """True if git would take it, and where there is no git to ask."""
     if "\0" in name or git_output(where, environ, "--version") is None:
         return "\0" not in name
     return git_output(where, environ, "check-ref-format", f"refs/heads/{name}") is not None

@@ -134,7 +134,7 @@ class Activity:
         return self._cost
 
     def moment(self, state: RunState, own: Signals, asked: Signals) -> Doing | None:
-        """What goes on, given the folded state and who asks to stop; None when all is over."""
+        """The words for now, given the state and who asks to stop; None when all is over."""
         if state.stop is not None:
             return None
         now = self._clock()
@@ -173,7 +173,7 @@ class Activity:
 
 
 def _waiting(state: RunState, now: float) -> Doing | None:
-    """What the run waits for before its next turn, if it does."""
+    """The words for what the run waits for before its next turn, if it does."""
     if state.phase is not Phase.OPENING:
         return None
     asleep = state.asleep

@@ -19,7 +19,7 @@ from ralph.ui.live.activity import Activity, Doing
 
 @value
 class Tally:
-    """How far a run is with its tasks."""
+    """The progress of a run with its tasks."""
 
     done: int
     parked: int  # left to a person
@@ -28,7 +28,7 @@ class Tally:
 
     @classmethod
     def of(cls, state: RunState, ahead: frozenset[str] | None = None) -> "Tally":
-        """As the state has it; `ahead` are the tasks of the list that are not done."""
+        """The progress in this state; `ahead` are the tasks of the list that are not done."""
         parked = frozenset(task for task, _ in state.parked)
         known = state.done | parked | state.at_work  # some are called done before they are back
         total = None if ahead is None else len(known | ahead)
@@ -128,13 +128,13 @@ class Board:
         return replace(state, spent=with_workers(state.spent, self.used()))
 
     def used(self) -> list[Spent]:
-        """What those have used up who are not back."""
+        """The spending of the workers that are not back."""
         with self._lock:
             workers = list(self._workers.values())
         return [worker.spent for worker in workers]
 
     def moments(self, state: RunState, own: Signals, asked: Signals) -> tuple[Doing, ...]:
-        """How far the run is, then what each worker does; nothing when all is over."""
+        """The progress of the run, then what each worker does; nothing when all is over."""
         if state.stop is not None:
             return ()
         tasks = [sent.assignment.task for sent in state.crew]  # none changes its line with another

@@ -243,7 +243,7 @@ class Claude(Voice):
         }
 
     def totals(self, cost: float) -> dict[str, Any]:
-        """What every result ends with."""
+        """The end of every result."""
         return {
             "session_id": self.session,
             "total_cost_usd": cost,

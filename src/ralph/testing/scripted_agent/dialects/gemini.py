@@ -102,7 +102,7 @@ class Gemini(GeminiText):
         yield self.line("result", status="error", error=error, stats=self.stats())
 
     def stats(self) -> dict[str, Any]:
-        """What every result ends with; what is cached is counted as input, too."""
+        """The end of every result; what is cached is counted as input, too."""
         tokens = self.usage
         prompt = tokens["input"] + tokens["cache_read"]
         counts = {

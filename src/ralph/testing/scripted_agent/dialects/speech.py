@@ -1,4 +1,4 @@
-"""How each CLI speaks: a voice gives the lines to print for whatever a script tells it to do."""
+"""The streams of each CLI: a voice prints the lines for what a script tells it to do."""
 
 from importlib import import_module
 from typing import cast
