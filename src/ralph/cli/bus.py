@@ -34,14 +34,14 @@ The task is --task-dir, else $TASK_FOLDER, which `ralph supervise` sets for
 its agent."""
 _of_a_task = together(
     option("--task-dir DIR", "The task's directory. Default: $TASK_FOLDER."),
-    option("--project", "The bus of the task's project instead."),
-    option("--json", "Print JSON objects, one a line.", "in_json"),
+    option("--project", "Use the bus of the task's project instead."),
+    option("--json", "Print JSON objects, one per line.", "in_json"),
     in_directory,
 )
 _chosen = together(
-    option("--since ID", "Only those after this message."),
-    option("--type T", "Only this type; again.", "kinds", multiple=True),
-    option("-n, --last N", "Only the last N of those that are there.", type=at_least(0)),
+    option("--since ID", "Only messages after this one."),
+    option("--type T", "Only this type; repeat for more.", "kinds", multiple=True),
+    option("-n, --last N", "Only the last N messages.", type=at_least(0)),
     _of_a_task,
 )
 
@@ -60,7 +60,7 @@ Examples:
 def bus() -> None:
     """Post, read and follow the messages of a supervised task.
 
-    They stand in TASK-MESSAGE-BUS.md in the task's directory, those for all tasks of a project in
+    They are in TASK-MESSAGE-BUS.md in the task's directory, those for all tasks of a project in
     PROJECT-MESSAGE-BUS.md above it. Many processes may post at the same time.
     """
 
@@ -89,7 +89,7 @@ Exit codes: 0, or 2 when the message cannot be posted.
 """
 )
 @click.argument("body", required=False)
-@option("--type T", "What it is: FACT, QUESTION, anything.", "kind", required=True, type=_kind)
+@option("--type T", "The type: FACT, QUESTION, anything.", "kind", required=True, type=_kind)
 @_of_a_task
 def post(
     body: str | None, *, kind: str, task_dir: str | None, project: bool, in_json: bool

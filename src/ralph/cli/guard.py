@@ -38,7 +38,7 @@ Exit codes: 0 allowed, 2 refused.
 
 @click.group(cls=Group, epilog=_EPILOG)
 def guard() -> None:
-    """Judge shell commands as the guard does before an agent runs them."""
+    """Check shell commands as the guard does before an agent runs them."""
 
 
 @guard.command(epilog=_CHECK_EPILOG)

@@ -57,7 +57,7 @@ Exit codes: the command's own, 128 + n where signal n ended it;
 @click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
 @passed_on
 @option("--task-dir DIR", "The task's folder; without it $TASK_FOLDER.")
-@option("--json", "Only JSON objects on stdout; its output is in files.", "in_json")
+@option("--json", "Print only JSON objects on stdout; the output goes to files.", "in_json")
 @in_directory
 def job(command: tuple[str, ...], task_dir: str | None, *, in_json: bool) -> int:
     """Run a command as a child run of a task.

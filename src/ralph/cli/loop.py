@@ -82,15 +82,17 @@ that runs in this session already.
 )
 @click.argument("task", nargs=-1)
 @_of_session
-@option("--max-iterations N", "Held stops. 0: no limit. [50]", default="50", type=str)
-@option("--completion-promise P", "What is said. [DONE]", default="DONE")
-@option("--min-tool-calls M", "Least work; 0: none. [1]", default="1")
+@option(
+    "--max-iterations N", "Maximum number of held stops; 0: no limit. [50]", default="50", type=str
+)
+@option("--completion-promise P", "The promise that ends the loop. [DONE]", default="DONE")
+@option("--min-tool-calls M", "Minimum number of tool calls; 0: none. [1]", default="1")
 @option(
     f"--on-promise-no-work {'|'.join(POLICIES)}",
-    "What becomes of a promise without work. [reject]",
+    "What to do about a promise without work. [reject]",
     default="reject",
 )
-@option("--gate CMD", "Must succeed first; again for more.", multiple=True)
+@option("--gate CMD", "A command that must succeed first; repeat for more.", multiple=True)
 @option("--ulw", "Ultrawork: say so in every continuation.")
 def start(
     task: tuple[str, ...],

@@ -122,8 +122,8 @@ def _directory(shown: str) -> Callable[[_Function], _Function]:
 in_directory = _directory("-C DIR")
 in_project = _directory("-C, -d, --project-dir DIR")  # R's names for it too
 in_json = option("--json", "Print one JSON object.", "in_json")
-json_lines = option("--json", "Only JSON objects on stdout, one a line.", "in_json")
-dry_run = option("--dry-run", "Print the prompt and the command, run nothing.")
+json_lines = option("--json", "Print only JSON objects on stdout, one per line.", "in_json")
+dry_run = option("--dry-run", "Print the prompt and the command; run nothing.")
 the_run = click.argument("run", required=False, shell_complete=completed_by("run_ids"))
 passed_on = click.argument(
     "command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED
@@ -134,22 +134,23 @@ def which_agent(model: str = "--model NAME") -> Callable[[_Function], _Function]
     """The agent and its model."""
     return together(
         option("--agent COMMAND", "The agent: claude, codex, amp, gemini, opencode, any command."),
-        option(model, "The model the agent shall use.", shell_complete=completed_by("models")),
+        option(model, "The agent's model.", shell_complete=completed_by("models")),
     )
 
 
 agent_patience = together(
-    option("--timeout DURATION", "Longest turn of the agent."),
-    option("--idle-timeout DURATION", "Longest silence of it."),
-    option("--stop-grace DURATION", "Time left after Ctrl+C."),
+    option("--timeout DURATION", "Stop a turn that takes longer."),
+    option("--idle-timeout DURATION", "Stop a turn that is silent for longer."),
+    option("--stop-grace DURATION", "Time to finish after Ctrl+C."),
 )
 run_limits = together(
-    option("--max-time DURATION", "End the run after 8h, say."),
-    option("--max-cost USD", "End the run after so many dollars."),
-    option("--max-wait DURATION", "Wait no longer, in all."),
+    option("--max-time DURATION", "Stop the run after this time, such as 8h."),
+    option("--max-cost USD", "Stop the run after this many dollars."),
+    option("--max-wait DURATION", "Stop the run after this much waiting in total."),
 )
 looks = together(
-    option("--emoji/--no-emoji", "Emoji as markers."), option("--color/--no-color", "Colours.")
+    option("--emoji/--no-emoji", "Use emoji as markers."),
+    option("--color/--no-color", "Use colours."),
 )
 run_display = together(
     option(
@@ -157,28 +158,30 @@ run_display = together(
     ),
     option("-V, --verbose", "Say more about what happens."),
     looks,
-    option("--timestamps/--no-timestamps", "The time before each line."),
+    option("--timestamps/--no-timestamps", "Print the time before each line."),
 )
 shown_credentials = option(
     "--sandbox-show PATH",
-    "Show credentials that a sandbox hides: ~/.aws, say.",
+    "Show credentials that a sandbox hides, such as ~/.aws.",
     multiple=True,
     callback=lambda _context, _option, paths: list(paths) or None,
 )
 run_sandbox = together(
     option(
         "--sandbox [=NAME]",
-        "Take each turn in a sandbox: a failed one is undone.",
+        "Run each turn in a sandbox; a failed turn is undone.",
         is_flag=False,
         flag_value="auto",
         type=click.Choice(["auto", *BACKENDS]),
     ),
-    option("--no-sandbox", "Work in place: nothing contains the agent."),
+    option("--no-sandbox", "Work in place; nothing contains the agent."),
     option(
         "--guard/--no-guard",
-        "Judge claude's commands where no sandbox contains it.  [default: guard]",
+        "Check claude's commands where no sandbox contains it.  [default: guard]",
     ),
-    option("--network off|on|HOST,...", "Whom a sandbox may call beside the agent's provider."),
+    option(
+        "--network off|on|HOST,...", "Hosts that a sandbox may reach besides the agent's provider."
+    ),
     shown_credentials,
 )
 

@@ -53,11 +53,11 @@ Examples:
   ralph plugin install                   hooks and /ralph-loop for claude, here
   ralph plugin install --agent codex     the same hooks for codex
   ralph plugin status                    what is installed where
-  ralph plugin uninstall                 take it all out again
+  ralph plugin uninstall                 remove it all again
 """,
 )
 def plugin() -> None:
-    """Put Ralph's hooks into Claude Code, Codex or Gemini, or take them out.
+    """Install Ralph's hooks in Claude Code, Codex or Gemini, or remove them.
 
     What your settings hold besides stays as it is, to the byte. The Claude Code plugin, which has
     the same hooks for all projects, is installed by claude itself: --user says how.
@@ -89,7 +89,7 @@ Exit codes: 0, or 2 when nothing was written.
     "is asked.",
 )
 def install(*, project: bool, user: bool, agent: str, in_json: bool, lift_cap: bool | None) -> None:
-    """Put the hooks in, once; claude and gemini also get /ralph-loop and the like.
+    """Install the hooks once; claude and gemini also get /ralph-loop and the like.
 
     The commands name this very Ralph by its path. After it has moved, or a newer one is there:
     install again.
@@ -122,7 +122,7 @@ Exit codes: 0, or 2 when nothing was written.
 )
 @_where
 def uninstall(*, project: bool, user: bool, agent: str, in_json: bool) -> None:
-    """Take out what install has put in, and nothing else."""
+    """Remove what install has added, and nothing else."""
     host, users = HOSTS[agent], _is_users(project=project, user=user)
     here = current_directory()
     if agent == "claude" and users:

@@ -30,14 +30,17 @@ Exit codes: 0 completed, 1 limit, 2 configuration, 3 a person is needed,
 
 @click.command(epilog=_EPILOG)
 @option("-p, --prompt TEXT", "The prompt to send to the agent.")
-@option("-f, --prompt-file FILE", "Read it from FILE, before each turn; - is stdin.")
-@option("-m, --maximum-iterations N", "Most iterations.")
-@option("-c, --completion-response TEXT", "What the agent says when done.")
+@option("-f, --prompt-file FILE", "Read the prompt from FILE before each turn; - is stdin.")
+@option("-m, --maximum-iterations N", "Maximum number of iterations.")
+@option("-c, --completion-response TEXT", "Text that the agent says when it is done.")
 @which_agent()
 @run_limits
 @agent_patience
 @run_sandbox
-@option("--tell-completion/--no-tell-completion", "Add to the prompt how to say that it is done.")
+@option(
+    "--tell-completion/--no-tell-completion",
+    "Tell the agent in the prompt how to say that it is done.",
+)
 @run_display
 @dry_run
 @json_lines

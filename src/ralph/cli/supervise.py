@@ -32,13 +32,19 @@ Exit codes: 0 the task is done (DONE), 1 restarts used up, 2 configuration,
 @option("--project ID", "The project's id: a-z, 0-9 and -.")
 @option("--task ID", "The task's id: a-z, 0-9 and -.")
 @option("-p, --prompt TEXT", "What to do; without it TASK.md says so.")
-@option("-f, --prompt-file FILE", "Read it from FILE, before each attempt; - is stdin.")
+@option("-f, --prompt-file FILE", "Read the prompt from FILE before each attempt; - is stdin.")
 @which_agent()
-@option("--max-restarts N", "Most attempts.", type=at_least(0), default="100", show_default=True)
+@option(
+    "--max-restarts N",
+    "Maximum number of attempts.",
+    type=at_least(0),
+    default="100",
+    show_default=True,
+)
 @option("--restart-delay DURATION", "Time between two attempts.", default="1", show_default=True)
 @option(
     "--wait-timeout DURATION",
-    "Longest wait, after DONE, for the agent and its child runs.",
+    "Maximum wait, after DONE, for the agent and its child runs.",
     default="300",
     show_default=True,
 )
@@ -56,6 +62,6 @@ def supervise(**flags: object) -> int:
     """Restart an agent until its task is done.
 
     The task is done when there is a file DONE in its folder, which the agent finds in
-    $TASK_FOLDER. Whatever exit code the agent ends with, it is started again, until then.
+    $TASK_FOLDER. Until then it is restarted, whatever its exit code.
     """
     return run_loop("supervise", flags)

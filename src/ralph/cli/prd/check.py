@@ -30,7 +30,7 @@ from ralph.text.words import listed
 _MOST_NAMED = 5
 _EPILOG = """\b
 Examples:
-  ralph prd check                   findings, one a line
+  ralph prd check                   findings, one per line
   ralph prd check --json | jq .findings
   ralph prd check --skip-review     for a list that is worked on without reviews
 \b
@@ -43,7 +43,9 @@ Exit codes: 0 nothing is wrong, 1 findings, 2 there is no ralph folder.
 @click.command(epilog=_EPILOG)
 @ralph_dir
 @option(
-    "--review-cap N", "Most reviews of a story.  [default: the run's, else 5]", type=at_least(1)
+    "--review-cap N",
+    "Maximum number of reviews of a story.  [default: the run's, else 5]",
+    type=at_least(1),
 )
 @option("--skip-review", "Stories need no review.")
 @in_json

@@ -12,10 +12,10 @@ from ralph.loops.stories.folder import RALPH_DIR, analytics_of, found_folder
 from ralph.text.redact import redact
 
 _COMMANDS = {  # the module, the name in it, and a line about it
-    "init": ("ralph.cli.prd.group", "init", "Make ralph/ with its templates."),
+    "init": ("ralph.cli.prd.group", "init", "Create ralph/ with its templates."),
     "check": ("ralph.cli.prd.check", "check", "Say what is wrong with the stories."),
     "run": ("ralph.cli.prd.run", "run", "Work through the stories until all are approved."),
-    "stats": ("ralph.cli.prd.group", "stats", "Show what the reviews were worth."),
+    "stats": ("ralph.cli.prd.group", "stats", "Show how useful the reviews were."),
     "archive": ("ralph.cli.prd.group", "archive", "Archive the finished stories and start afresh."),
 }
 ralph_dir = option(
@@ -35,7 +35,7 @@ Examples:
   ralph prd init --name login       ralph/ with its templates
   ralph prd check                   what is wrong with the stories
   ralph prd run -n 30               until every story is approved
-  ralph prd stats                   what the reviews were worth
+  ralph prd stats                   how useful the reviews were
   ralph prd archive                 archive it and start afresh
 """,
 )

@@ -33,13 +33,13 @@ a broken list), 3 a person is needed, 4 stalled, 5 the agent keeps failing,
 
 
 @click.command(epilog=_EPILOG)
-@option("-n, --max-iterations N", "Most iterations.  [default: 15]")
+@option("-n, --max-iterations N", "Maximum number of iterations.  [default: 15]")
 @option("--ralph-dir DIR", "The folder of prd.md and tasks.json.  [default: ./ralph]")
 @which_agent("-m, --model NAME")
 @option("--skip-review", "No reviews: a story passes when it is done.")
 @option(
     "--review-cap N",
-    "Most reviews of a story; then it is approved, and you are told.",
+    "Maximum number of reviews of a story; then it is approved, and you are told.",
     type=at_least(1),
     default=str(DEFAULT_CAP),
     show_default=True,
@@ -56,8 +56,8 @@ a broken list), 3 a person is needed, 4 stalled, 5 the agent keeps failing,
 def run(**flags: object) -> int:
     """Work through the stories of ralph/tasks.json; each must survive a review by a fresh session.
 
-    One turn implements a story, the next one reviews it, another mends what the review found. Only
-    a review can approve a story: what an agent writes into the list beyond that is put back. The
+    One turn implements a story, the next one reviews it, another fixes what the review found. Only
+    a review can approve a story: anything else that an agent writes into the list is reverted. The
     run is complete when every story is approved and everything is committed.
     """
     return run_loop("stories", flags)

@@ -51,8 +51,8 @@ Piece = bytes | list[str]
 
 @click.command(epilog=_EPILOG)
 @the_run
-@option("-f, --follow", "Go on until the run ends.")
-@option("--events", "Also what the agent said and did.")
+@option("-f, --follow", "Keep showing lines until the run ends.")
+@option("--events", "Include what the agent said and did.")
 @option("--raw", "The journal's own lines; with --events the streams'.")
 @option("--json", "What `ralph run --json` prints.", "in_json")
 @option("-n, --lines N", "Only the last N lines.", type=at_least(0))
@@ -71,7 +71,7 @@ def logs(
     emoji: bool | None,
     color: bool | None,
 ) -> int:
-    """Tell what a run did, line by line, each with its time.
+    """Show what a run did, line by line, each with its time.
 
     Without RUN: the run that is going on in this directory, else its last one.
     """

@@ -142,7 +142,7 @@ A run that goes on here ends with its own exit code.
 @option("-V, --verbose", "Say more about what happens.")
 @_steering
 def resume(run: str | None, *, verbose: bool, in_json: bool) -> int:
-    """Go on with a run: one that is paused, was asked to stop, or was killed.
+    """Continue a run that was paused, asked to stop, or killed.
 
     A run that is gone goes on in this terminal, with its own settings, prompt and counters; the
     iteration that was cut off is taken again. Without RUN: the newest of this directory.

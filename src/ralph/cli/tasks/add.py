@@ -31,13 +31,13 @@ Exit codes: 0, or 2 when nothing was added.
 )
 @click.argument("title", required=False)
 @described
-@option("--id ID", "Its id; without it the next number.", "task_id")
+@option("--id ID", "The task's id.  [default: the next number]", "task_id")
 @in_json
 @in_directory
 def add(title: str | None, *, task_id: str | None, in_json: bool, **flags: Any) -> None:  # noqa: ANN401
     """Add a task to the backlog, and print its id.
 
-    Without TITLE, at a terminal, you are asked.
+    Without TITLE, at a terminal, it asks.
     """
     file = task_file(os.environ, needs_note=False)
     fields = fields_of(flags, file)

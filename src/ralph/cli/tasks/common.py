@@ -29,7 +29,7 @@ def _task_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 
 task_argument = click.argument("task_id", metavar="ID", shell_complete=_task_ids)
 in_json = option("--json", "Print JSON.", "in_json")
-only_tags = option("--tag T", "Only those with any such tag.", "tags", multiple=True)
+only_tags = option("--tag T", "Only tasks with one of these tags.", "tags", multiple=True)
 a_status = click.Choice(list(map(str, Status)))
 which_tasks = together(
     option(

@@ -44,19 +44,19 @@ Exit codes: 0, or 2 when nothing was changed.
 """
 )
 @task_argument
-@option("--title TEXT", "Another title.")
+@option("--title TEXT", "Change the title.")
 @described
-@option("--status S", f"One of {', '.join(Status)}, as far as it may follow.", type=a_status)
-@option("--reopen", "Bring back one that is done or cancelled.")
+@option("--status S", f"One of {', '.join(Status)}.", type=a_status)
+@option("--reopen", "Reopen a task that is done or cancelled.")
 @option("--note TEXT", "Add a note.")
-@task_option("--unblock", "No longer wait for this one; again for more.", multiple=True)
-@option("--untag T", "Remove a tag; again for more.", multiple=True)
+@task_option("--unblock", "Stop waiting for this task; repeat for more.", multiple=True)
+@option("--untag T", "Remove a tag; repeat for more.", multiple=True)
 @in_json
 @in_directory
 def edit(task_id: str, *, in_json: bool, **flags: Any) -> None:  # noqa: ANN401  see described
     """Change a task. Tags and blockers are added to those there are.
 
-    An empty text takes a field away: --parent "". A status that cannot follow is refused.
+    An empty text removes a field: --parent "". A status that cannot follow is refused.
     """
     if all(given is None or given is False or given == () for given in flags.values()):
         raise ConfigError("nothing to change", "See what can be: ralph tasks edit --help")
@@ -152,9 +152,9 @@ Exit codes: 0, or 2 when that task asked nothing.
 @in_json
 @in_directory
 def answer(task_id: str, text: str, *, in_json: bool) -> None:
-    """Answer the question of a task, which is pending again then.
+    """Answer a task's question, and make it pending again.
 
-    The answer stands in its next prompt. TEXT - is read from standard input.
+    Its next prompt contains the answer. TEXT - is read from standard input.
     """
     refuse_agents(os.environ, "answer a question")
     refuse_own_backlog(os.environ, current_directory())

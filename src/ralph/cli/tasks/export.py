@@ -29,9 +29,9 @@ Examples:
   ralph tasks export --format markdown --status pending --status in_progress
   ralph tasks export --format beads > issues.jsonl
 \b
-What came from such a list is written as it was there. What the format cannot
-hold is named on stderr. A file that is there and says something else is not
-overwritten without --force.
+Tasks that came from such a list are written as they were there. What the
+format cannot hold is named on stderr. An existing file with other content is
+not overwritten without --force.
 Exit codes: 0, or 2 when nothing was written.
 """
 )
@@ -39,7 +39,7 @@ Exit codes: 0, or 2 when nothing was written.
     "--format F", f"One of {', '.join(NAMES)}.", "name", required=True, type=click.Choice(NAMES)
 )
 @option("-o FILE", "Write this file; without it, standard output.", "output")
-@option("--force", "Overwrite FILE, whatever it says.")
+@option("--force", "Overwrite FILE, whatever it contains.")
 @which_tasks
 @in_json
 @in_directory

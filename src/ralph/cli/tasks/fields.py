@@ -38,8 +38,8 @@ described = together(  # everything that says what a task is, but its title and 
     option("-f FILE", "The description from a file; - is standard input.", "description_file"),
     option("--type T", "feature, bug, docs, anything.", "kind"),
     option("--priority N", "Higher comes first."),
-    option("--tag T", "A tag; again for more.", "tags", multiple=True),
-    task_option("--blocked-by", "A task to be done before; again for more.", multiple=True),
+    option("--tag T", "A tag; repeat for more.", "tags", multiple=True),
+    task_option("--blocked-by", "A task that must be done first; repeat for more.", multiple=True),
     task_option("--parent", "The task that this one is a part of."),
     option("--estimate N", "Iterations, or a time: 3, 2h.", type=_estimate),
     option(
@@ -47,9 +47,9 @@ described = together(  # everything that says what a task is, but its title and 
         "What proves it: explicit, test:COMMAND, grep:TEXT, file:PATH, validate:SCRIPT.",
         type=_rule,
     ),
-    option("--max-iterations N", "Most iterations."),
-    option("--max-time DURATION", "Longest time: 90s, 30m."),
-    option("--max-cost USD", "Most money."),
+    option("--max-iterations N", "Maximum number of iterations."),
+    option("--max-time DURATION", "Maximum time, such as 90s or 30m."),
+    option("--max-cost USD", "Maximum cost."),
 )
 # What an agent must not loosen for itself.
 GUARDED = ("completion", "max_iterations", "max_time", "max_cost")

@@ -8,15 +8,15 @@ from ralph.cli.params import in_directory
 _COMMANDS = {  # the module, the name in it, and a line about it
     "add": ("ralph.cli.tasks.add", "add", "Add a task."),
     "list": ("ralph.cli.tasks.show", "list_tasks", "List the tasks."),
-    "show": ("ralph.cli.tasks.show", "show", "Show all that is known of a task."),
+    "show": ("ralph.cli.tasks.show", "show", "Show everything about a task."),
     "edit": ("ralph.cli.tasks.edit", "edit", "Change a task."),
     "next": ("ralph.cli.tasks.show", "next_one", "Say which task would be taken next."),
     "run": ("ralph.cli.tasks.run", "run", "Work through the tasks until nothing is left."),
     "answer": ("ralph.cli.tasks.edit", "answer", "Answer the question of a task."),
-    "import": ("ralph.cli.tasks.import_", "import_list", "Take in another task list."),
+    "import": ("ralph.cli.tasks.import_", "import_list", "Import another task list."),
     "export": ("ralph.cli.tasks.export", "export", "Write the tasks as another tool's list."),
-    "sync": ("ralph.cli.tasks.sync", "sync", "Tell the lists that tasks came from what is done."),
-    "learn": ("ralph.cli.tasks.show", "learn", "Show what earlier tasks have taught."),
+    "sync": ("ralph.cli.tasks.sync", "sync", "Mark done tasks in the lists they came from."),
+    "learn": ("ralph.cli.tasks.show", "learn", "Show what earlier tasks took."),
 }
 
 
@@ -36,6 +36,6 @@ Examples:
 def tasks() -> None:
     """Work through a backlog, one proven task at a time.
 
-    The tasks stand in .ralph/tasks.jsonl, one a line, for you and git to keep. A task that names a
+    The tasks are in .ralph/tasks.jsonl, one per line, to be kept in git. A task that names a
     check is done when that check passes, whatever the agent says.
     """

@@ -56,10 +56,10 @@ Examples:
   ralph tasks import github:owner/name --label bug
   ralph tasks import ralph.yml                  another loop's settings
 \b
-The same list again brings its tasks up to date. What was changed here and
-there is told, and stays as it is here. Commands that a list names to prove
-its tasks stand behind $: a run will run them.
-Exit codes: 0, or 2 when nothing was taken in.
+Importing a list again updates its tasks. Fields that changed on both sides
+are reported, and stay as they are here. Commands that a list names to prove
+its tasks are marked with $: a run executes them.
+Exit codes: 0, or 2 when nothing was imported.
 """,
 )
 @click.argument("source", metavar="FILE|-|github:OWNER/NAME", shell_complete=completed_by("files"))
@@ -78,7 +78,7 @@ def import_list(
     state: str | None,
     in_json: bool,
 ) -> None:
-    """Take in the tasks of another list: prd.json, a checklist, beads, GitHub issues.
+    """Import the tasks of another list: prd.json, a checklist, beads, GitHub issues.
 
     The kind of list is recognized by its name and content.
     """

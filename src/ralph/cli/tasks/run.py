@@ -33,14 +33,14 @@ tree, a circle, an unknown task), 3 a task is blocked or asks something,
 @click.command(epilog=_EPILOG)
 @option("--task ID", "Only this task.")
 @option("--tag TAG", "Only tasks with one of these tags.", multiple=True)
-@option("--allow-dirty", "Work beside changes that you have not committed: they stay as they are.")
-@option("-m, --max-iterations N", "Most iterations of a task.")
-@option("--max-tasks N", "Most tasks of the run.")
-@option("--parallel N", "Work on so many tasks at once, each in a git worktree of its own.")
+@option("--allow-dirty", "Allow uncommitted changes; they stay as they are.")
+@option("-m, --max-iterations N", "Maximum number of iterations of a task.")
+@option("--max-tasks N", "Maximum number of tasks.")
+@option("--parallel N", "Work on N tasks at once, each in its own git worktree.")
 @run_limits
 @option(
     "--on-failure [continue|stop|retry]",
-    "After a task that failed: the next one, an end, or once more.",
+    "What to do after a task fails.",
     type=click.Choice(["continue", "stop", "retry"]),
 )
 @which_agent()

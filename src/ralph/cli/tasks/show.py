@@ -55,13 +55,13 @@ Exit codes: 0, or 2 when the file cannot be read.
 )
 @which_tasks
 @option("--type T", "Only this type.", "kind")
-@option("--ready", "Only those that could be taken now.")
-@option("--search TEXT", "Only those that hold this text.")
-@option("--tree", "Each below what it waits for.", "as_tree")
+@option("--ready", "Only tasks that could be taken now.")
+@option("--search TEXT", "Only tasks that contain this text.")
+@option("--tree", "Show each task below those it waits for.", "as_tree")
 @in_json
 @in_directory
 def list_tasks(*, in_json: bool, as_tree: bool, **which: Any) -> None:  # noqa: ANN401  see _wanted
-    """List the tasks: status, id, priority, title, and what keeps them."""
+    """List the tasks: status, id, priority, title, and what blocks them."""
     file = task_file(os.environ)
     listing = loaded(file)
     _warn(listing)
@@ -141,7 +141,7 @@ Exit codes: 0, or 2 when there is no such task.
 @in_json
 @in_directory
 def show(task_id: str, *, in_json: bool) -> None:
-    """Show all that is known of a task: its fields, what it waits for, its last iterations.
+    """Show everything about a task: its fields, what it waits for, its last iterations.
 
     --json prints the task, with `blockers` ({id, status} each) and `progress` beside its fields; of
     one that is done also the `tree` that was proven and its `commit`.

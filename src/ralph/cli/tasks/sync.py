@@ -36,16 +36,16 @@ Examples:
   ralph tasks sync --dry-run
   ralph tasks sync
 \b
-A run does that by itself for each task; this is for what it could not do.
+A run does this for each task; this command is for what a run could not do.
 An item that somebody changed meanwhile is named, and left as it is.
-Exit codes: 0; 1 when some list could not be told.
+Exit codes: 0; 1 when some list could not be updated.
 """
 )
 @option("--dry-run", "Say what would happen, and write nothing.")
 @in_json
 @in_directory
 def sync(*, dry_run: bool, in_json: bool) -> None:
-    """Tell every list from which tasks came what is done: its box, `passes`, its issue."""
+    """Mark done tasks in the lists they came from: a box, `passes`, an issue."""
     refuse_agents(os.environ, "tell other lists what is done")
     file = task_file(os.environ)
     loaded(file)

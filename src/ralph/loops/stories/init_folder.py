@@ -19,7 +19,7 @@ from ralph.loops.stories.templates import Fresh, add_missing, project_name, take
 from ralph.runner.arguments import proper, shown
 
 ABOUT = """\
-Make ralph/ with its templates: prd.md, tasks.json, progress.txt, prompt.md.
+Create ralph/ with its templates: prd.md, tasks.json, progress.txt, prompt.md.
 
 Nothing that is there is overwritten. .ralph-active, which is there while a run goes on, is
 added to .gitignore.
