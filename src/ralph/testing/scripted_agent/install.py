@@ -21,8 +21,8 @@ def install_agent(
     """Write an executable `directory/<name or kind>` that plays `script`; returns its path.
 
     `script` is a list of turns, or `{"turns": […], "after": "repeat" | "stop", "version": "…",
-    "help": "…"}`; see `ralph.testing.scripted_agent.script.ScriptedTurn`. The kind is whose stream the agent
-    speaks: claude, codex, amp, gemini or opencode; others print plain text. Installing again
+    "help": "…"}`; see `script.ScriptedTurn`. The kind is whose stream the
+    agent speaks: claude, codex, amp, gemini or opencode; others print plain text. Installing again
     begins a new script.
     """
     os.makedirs(directory, exist_ok=True)
