@@ -68,7 +68,7 @@ _LIST: dict[str, tuple[float, float, float, float]] = {
 
 @value
 class Listed:
-    """What a model's tokens cost, and which entry of the list says so."""
+    """The price of a model's tokens, and the entry of the list that says so."""
 
     model: str
     prices: Prices
@@ -82,11 +82,8 @@ def listed(model: str) -> Listed | None:
     name = model.strip().lower()
     for provider in _PROVIDERS:
         name = name.removeprefix(provider)
-    if name not in _LIST:
-        name = re.sub(_DATE, "", name)
-    if name not in _LIST:
-        return None
-    return Listed(name, Prices(*_LIST[name]))
+    name = name if name in _LIST else re.sub(_DATE, "", name)
+    return Listed(name, Prices(*_LIST[name])) if name in _LIST else None
 
 
 def known_models(agent: str | None = None) -> tuple[str, ...]:
@@ -96,5 +93,5 @@ def known_models(agent: str | None = None) -> tuple[str, ...]:
 
 
 def price_words(found: Listed) -> str:
-    """Where a run's prices come from, in a line for people."""
+    """The source of a run's prices, in a line for people."""
     return f"{found.model} by the table of {AS_OF}: {per_million(found.prices)}"

@@ -29,7 +29,7 @@ class Suspect:
 
 
 def why_by_name(path: str) -> str:
-    """Why a file of this name looks like a secret; "" if it does not."""
+    """The reason why a file of this name looks like a secret; "" if it does not."""
     name = path.rpartition("/")[2].lower()
     if name in _PRIVATE_KEYS or name.endswith(".pem"):
         return "named like a key"
@@ -39,7 +39,7 @@ def why_by_name(path: str) -> str:
 
 
 def why_by_content(data: bytes) -> str:
-    """Why a text looks like a secret, and where; "" if it does not, or is no text."""
+    """The reason why a text looks like a secret, and the line; "" if it does not, or is no text."""
     if b"\0" in data:
         return ""
     start = min((start for start, _, _ in keys_in(data)), default=-1)
@@ -48,7 +48,7 @@ def why_by_content(data: bytes) -> str:
 
 
 def is_allowed(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a person has said that this one may be committed: its path, a directory above it, or
+    """True if a person has said that this one may be committed: its path, a directory above it, or
     a pattern."""
     return any(
         fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/')}/")
@@ -57,7 +57,7 @@ def is_allowed(path: str, patterns: Iterable[str]) -> bool:
 
 
 def objections(suspects: Iterable[Suspect]) -> Iterator[Finding]:
-    """What the agent is to do about them."""
+    """Findings that tell the agent what to do about them."""
     found = list(suspects)
     in_work = [suspect.words for suspect in found if not suspect.commit]
     if in_work:

@@ -1,4 +1,4 @@
-"""What is not committed, by what git says, and what an agent is told about it (R §5b, check 3)."""
+"""Uncommitted paths by what git says, and what an agent is told about them (R §5b, check 3)."""
 
 MARKER = ".ralph-active"  # of a run over stories, in the root of its project
 STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
@@ -14,12 +14,12 @@ def foreign(status: bytes) -> list[str]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether it is the marker of a run, or in `.ralph`."""
+    """True for the marker of a run, and in `.ralph`."""
     return any(part in _OURS for part in name.split("/"))
 
 
 def commit_all(folder: str, paths: list[str]) -> str:
-    """What is to be done about paths that are not committed; `folder` is that of the stories."""
+    """Instructions for paths that are not committed; `folder` is that of the stories."""
     named = ", ".join(path[:_LONGEST] for path in paths[:_MOST])
     more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
     return (

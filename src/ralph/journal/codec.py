@@ -54,13 +54,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 @cache
 def _by_tag(hint: Any) -> dict[str, type]:  # noqa: ANN401  a type, or a union of them
-    members: Iterable[Any] = typing.get_args(hint) if _is_union(hint) else (hint,)
+    is_union = typing.get_origin(hint) in (types.UnionType, typing.Union)
+    members: Iterable[Any] = typing.get_args(hint) if is_union else (hint,)
     classes = [m for m in members if isinstance(m, type) and is_dataclass(m)]
     return {snake(c.__name__): c for c in classes}
-
-
-def _is_union(hint: Any) -> bool:  # noqa: ANN401
-    return typing.get_origin(hint) in (types.UnionType, typing.Union)
 
 
 def _decode(data: Any, hint: Any) -> Any:  # noqa: ANN401
@@ -68,14 +65,10 @@ def _decode(data: Any, hint: Any) -> Any:  # noqa: ANN401
         cls = _by_tag(hint)[data["type"]]
         return cls(**{n: _decode(data[n], h) for n, h in _hints(cls).items() if n in data})
     if isinstance(data, list):
-        return _decode_list(data, hint)
+        items = typing.get_args(hint)
+        if len(items) == 2 and items[1] is Ellipsis:
+            return tuple(_decode(v, items[0]) for v in data)
+        return tuple(_decode(v, h) for v, h in zip(data, items, strict=True))
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint(data)
     return data
-
-
-def _decode_list(data: list[Any], hint: Any) -> Any:  # noqa: ANN401
-    items = typing.get_args(hint)
-    if len(items) == 2 and items[1] is Ellipsis:
-        return tuple(_decode(v, items[0]) for v in data)
-    return tuple(_decode(v, h) for v, h in zip(data, items, strict=True))

@@ -1,4 +1,4 @@
-"""How a run fares, seen from outside: by what its journal tells and whether its process lives."""
+"""The state of a run seen from outside: by what its journal tells and whether its process lives."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from ralph.kernel.world import Signals
 
 
 class Life(StrEnum):
-    """How a run fares."""
+    """The state of a run."""
 
     RUNNING = "running"
     WAITING = "waiting"  # asleep until its wake time
@@ -21,7 +21,7 @@ class Life(StrEnum):
 
 @value
 class Account:
-    """What a journal tells about its run, up to its end or to what cannot be read."""
+    """The story that a journal tells of its run, up to its end or to what cannot be read."""
 
     started: Started | None = None
     state: RunState = NEW
@@ -31,8 +31,8 @@ class Account:
 
 
 def life_of(account: Account, asked: Signals, now: float, *, live: bool) -> Life:
-    """How a run fares, given what its journal tells, what other terminals ask of it, and whether
-    its process lives."""
+    """The state of a run, given its journal, what other terminals ask of it, and whether its
+    process lives."""
     state = account.state
     if state.stop is not None:
         return Life.ENDED

@@ -1,7 +1,7 @@
-"""What an agent's stream says, in one vocabulary for every CLI (H §Event Model).
+"""The events of an agent's stream, in one vocabulary for every CLI (H §Event Model).
 
-Events are values without time: whoever receives one knows when it came. Who spoke is part of
-the event, because only the assistant's own words may complete anything.
+Events are values without time: whoever receives one knows when it came. Who spoke is part of the
+event, because only the assistant's own words may complete anything.
 """
 
 from enum import StrEnum
@@ -10,7 +10,7 @@ from ralph.kernel.value import value
 
 
 class Speaker(StrEnum):
-    """Whose words a text is."""
+    """The one whose words a text is."""
 
     ASSISTANT = "assistant"
     SUBAGENT = "subagent"
@@ -79,7 +79,8 @@ class Todo:
 
 @value
 class Failure:
-    """Why a turn failed, from the failure's own fields: never from text, tools or stderr."""
+    """The reason why a turn failed, from the failure's own fields: never from text, tools or
+    stderr."""
 
     message: str
     status: int | None = None  # HTTP status, where one is stated
@@ -127,7 +128,7 @@ class Usage:
 
 @value
 class Used:
-    """What one step of a turn used up, told while the turn goes on; steps add up."""
+    """The cost of one step of a turn, told while the turn goes on; steps add up."""
 
     usage: Usage = Usage()
     cost_usd: float | None = None

@@ -1,4 +1,4 @@
-"""One turn of an agent: what is ordered, what is seen while it runs, what came of it."""
+"""One turn of an agent: its order, its pulse while it runs, and its outcome."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from ralph.kernel.verdict import Cut
 
 
 class Role(StrEnum):
-    """What a turn is for; wiring maps it to an agent, a model and an output mode."""
+    """The purpose of a turn; wiring maps it to an agent, a model and an output mode."""
 
     WORK = "work"
     REVIEW = "review"
@@ -18,7 +18,7 @@ class Role(StrEnum):
 
 @value
 class Allowance:
-    """What a turn may use up: the least of the turn's, task's, run's and day's limits."""
+    """The most that a turn may use up: the least of the turn's, task's, run's and day's limits."""
 
     seconds: float | None = None
     idle: float | None = None
@@ -37,7 +37,7 @@ class Order:
 
 @value
 class Pulse:
-    """How a running turn looks now, in seconds."""
+    """A running turn as it looks now, in seconds."""
 
     seconds: float  # since it started
     idle: float  # since it last said anything
@@ -46,7 +46,7 @@ class Pulse:
 
 
 class Ending(StrEnum):
-    """How the agent's process came to its end."""
+    """The way in which the agent's process ended."""
 
     EXITED = "exited"
     CUT = "cut"
@@ -55,7 +55,7 @@ class Ending(StrEnum):
 
 @value
 class Turn:
-    """What came of a turn. Small whatever the agent printed: the stream itself is on disk."""
+    """The outcome of a turn. Small whatever the agent printed: the stream itself is on disk."""
 
     ending: Ending = Ending.EXITED
     exit_code: int | None = 0

@@ -1,4 +1,5 @@
-"""Which values are secrets, by the names that an environment or a command line gives them."""
+"""Finds the values that are secrets, by the names that an environment or a command line gives
+them."""
 
 import json
 import re
@@ -41,8 +42,11 @@ def secrets_of(environ: Mapping[str, str]) -> frozenset[str]:
 
 def secret_flags(words: Sequence[str]) -> frozenset[str]:
     """The values of a command's flags whose names say so: `--api-key V`, `--token=V`."""
-    pairs = pairwise((*words, ""))
-    found = {word.partition("=")[2] or following for word, following in pairs if _is_flag(word)}
+    found = set()
+    for word, following in pairwise((*words, "")):
+        name, _, stuck = word.partition("=")
+        if _FLAG.fullmatch(name):
+            found.add(stuck or following)
     return secret_among(word for word in found if not word.startswith("-"))
 
 
@@ -58,12 +62,8 @@ def secret_among(values: Iterable[str], public: Iterable[str] = ()) -> frozenset
     return frozenset(v for v in values if _is_telling(v) and not any(v in text for text in known))
 
 
-def _is_flag(word: str) -> bool:
-    return _FLAG.fullmatch(word.partition("=")[0]) is not None
-
-
 def _is_place(name: str, value: str) -> bool:
-    """Whether it is the path of a file that holds a secret."""
+    """True if it is the path of a file that holds a secret."""
     is_path = value.startswith(("/", "~/", "./", "../"))
     return is_path and (_PLACE.search(name) is not None or "." in value.rpartition("/")[2])
 

@@ -12,5 +12,4 @@ class AmpParser(MessageParser):
 
 
 def parser(prompt: str) -> AmpParser:
-    """A new parser; a stream of JSON needs no prompt to tell who speaks."""
     return AmpParser()

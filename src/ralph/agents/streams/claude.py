@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ralph.agents.streams.messages import (
-    Block,
     Final,
+    MessageBlock,
     MessageParser,
     RateLimit,
     System,
@@ -45,15 +45,15 @@ class ClaudeParser(MessageParser):
         self._tasks = _TaskList()
         self._limited: RateLimited | None = None
 
-    def called(self, call: Block) -> Iterator[AgentEvent]:
-        """Lists, tasks and questions."""
+    def called(self, call: MessageBlock) -> Iterator[AgentEvent]:
         yield from super().called(call)
         self._tasks.called(call)
         if call.name == "AskUserQuestion":
-            yield Question(_question(call.input))
+            asked = as_list(field(call.input, "questions"))
+            text = "\n".join(as_text(field(question, "question")) for question in asked)
+            yield Question(clipped(text.strip() or "the agent asks a question"))
 
-    def answered(self, result: Block, line: User) -> Iterator[AgentEvent]:
-        """The task list may have changed."""
+    def answered(self, result: MessageBlock, line: User) -> Iterator[AgentEvent]:
         if self._tasks.answered(result, line):
             yield self._tasks.todo()
 
@@ -62,7 +62,13 @@ class ClaudeParser(MessageParser):
         yield from super().system(line)
         match line.subtype:
             case "api_retry":
-                yield _retry(line)
+                delay = as_number(line.retry_delay_ms)
+                yield Retry(
+                    attempt=as_count(line.attempt),
+                    of=as_count(line.max_retries) or None,
+                    seconds=None if delay is None else delay / 1000,
+                    why=one_line(f"{as_text(line.error)} {as_count(line.error_status) or ''}"),
+                )
             case "compact_boundary":
                 yield Progress("the context was compacted")
             case "hook_response":
@@ -97,26 +103,22 @@ class _TaskList:
     """The list that TaskCreate, TaskUpdate and TaskList keep; ids are only in their results."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Block] = {}
+        self._calls: dict[str, MessageBlock] = {}
         self._tasks: dict[str, TodoItem] = {}
 
     def todo(self) -> Todo:
         return Todo(tuple(self._tasks.values()))
 
-    def called(self, call: Block) -> None:
+    def called(self, call: MessageBlock) -> None:
         if call.name in ("TaskCreate", "TaskUpdate", "TaskList"):
             self._calls[as_text(call.id)] = call
 
-    def answered(self, result: Block, line: User) -> bool:
-        """Whether the list is another one now."""
+    def answered(self, result: MessageBlock, line: User) -> bool:
+        """True if the list is another one now."""
         call = self._calls.pop(as_text(result.tool_use_id), None)
         if call is None or result.is_error:
             return False
-        before = dict(self._tasks)
-        self._apply(call, loosely(line.tool_use_result))
-        return self._tasks != before
-
-    def _apply(self, call: Block, answer: object) -> None:
+        before, answer = dict(self._tasks), loosely(line.tool_use_result)
         match call.name:
             case "TaskCreate":
                 self._tasks[_task_id(field(answer, "task", "id"))] = todo_item(call.input)
@@ -124,40 +126,20 @@ class _TaskList:
                 self._update(_task_id(field(call.input, "taskId")), call.input)
             case _ if isinstance(tasks := field(answer, "tasks"), list):
                 self._tasks = {_task_id(field(task, "id")): todo_item(task) for task in tasks}
+        return self._tasks != before
 
     def _update(self, task: str, change: object) -> None:
-        item = self._tasks.get(task)
-        status = field(change, "status")
-        if item is None:
-            return
+        status, item = field(change, "status"), self._tasks.get(task)
         if status == "deleted":
-            del self._tasks[task]
-            return
-        text = as_text(field(change, "subject")) or item.text
-        self._tasks[task] = TodoItem(text, todo_status(status) if status else item.status)
+            self._tasks.pop(task, None)
+        elif item is not None:
+            text = as_text(field(change, "subject")) or item.text
+            self._tasks[task] = TodoItem(text, todo_status(status) if status else item.status)
 
 
 def _task_id(value: object) -> str:
     return as_text(value) or str(as_count(value))
 
 
-def _retry(line: System) -> Retry:
-    delay = as_number(line.retry_delay_ms)
-    status = as_count(line.error_status)
-    return Retry(
-        attempt=as_count(line.attempt),
-        of=as_count(line.max_retries) or None,
-        seconds=None if delay is None else delay / 1000,
-        why=one_line(f"{as_text(line.error)} {status or ''}"),
-    )
-
-
-def _question(arguments: object) -> str:
-    asked = as_list(field(arguments, "questions"))
-    text = "\n".join(as_text(field(question, "question")) for question in asked)
-    return clipped(text.strip() or "the agent asks a question")
-
-
 def parser(prompt: str) -> ClaudeParser:
-    """A new parser; a stream of JSON needs no prompt to tell who speaks."""
     return ClaudeParser()

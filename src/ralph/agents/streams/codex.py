@@ -53,8 +53,6 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class AgentMessage(msgspec.Struct, gc=False, tag="agent_message"):
-    """The assistant's words."""
-
     text: Any = None
 
 
@@ -65,8 +63,6 @@ class Reasoning(msgspec.Struct, gc=False, tag="reasoning"):
 
 
 class CommandExecution(msgspec.Struct, gc=False, tag="command_execution"):
-    """A shell command."""
-
     id: Any = None
     command: Any = None
     aggregated_output: Any = None
@@ -83,8 +79,6 @@ class FileChange(msgspec.Struct, gc=False, tag="file_change"):
 
 
 class McpToolCall(msgspec.Struct, gc=False, tag="mcp_tool_call"):
-    """A call to a tool server."""
-
     id: Any = None
     server: Any = None
     tool: Any = None
@@ -118,8 +112,6 @@ Item = AgentMessage | Reasoning | Call | TodoList | Notice
 
 
 class ThreadStarted(msgspec.Struct, gc=False, tag="thread.started"):
-    """The session begins."""
-
     thread_id: Any = None
 
 
@@ -128,26 +120,18 @@ class TurnStarted(msgspec.Struct, gc=False, tag="turn.started"):
 
 
 class ItemStarted(msgspec.Struct, gc=False, tag="item.started"):
-    """Something began."""
-
     item: Item
 
 
 class ItemUpdated(msgspec.Struct, gc=False, tag="item.updated"):
-    """Something went on."""
-
     item: Item
 
 
 class ItemCompleted(msgspec.Struct, gc=False, tag="item.completed"):
-    """Something ended, or happened at once."""
-
     item: Item
 
 
 class TurnCompleted(msgspec.Struct, gc=False, tag="turn.completed"):
-    """The turn succeeded."""
-
     usage: Any = None
 
 
@@ -180,7 +164,6 @@ class CodexParser(NdjsonParser[Line]):
         self._todo = Todo(())
 
     def understand(self, line: Line) -> Iterable[AgentEvent]:
-        """The events of one line."""
         match line:
             case ItemStarted(item) | ItemUpdated(item):
                 return self._begun(item)
@@ -189,7 +172,8 @@ class CodexParser(NdjsonParser[Line]):
             case TurnCompleted(usage):
                 return (Result(usage=_usage(usage)),)
             case TurnFailed(error):
-                return (Result(failure=_failure(as_text(field(error, "message")))),)
+                words = clipped(as_text(field(error, "message"))) or "the turn failed"
+                return (Result(failure=Failure(words, _status(words), _retry_after(words))),)
             case Notice(message):
                 return (_notice(as_text(message)),)
             case ThreadStarted(thread_id):
@@ -206,9 +190,9 @@ class CodexParser(NdjsonParser[Line]):
     def _ended(self, item: Item) -> Iterator[AgentEvent]:
         match item:
             case AgentMessage(text):
-                yield from _worded(Text, text)
+                yield from [Text(text)] if as_text(text) else []
             case Reasoning(text):
-                yield from _worded(Thinking, text)
+                yield from [Thinking(text)] if as_text(text) else []
             case Notice(message):
                 yield _notice(as_text(message))
             case TodoList():
@@ -226,10 +210,14 @@ class CodexParser(NdjsonParser[Line]):
             yield ToolStart(tool.id, tool.name, tool.summary)
 
     def _listed(self, item: TodoList) -> Iterator[AgentEvent]:
-        todo = Todo(tuple(map(_todo_item, as_list(item.items))))
-        if todo != self._todo:
-            self._todo = todo
-            yield todo
+        items = []
+        for entry in as_list(item.items):
+            done = field(entry, "completed") is True
+            status = TodoStatus.DONE if done else TodoStatus.PENDING
+            items.append(TodoItem(as_text(field(entry, "text")), status))
+        if tuple(items) != self._todo.items:
+            self._todo = Todo(tuple(items))
+            yield self._todo
 
 
 @value
@@ -245,40 +233,26 @@ class _Tool:
 
 def _tool(item: Call) -> _Tool:
     identity = as_text(item.id)
+    if isinstance(item, WebSearch):
+        query = as_text(item.query)
+        return _Tool(identity, "web_search", one_line(query), query, is_error=False)
+    failed = item.status in ("failed", "declined")
     match item:
         case CommandExecution():
             summary, output = one_line(as_text(item.command)), as_text(item.aggregated_output)
-            failed = _failed(item.status) or item.exit_code not in (0, None)
+            failed = failed or item.exit_code not in (0, None)
             return _Tool(identity, "shell", summary, output, failed)
-        case FileChange():
-            return _Tool(identity, "patch", _changes(item.changes), "", _failed(item.status))
+        case FileChange():  # such as "add added.txt, update main.py"
+            pairs = (
+                (as_text(field(c, "kind")), as_text(field(c, "path")))
+                for c in as_list(item.changes)
+            )
+            words = ", ".join(f"{kind} {path.rpartition('/')[2]}" for kind, path in pairs)
+            return _Tool(identity, "patch", one_line(words), "", failed)
         case McpToolCall():
             name = f"{as_text(item.server)}.{as_text(item.tool)}"
             output = texts(field(item.result, "content")) or as_text(field(item.error, "message"))
-            return _Tool(identity, name, telling(item.arguments), output, _failed(item.status))
-    query = as_text(item.query)
-    return _Tool(identity, "web_search", one_line(query), query, is_error=False)
-
-
-def _failed(status: object) -> bool:
-    return status in ("failed", "declined")
-
-
-def _changes(value: object) -> str:
-    """Such as "add added.txt, update main.py"."""
-    changes = ((as_text(field(c, "kind")), as_text(field(c, "path"))) for c in as_list(value))
-    return one_line(", ".join(f"{kind} {path.rpartition('/')[2]}" for kind, path in changes))
-
-
-def _worded(kind: type[Text] | type[Thinking], text: object) -> Iterator[AgentEvent]:
-    if words := as_text(text):
-        yield kind(words)
-
-
-def _todo_item(value: object) -> TodoItem:
-    done = field(value, "completed") is True
-    text = as_text(field(value, "text"))
-    return TodoItem(text, TodoStatus.DONE if done else TodoStatus.PENDING)
+            return _Tool(identity, name, telling(item.arguments), output, failed)
 
 
 def _notice(message: str) -> AgentEvent:
@@ -301,11 +275,6 @@ def _usage(value: object) -> Usage:
     )
 
 
-def _failure(message: str) -> Failure:
-    words = clipped(message) or "the turn failed"
-    return Failure(words, _status(words), _retry_after(words))
-
-
 def _status(message: str) -> int | None:
     """The HTTP status, as far as the words of the failure give it away.
 
@@ -326,15 +295,9 @@ def _retry_after(message: str) -> float | None:
     told = _TRY_AGAIN.search(message)
     if told is None:
         return None
-    amounts = _AMOUNTS.findall(told[1])
-    return sum(float(number) * _SECONDS[_unit(unit)] for number, unit in amounts)
-
-
-def _unit(word: str) -> str:
-    lower = word.lower()
-    return lower if lower == "ms" else lower[0]
+    amounts = ((float(number), unit.lower()) for number, unit in _AMOUNTS.findall(told[1]))
+    return sum(number * _SECONDS[unit if unit == "ms" else unit[0]] for number, unit in amounts)
 
 
 def parser(prompt: str) -> CodexParser:
-    """A new parser; a stream of JSON needs no prompt to tell who speaks."""
     return CodexParser()

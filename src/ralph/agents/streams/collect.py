@@ -72,16 +72,17 @@ class Collector:
         self.finished = False  # the result was the last word so far: an agent may go on after one
 
     def add(self, events: Iterable[AgentEvent]) -> None:
-        """Take the next events."""
         for event in events:
             self._take(event)
 
     def turn(self, *, has_result: bool) -> Turn:
         """The turn so far. Where the dialect has a final result, its absence is a failure."""
-        result = self.result
+        result, limited = self.result, self._limited
         failure = result.failure if result else None
-        if result is None and has_result:
-            failure = self._no_result()
+        if result is None and has_result and limited:
+            failure = Failure(limited.why, 429, resets_at=limited.resets_at)
+        elif result is None and has_result:
+            failure = Failure("the stream ended without a final result")
         return Turn(
             failure=failure,
             claims=self._scanner.claims(),
@@ -100,22 +101,14 @@ class Collector:
 
     @property
     def used(self) -> Used:
-        """What the turn has used up so far: by its result, else by the steps that told."""
-        told = self._used
+        """Tokens and cost of the turn so far: by its result, else by the steps that told."""
         if self.result is None:
-            return told
+            return self._used
         usage, cost = self.result.usage, _not_negative(self.result.cost_usd)
         return Used(
-            told.usage if usage == Usage() else usage, told.cost_usd if cost is None else cost
+            self._used.usage if usage == Usage() else usage,
+            self._used.cost_usd if cost is None else cost,
         )
-
-    def _no_result(self) -> Failure:
-        failure = Failure("the stream ended without a final result")
-        if self._limited:
-            return replace(
-                failure, message=self._limited.why, status=429, resets_at=self._limited.resets_at
-            )
-        return failure
 
     def _take(self, event: AgentEvent) -> None:
         match event:  # the most frequent first
@@ -123,7 +116,9 @@ class Collector:
                 self.finished = False
                 self._tools += 1
                 self._question = None
-                self._writing.update({event.id} if _may_write(event.name) else ())
+                tool = event.name.lower()
+                if tool in _WRITERS or tool.startswith(_SERVERS):
+                    self._writing.add(event.id)
             case ToolEnd(output=output, is_error=is_error):
                 self._tool_errors += is_error
                 self._wrote |= event.id in self._writing and not is_error
@@ -162,11 +157,6 @@ class Collector:
         room = _KEEP_OVERHEARD - len(self._overheard)
         if room > 0:
             self._overheard.extend(find_claims(text)[:room])
-
-
-def _may_write(tool: str) -> bool:
-    name = tool.lower()
-    return name in _WRITERS or name.startswith(_SERVERS)
 
 
 def _not_negative(cost: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What agents print, understood: bytes in, events out; nothing here reads, writes or waits.
+"""Understands what agents print: bytes in, events out; nothing here reads, writes or waits.
 
 A dialect is a module in `DIALECTS` with a function `parser(prompt)`. Parsers are fed and never
 raise: a line that is not understood becomes an `Unknown`.

@@ -6,7 +6,7 @@ reports no cost.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -144,71 +144,57 @@ class GeminiParser(NdjsonParser[Line]):
             self._pieces.append(text[whole:] if whole else "")
             self._length = len(self._pieces[0])
 
-    def _meaning(self, line: Line) -> Iterable[AgentEvent]:
+    def _meaning(self, line: Line) -> Iterator[AgentEvent]:
         match line:
             case Message():
-                return _said(line)
+                # Whole: the prompt, repeated; or a block of a model that does not stream.
+                speaker = Speaker.ASSISTANT if line.role == "assistant" else Speaker.PROMPT
+                if text := as_text(line.content):
+                    yield Text(text, speaker)
             case ToolUse():
-                return self._called(line)
+                identity, name = as_text(line.tool_id), as_text(line.tool_name)
+                self._names[identity] = name
+                yield ToolStart(identity, name, telling(line.parameters))
+                if name == "write_todos":
+                    yield todo_list(field(line.parameters, "todos"))
             case ToolResult():
-                return self._answered(line)
+                yield self._answered(line)
             case Notice():
-                return self._noticed(line)
+                yield self._noticed(line)
             case Init():
-                return _begun(line)
-        return (self._final(line),)
+                session, model = as_text(line.session_id), as_text(line.model)
+                text = f"session {session}".strip()
+                yield Progress(f"{text} model {model}" if model else text, session or None)
+            case Final():
+                denied = tuple(filter(None, self._denied))
+                yield Result(failure=self._failure(line), usage=_usage(line.stats), denied=denied)
 
-    def _called(self, line: ToolUse) -> Iterator[AgentEvent]:
-        identity, name = as_text(line.tool_id), as_text(line.tool_name)
-        self._names[identity] = name
-        yield ToolStart(identity, name, telling(line.parameters))
-        if name == "write_todos":
-            yield todo_list(field(line.parameters, "todos"))
-
-    def _answered(self, line: ToolResult) -> Iterator[AgentEvent]:
+    def _answered(self, line: ToolResult) -> ToolEnd:
         identity = as_text(line.tool_id)
-        name = self._names.pop(identity, "")
-        kind = field(line.error, "type")
+        name, kind = self._names.pop(identity, ""), field(line.error, "type")
         if kind == _POLICY or (kind == _NO_SUCH_TOOL and name in _NEED_APPROVAL):
             self._denied[name] = None
         output = as_text(line.output) or as_text(field(line.error, "message"))
-        yield ToolEnd(identity, output, line.status == "error")
+        return ToolEnd(identity, output, line.status == "error")
 
-    def _noticed(self, line: Notice) -> Iterator[AgentEvent]:
+    def _noticed(self, line: Notice) -> AgentEvent:
         message = as_text(line.message)
         if message.startswith(_BLOCKED):
-            yield Text(message.removeprefix(_BLOCKED), Speaker.HOOK)
-            return
+            return Text(message.removeprefix(_BLOCKED), Speaker.HOOK)
         if line.severity == "error":
             self._problem = message
-        yield Progress(one_line(message))
-
-    def _final(self, line: Final) -> Result:
-        return Result(
-            failure=self._failure(line),
-            usage=_usage(line.stats),
-            denied=tuple(filter(None, self._denied)),
-        )
+        return Progress(one_line(message))
 
     def _failure(self, line: Final) -> Failure | None:
         if line.status == "success":
             return None
         message = as_text(field(line.error, "message")) or self._problem
-        words = clipped(_in_words(message)) or "the agent reports an error"
-        return Failure(words, _status(message), _retry_after(message))
-
-
-def _begun(line: Init) -> Iterator[AgentEvent]:
-    session, model = as_text(line.session_id), as_text(line.model)
-    text = f"session {session}".strip()
-    yield Progress(f"{text} model {model}" if model else text, session or None)
-
-
-def _said(line: Message) -> Iterator[AgentEvent]:
-    """A whole message: the prompt, repeated; or a block of a model that does not stream."""
-    speaker = Speaker.ASSISTANT if line.role == "assistant" else Speaker.PROMPT
-    if text := as_text(line.content):
-        yield Text(text, speaker)
+        error = field(_quoted(message), "error")
+        code, words = as_count(field(error, "code")), as_text(field(error, "message"))
+        # For people without the JSON, if the service's own words are in it.
+        shown = clipped(f"API error {code}: {words}" if words else message)
+        status = code or _status(message)
+        return Failure(shown or "the agent reports an error", status, _retry_after(message))
 
 
 def _usage(stats: object) -> Usage:
@@ -223,21 +209,11 @@ def _usage(stats: object) -> Usage:
 
 
 def _status(message: str) -> int | None:
-    """The service's code: in the JSON that the message quotes, by name, or by the CLI's words."""
-    code = as_count(field(_quoted(message), "error", "code"))
-    if code:
-        return code
+    """The service's code by its name, or by the CLI's words."""
     if _LIMITED.search(message):
         return 429
     named = _NAMED.search(message)
     return _CODES.get(named[1]) if named else None
-
-
-def _in_words(message: str) -> str:
-    """The message for people: without the JSON, if the service's own words are in it."""
-    error = field(_quoted(message), "error")
-    words = as_text(field(error, "message"))
-    return f"API error {as_count(field(error, 'code'))}: {words}" if words else message
 
 
 def _quoted(message: str) -> object:
@@ -258,5 +234,4 @@ def _retry_after(message: str) -> float | None:
 
 
 def parser(prompt: str) -> GeminiParser:
-    """A new parser; a stream of JSON needs no prompt to tell who speaks."""
     return GeminiParser()

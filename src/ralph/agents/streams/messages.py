@@ -1,8 +1,8 @@
-"""What Claude and Amp have in common: lines that carry messages made of content blocks.
+"""The messages made of content blocks that the lines of Claude and Amp carry.
 
-H §Claude Streaming JSON, §Amp Streaming JSON. Fields that shape a line are typed; values are
-`Any` and read with care, so that one odd value does not cost a whole line. What is not named
-here is skipped by the decoder and never built.
+H §Claude Streaming JSON, §Amp Streaming JSON. Fields that shape a line are typed; values are `Any`
+and read with care, so that one odd value does not cost a whole line. What is not named here is
+skipped by the decoder and never built.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,9 +39,14 @@ _HOOK_FEEDBACK = "Stop hook feedback"
 # How the result of a call begins that a hook refused, and what our own guard says in it.
 _HOOK_REFUSAL, _GUARD = "PreToolUse:", "guard: refused ("
 _AUTHENTICATION = "authentication_failed"  # as an assistant line's error
+# As the fields of a Usage.
+_USAGE = (
+    *("input_tokens", "output_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+)
 
 
-class Block(msgspec.Struct, gc=False):
+class MessageBlock(msgspec.Struct, gc=False):
     """One block of a message: text, thinking, a tool call or a tool's result."""
 
     type: Any = None
@@ -56,9 +61,7 @@ class Block(msgspec.Struct, gc=False):
 
 
 class Message(msgspec.Struct, gc=False):
-    """A message of either side."""
-
-    content: list[Block] | str | None = None
+    content: list[MessageBlock] | str | None = None
     model: Any = None
 
 
@@ -90,7 +93,7 @@ class Assistant(msgspec.Struct, gc=False, tag="assistant"):
 
 
 class User(msgspec.Struct, gc=False, tag="user"):
-    """What the model is told: tool results, the prompt, the feedback of hooks."""
+    """Words to the model: tool results, the prompt, the feedback of hooks."""
 
     message: Message
     parent_tool_use_id: Any = None
@@ -140,7 +143,6 @@ class MessageParser(NdjsonParser[Line]):
         self._by_hooks: set[str] = set()  # calls that a hook refused: no permission is missing
 
     def understand(self, line: Line) -> Iterable[AgentEvent]:
-        """The events of one line."""
         match line:
             case Assistant():
                 return self.assistant(line)
@@ -156,13 +158,17 @@ class MessageParser(NdjsonParser[Line]):
 
     def assistant(self, line: Assistant) -> Iterator[AgentEvent]:
         """Text, thinking and tool calls; usually one block a line."""
-        subagent = bool(line.parent_tool_use_id)
+        subagent, speaker = bool(line.parent_tool_use_id), Speaker.ASSISTANT
+        if subagent:
+            speaker = Speaker.SUBAGENT
+        elif line.error or line.message.model == "<synthetic>":
+            speaker = Speaker.HOST
         self._unknown_here = line.error == _AUTHENTICATION
         for block in _blocks(line.message):
             match block.type:
                 case "text" if text := as_text(block.text):
                     self._worded = self._worded or not subagent
-                    yield Text(text, _assistant_speaker(line))
+                    yield Text(text, speaker)
                 case "thinking" if text := as_text(block.thinking):
                     yield Thinking(text)
                 case "tool_use":
@@ -171,29 +177,32 @@ class MessageParser(NdjsonParser[Line]):
                     if not subagent:  # a sub-agent's list and questions are not the agent's
                         yield from self.called(block)
 
-    def called(self, call: Block) -> Iterator[AgentEvent]:
-        """What a tool call of the agent itself says beyond its ToolStart."""
+    def called(self, call: MessageBlock) -> Iterator[AgentEvent]:
+        """Events of a tool call of the agent itself, beyond its ToolStart."""
         if call.name == self.todo_tool:
             yield todo_list(field(call.input, "todos"))
 
     def user(self, line: User) -> Iterator[AgentEvent]:
         """Tool results, and texts that nobody may take for the assistant's."""
+        subagent = bool(line.parent_tool_use_id)
         for block in _blocks(line.message):
             if block.type == "tool_result":
-                yield ToolEnd(
+                call, output, failed = (
                     as_text(block.tool_use_id),
                     texts(block.content),
-                    bool(block.is_error),
-                    bool(line.parent_tool_use_id),
+                    block.is_error,
                 )
-                if block.is_error and _is_by_hook(texts(block.content)):
-                    self._by_hooks.add(as_text(block.tool_use_id))
+                yield ToolEnd(call, output, bool(failed), subagent)
+                if failed and (output.startswith(_HOOK_REFUSAL) or _GUARD in output):
+                    self._by_hooks.add(call)
                 yield from self.answered(block, line)
             elif text := as_text(block.text):
-                yield Text(text, _user_speaker(line, text))
+                by_hook = line.synthetic or text.startswith(_HOOK_FEEDBACK)
+                speaker = Speaker.HOOK if by_hook else Speaker.PROMPT
+                yield Text(text, Speaker.SUBAGENT if subagent else speaker)
 
-    def answered(self, result: Block, line: User) -> Iterable[AgentEvent]:
-        """What a tool's result says beyond its ToolEnd."""
+    def answered(self, result: MessageBlock, line: User) -> Iterable[AgentEvent]:
+        """Events of a tool's result, beyond its ToolEnd."""
         return ()
 
     def system(self, line: System) -> Iterable[AgentEvent]:
@@ -218,12 +227,15 @@ class MessageParser(NdjsonParser[Line]):
         text = as_text(line.result)
         if text and not self._worded and line.num_turns != 0 and not line.is_error:
             yield Text(text)
+        denials = as_list(line.permission_denials)
+        denied = (d for d in denials if field(d, "tool_use_id") not in self._by_hooks)
+        names = (as_text(field(denial, "tool_name")) for denial in denied)
         yield Result(
             text=text,
             failure=self.failure(line),
             cost_usd=as_number(line.total_cost_usd),
-            usage=_usage(line.usage),
-            denied=self._denied(line.permission_denials),
+            usage=Usage(*(as_count(field(line.usage, name)) for name in _USAGE)),
+            denied=tuple(dict.fromkeys(filter(None, names))),
         )
 
     def failure(self, line: Final) -> Failure | None:
@@ -236,43 +248,9 @@ class MessageParser(NdjsonParser[Line]):
         status = as_count(line.api_error_status) or (401 if self._unknown_here else None)
         return Failure(clipped(message), status)
 
-    def _denied(self, value: object) -> tuple[str, ...]:
-        denials = [d for d in as_list(value) if field(d, "tool_use_id") not in self._by_hooks]
-        names = (as_text(field(denial, "tool_name")) for denial in denials)
-        return tuple(dict.fromkeys(name for name in names if name))
 
-
-def _blocks(message: Message) -> list[Block]:
+def _blocks(message: Message) -> list[MessageBlock]:
     content = message.content
     if isinstance(content, str):
-        return [Block(type="text", text=content)]
+        return [MessageBlock(type="text", text=content)]
     return content or []
-
-
-def _assistant_speaker(line: Assistant) -> Speaker:
-    if line.parent_tool_use_id:
-        return Speaker.SUBAGENT
-    if line.error or line.message.model == "<synthetic>":
-        return Speaker.HOST
-    return Speaker.ASSISTANT
-
-
-def _user_speaker(line: User, text: str) -> Speaker:
-    if line.parent_tool_use_id:
-        return Speaker.SUBAGENT
-    if line.synthetic or text.startswith(_HOOK_FEEDBACK):
-        return Speaker.HOOK
-    return Speaker.PROMPT
-
-
-def _usage(value: object) -> Usage:
-    return Usage(
-        input=as_count(field(value, "input_tokens")),
-        output=as_count(field(value, "output_tokens")),
-        cache_read=as_count(field(value, "cache_read_input_tokens")),
-        cache_write=as_count(field(value, "cache_creation_input_tokens")),
-    )
-
-
-def _is_by_hook(output: str) -> bool:
-    return output.startswith(_HOOK_REFUSAL) or _GUARD in output

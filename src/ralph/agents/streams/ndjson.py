@@ -18,23 +18,13 @@ _FAILURES = (ValueError, RecursionError)  # msgspec's errors are ValueErrors
 
 # The arguments that tell people what a tool call does, the most telling first.
 _TELLING = (
-    "file_path",
-    "filePath",
-    "notebook_path",
-    "command",
-    "cmd",
-    "pattern",
-    "url",
-    "subject",
-    "description",
-    "query",
-    "prompt",
-    "path",
+    *("file_path", "filePath", "notebook_path", "command", "cmd", "pattern"),
+    *("url", "subject", "description", "query", "prompt", "path"),
 )
 
 
 class NdjsonParser(Generic[Line]):
-    """What these dialects have in common. A subclass says what each decoded line means."""
+    """The common part of these dialects. A subclass says what each decoded line means."""
 
     has_result: ClassVar[bool] = True
 
@@ -42,11 +32,9 @@ class NdjsonParser(Generic[Line]):
         self._decoder = decoder
 
     def understand(self, line: Line) -> Iterable[AgentEvent]:
-        """The events of one line."""
         raise NotImplementedError
 
     def feed(self, block: bytes) -> list[AgentEvent]:
-        """The events of a block of whole lines, or of the unterminated rest."""
         events: list[AgentEvent] = []
         for line in self._read(block):
             if isinstance(line, Unknown):
@@ -76,24 +64,18 @@ class NdjsonParser(Generic[Line]):
     def _read_line(self, raw: bytes) -> Line | Unknown:
         try:
             return self._decoder.decode(raw)
-        except msgspec.ValidationError:  # well-formed, but not of this dialect
-            return _unknown(raw)
+        except msgspec.ValidationError:
+            pass  # well-formed, but not of this dialect
         except _FAILURES:
-            return self._read_mended(raw)
-
-    def _read_mended(self, raw: bytes) -> Line | Unknown:
-        """CLIs that cut text in the middle print what strict JSON forbids: bytes that are not
-        UTF-8, control characters, half a surrogate pair. That must not cost a whole line."""
-        try:
-            value = json.loads(raw.decode("utf-8", "replace"), strict=False)
-            mended = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-            return self._decoder.decode(mended)
-        except _FAILURES:
-            return _unknown(raw)
-
-
-def _unknown(raw: bytes) -> Unknown:
-    return Unknown(raw[:_KEPT].decode("utf-8", "replace"))
+            # CLIs that cut text in the middle print what strict JSON forbids: bytes that are not
+            # UTF-8, control characters, half a surrogate pair. That must not cost a whole line.
+            try:
+                value = json.loads(raw.decode("utf-8", "replace"), strict=False)
+                fixed = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+                return self._decoder.decode(fixed)
+            except _FAILURES:
+                pass
+        return Unknown(raw[:_KEPT].decode("utf-8", "replace"))
 
 
 def loosely(raw: msgspec.Raw) -> object:
@@ -127,7 +109,7 @@ def as_list(value: object) -> list[object]:
 
 
 def field(value: object, *path: str) -> object:
-    """What stands at this path of nested objects; None where there is nothing."""
+    """The value at this path of nested objects; None where there is nothing."""
     for key in path:
         if not isinstance(value, dict):
             return None

@@ -43,7 +43,7 @@ _NO_CREDENTIAL = "ProviderAuthError"
 
 
 class Part(msgspec.Struct, gc=False):
-    """What a line is about; which fields it has depends on the line."""
+    """The subject of a line; which fields it has depends on the line."""
 
     text: Any = None
     synthetic: Any = None
@@ -61,32 +61,25 @@ class StepStart(msgspec.Struct, gc=False, tag="step_start"):
     sessionID: Any = None  # noqa: N815
 
 
-class Said(msgspec.Struct, gc=False, tag="text"):
+class _PartLine(msgspec.Struct, gc=False):
+    part: Part
+    sessionID: Any = None  # noqa: N815
+
+
+class Said(_PartLine, gc=False, tag="text"):
     """A block of text, whole."""
 
-    part: Part
-    sessionID: Any = None  # noqa: N815
+
+class Reasoning(_PartLine, gc=False, tag="reasoning"):
+    """The model's thoughts; only with `--thinking`."""
 
 
-class Reasoning(msgspec.Struct, gc=False, tag="reasoning"):
-    """What the model thought; only with `--thinking`."""
-
-    part: Part
-    sessionID: Any = None  # noqa: N815
-
-
-class ToolUse(msgspec.Struct, gc=False, tag="tool_use"):
+class ToolUse(_PartLine, gc=False, tag="tool_use"):
     """A tool call that has ended: one that runs is not told."""
 
-    part: Part
-    sessionID: Any = None  # noqa: N815
 
-
-class StepFinish(msgspec.Struct, gc=False, tag="step_finish"):
+class StepFinish(_PartLine, gc=False, tag="step_finish"):
     """The model has answered, and its tools have run."""
-
-    part: Part
-    sessionID: Any = None  # noqa: N815
 
 
 class Error(msgspec.Struct, gc=False, tag="error"):
@@ -113,7 +106,6 @@ class OpencodeParser(NdjsonParser[Line]):
         self._used = Used()
 
     def understand(self, line: Line) -> Iterator[AgentEvent]:
-        """The events of one line."""
         session = as_text(line.sessionID)
         if session and not self._session:
             self._session = session
@@ -121,30 +113,33 @@ class OpencodeParser(NdjsonParser[Line]):
         yield from self._meaning(line, subagent=session != self._session)
 
     def end(self) -> list[AgentEvent]:
-        """What was held back, and the result, if the last step ended the turn."""
+        """The events that were held back, and the result, if the last step ended the turn."""
         events, result, denied = self._release(), self._result, tuple(self._denied)
         if result is None and denied:
             # A rejected permission ends the turn in the middle, with exit code 0.
             result = Result(failure=Failure(f"no permission for {', '.join(denied)}"))
         if result is None:
             return events
-        self._result = None
-        used = self._used
-        final = Result("", result.failure, used.cost_usd, used.usage, denied)
-        return [*events, final]
+        self._result, used = None, self._used
+        return [*events, Result("", result.failure, used.cost_usd, used.usage, denied)]
 
     def _meaning(self, line: Line, *, subagent: bool) -> Iterable[AgentEvent]:
         match line:
             case Said(part):
                 return self._said(part, subagent=subagent)
             case Reasoning(part):
-                return _thought(part)
+                text = as_text(part.text)
+                return [Thinking(text)] if text else []
             case ToolUse(part):
                 return self._used_tool(part, subagent=subagent)
             case StepFinish(part):
                 return self._finished(part, subagent=subagent)
             case Error(error):
-                return self._failed(error, subagent=subagent)
+                failure = _failure(error)
+                if subagent:
+                    return [Progress(one_line(f"a sub-agent failed: {failure.message}"))]
+                self._result = Result(failure=failure)
+                return []
         return self._on_with_it()
 
     def _said(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
@@ -173,17 +168,18 @@ class OpencodeParser(NdjsonParser[Line]):
     def _used_tool(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
         yield from self._release()
         call, name, state = as_text(part.callID), as_text(part.tool), part.state
-        arguments = field(state, "input")
-        failed = field(state, "status") == "error" or name == _INVALID or _exit_code(state) != 0
+        arguments, error = field(state, "input"), as_text(field(state, "error"))
+        # A shell command that fails is still a call that is completed.
+        code = int(as_number(field(state, "metadata", "exit")) or 0)
+        failed = field(state, "status") == "error" or name == _INVALID or code != 0
         if name == _INVALID:
             name = as_text(field(arguments, "tool")) or name
-        output = as_text(field(state, "output")) or as_text(field(state, "error"))
         summary = telling(arguments) or one_line(as_text(field(state, "title")))
         yield ToolStart(call, name, summary, subagent)
         if name == "todowrite" and not subagent:
             yield todo_list(field(arguments, "todos"))
-        yield ToolEnd(call, output, failed, subagent)
-        if as_text(field(state, "error")).startswith(_REJECTED):
+        yield ToolEnd(call, as_text(field(state, "output")) or error, failed, subagent)
+        if error.startswith(_REJECTED):
             self._denied[name] = None
 
     def _finished(self, part: Part, *, subagent: bool) -> Iterator[AgentEvent]:
@@ -197,23 +193,6 @@ class OpencodeParser(NdjsonParser[Line]):
         self._result = Result(failure=None if reason in _SUCCEEDS else Failure(how))
         if reason != "stop":
             yield Progress(how)
-
-    def _failed(self, error: object, *, subagent: bool) -> Iterator[AgentEvent]:
-        failure = _failure(error)
-        if subagent:
-            yield Progress(one_line(f"a sub-agent failed: {failure.message}"))
-        else:
-            self._result = Result(failure=failure)
-
-
-def _thought(part: Part) -> Iterator[AgentEvent]:
-    if text := as_text(part.text):
-        yield Thinking(text)
-
-
-def _exit_code(state: object) -> int:
-    """Of a shell command: one that fails is still a call that is completed."""
-    return int(as_number(field(state, "metadata", "exit")) or 0)
 
 
 def _used(part: Part) -> Used:
@@ -229,19 +208,14 @@ def _used(part: Part) -> Used:
 
 
 def _failure(error: object) -> Failure:
-    data = field(error, "data")
-    name = as_text(field(error, "name"))
+    data, name = field(error, "data"), as_text(field(error, "name"))
     message = as_text(field(data, "message")) or name or "the agent reports an error"
     status = as_count(field(data, "statusCode")) or (401 if name == _NO_CREDENTIAL else None)
-    return Failure(clipped(message), status, _retry_after(field(data, "responseHeaders")))
-
-
-def _retry_after(headers: object) -> float | None:
-    """Seconds, where the service states them as a number."""
-    told = as_text(field(headers, "retry-after"))
-    return float(told[:9]) if told.isascii() and told.isdigit() else None
+    # Seconds, where the service states them as a number.
+    wait = as_text(field(data, "responseHeaders", "retry-after"))
+    seconds = float(wait[:9]) if wait.isascii() and wait.isdigit() else None
+    return Failure(clipped(message), status, seconds)
 
 
 def parser(prompt: str) -> OpencodeParser:
-    """A new parser; a stream of JSON needs no prompt to tell who speaks."""
     return OpencodeParser()

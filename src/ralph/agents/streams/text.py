@@ -68,15 +68,11 @@ def _said(text: str) -> list[AgentEvent]:
 
 
 def _decoded(lines: bytes) -> str:
-    return _clean(lines.decode("utf-8", "replace"))
-
-
-def _clean(text: str) -> str:
+    text = lines.decode("utf-8", "replace")
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     return text.replace("\r\n", "\n").replace("\0", "\ufffd")
 
 
 def parser(prompt: str) -> TextParser:
-    """A new parser for an agent that was given this prompt."""
     return TextParser(prompt)
