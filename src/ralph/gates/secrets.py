@@ -13,7 +13,7 @@ from ralph.gates.secret_files import (
     why_by_content,
     why_by_name,
 )
-from ralph.git.checkpoint.files import NOTHING, Entry, differing
+from ralph.git.checkpoint.files import NOTHING, TreeChange, differing
 from ralph.kernel.case import Case
 from ralph.kernel.findings import Finding
 
@@ -87,11 +87,13 @@ class SecretsGate:
         said = self._trees.view.names(*words, "--diff-filter=A", commit)
         for fields, path in zip(said[::2], said[1::2], strict=True):
             _, mode, _, identifier, _ = fields.split(" ")
-            why = self._why(Entry(path, mode, identifier, NOTHING, ""), self._beginning_of_blob)
+            why = self._why(
+                TreeChange(path, mode, identifier, NOTHING, ""), self._beginning_of_blob
+            )
             if why:
                 yield Suspect(path, why, commit)
 
-    def _why(self, entry: Entry, beginning: Callable[[Entry], bytes]) -> str:
+    def _why(self, entry: TreeChange, beginning: Callable[[TreeChange], bytes]) -> str:
         """The reason why a file looks like a secret, by its name and its content alone; "" for
         none."""
         if entry.mode not in _FILES:
@@ -106,14 +108,14 @@ class SecretsGate:
             self._known[key] = why
         return self._known[key]
 
-    def _beginning_of_file(self, entry: Entry) -> bytes:
+    def _beginning_of_file(self, entry: TreeChange) -> bytes:
         try:
             with open_regular(self._trees.repository.place.path(entry.path)) as file:
                 return file.read(_LARGEST)
         except OSError:
             return b""  # it is gone, and the next look sees that
 
-    def _beginning_of_blob(self, entry: Entry) -> bytes:
+    def _beginning_of_blob(self, entry: TreeChange) -> bytes:
         view = self._trees.view
         size = int(view.ask("cat-file", "-s", entry.identifier))
         return view.ask("cat-file", "blob", entry.identifier) if size <= _LARGEST else b""

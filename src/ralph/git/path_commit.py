@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.errors import ConfigError
 from ralph.files.state_dir import is_inside
-from ralph.git.repository import Done, call, clean_environ, copy_index, nul_joined, nul_split
+from ralph.git.repository import (
+    GitResult,
+    call,
+    clean_environ,
+    copy_index,
+    nul_joined,
+    nul_split,
+)
 from ralph.git.under_way import under_way
 from ralph.kernel.value import value
 
@@ -91,11 +98,11 @@ class PathCommit:
         done = self._git(index, *_COMMIT, subject)
         return "" if done.code == 0 else _words(done, "commit")
 
-    def _git(self, index: str | None, *words: str, stdin: bytes | None = None) -> Done:
+    def _git(self, index: str | None, *words: str, stdin: bytes | None = None) -> GitResult:
         environ = {**self.environ, "GIT_INDEX_FILE": index} if index else self.environ
         return call(words, self.top, environ, stdin)
 
 
-def _words(done: Done, what: str) -> str:
+def _words(done: GitResult, what: str) -> str:
     said = done.said or done.output.decode("utf-8", "replace").strip()
     return said or f"git {what} exited with code {done.code}"

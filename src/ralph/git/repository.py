@@ -55,7 +55,7 @@ _SHAPING = {
 
 
 @value
-class Done:
+class GitResult:
     """How a git command ended."""
 
     code: int
@@ -64,7 +64,7 @@ class Done:
 
 
 @value
-class Place:
+class RepositoryPlace:
     """The paths and settings of a repository, as they were when the run began."""
 
     top: str
@@ -91,10 +91,10 @@ class Place:
         return json.dumps((*paths, self.zeros, self.settings))
 
     @staticmethod
-    def of(text: str) -> "Place":
+    def of(text: str) -> "RepositoryPlace":
         """Read what `text` wrote."""
         top, git_dir, exclude, hooks, records, run, zeros, settings = json.loads(text)
-        return Place(top, git_dir, exclude, hooks, records, run, zeros, tuple(settings))
+        return RepositoryPlace(top, git_dir, exclude, hooks, records, run, zeros, tuple(settings))
 
 
 def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 def call(
     arguments: Iterable[str], cwd: str, environ: Mapping[str, str], stdin: bytes | None = None
-) -> Done:
+) -> GitResult:
     """Run git to its end. A Ctrl+C in the terminal does not reach it: nothing is left half done."""
     git = _program(environ.get("PATH", os.defpath))
     argv = ("git", "-C", cwd, *arguments)
@@ -115,7 +115,7 @@ def call(
         run = _by_memory if hasattr(os, "memfd_create") else _by_pipes
         return run(git, argv, environ, stdin or b"")
     except OSError as error:
-        return Done(127, b"", f"cannot run git in {cwd}: {error.strerror}")
+        return GitResult(127, b"", f"cannot run git in {cwd}: {error.strerror}")
 
 
 @cache
@@ -123,7 +123,9 @@ def _program(path: str) -> str | None:
     return shutil.which("git", path=path)
 
 
-def _by_memory(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes) -> Done:
+def _by_memory(
+    git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes
+) -> GitResult:
     """Run git on files in memory: a run asks git some dozen times a task, and `subprocess` takes as
     long for its pipes as git for an answer."""
     files = [os.memfd_create(name) for name in ("in", "out", "err")]
@@ -144,10 +146,12 @@ def _by_memory(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdi
     finally:
         for file in files:
             os.close(file)
-    return Done(code, output, said.decode("utf-8", "replace").strip())
+    return GitResult(code, output, said.decode("utf-8", "replace").strip())
 
 
-def _by_pipes(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes) -> Done:
+def _by_pipes(
+    git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin: bytes
+) -> GitResult:
     """The same where there are no such files."""
     done = subprocess.run(
         argv,
@@ -158,10 +162,10 @@ def _by_pipes(git: str, argv: tuple[str, ...], environ: Mapping[str, str], stdin
         check=False,
         start_new_session=True,
     )
-    return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
+    return GitResult(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
 
 
-def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
+def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> RepositoryPlace:
     """The repository that the workspace is in; a ConfigError where there is none to work in."""
     environ = {**clean_environ(environ), "LC_ALL": "C"}
     done = call(_WHERE, workspace, environ)
@@ -181,7 +185,7 @@ def find(workspace: str, environ: Mapping[str, str], run_dir: str) -> Place:
     run = "" if run.startswith("..") else run
     zeros = "0" * (64 if kind == "sha256" else 40)
     settings = _settings(workspace, environ)
-    return Place(top, git_dir, exclude, hooks, records, run, zeros, settings)
+    return RepositoryPlace(top, git_dir, exclude, hooks, records, run, zeros, settings)
 
 
 def _settings(workspace: str, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -203,7 +207,7 @@ class Repository:
     """A repository to ask and to change; a command that fails is a StateError with git's own
     words."""
 
-    def __init__(self, place: Place, environ: Mapping[str, str]) -> None:
+    def __init__(self, place: RepositoryPlace, environ: Mapping[str, str]) -> None:
         self.place = place
         self.environ = clean_environ(environ)
         kept = {"GIT_DIR": place.git_dir, "GIT_WORK_TREE": place.top, "LC_ALL": "C"}
@@ -215,7 +219,7 @@ class Repository:
     def index(self) -> str:
         return os.path.join(self.place.git_dir, "index")
 
-    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> Done:
+    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> GitResult:
         """Run a command, with another index if one is named."""
         environ = {**self._environ, "GIT_INDEX_FILE": index} if index else self._environ
         return call((*self._options, *words), self.place.top, environ, stdin)
@@ -253,16 +257,16 @@ class Repository:
         """The ref that another stands for, such as the branch of HEAD; "" if it is none."""
         return os.fsdecode(self.run("symbolic-ref", "--quiet", name).output).strip("\n")
 
-    def inside(self, path: str, *words: str, index: str = "") -> Done:
+    def inside(self, path: str, *words: str, index: str = "") -> GitResult:
         """Run a command in a submodule, whose settings an agent may have changed as well."""
         options = (word for setting in _DEAF for word in ("-c", setting))
         environ = {**self.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
         own = {"GIT_INDEX_FILE": index} if index else {}
         return call((*options, *words), self.place.path(path), {**environ, **own})
 
-    def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> Done:
+    def stage(self, index: str, gone: Iterable[str], there: Iterable[str]) -> GitResult:
         """Make an index agree with the work tree about these paths."""
-        done = Done(0, b"", "")
+        done = GitResult(0, b"", "")
         removed = nul_joined(f"0 {self.place.zeros}\t{name}" for name in gone)
         if removed:
             done = self.run("update-index", "-z", "--index-info", stdin=removed, index=index)

@@ -7,7 +7,13 @@ from collections.abc import Collection, Iterable, Iterator
 from ralph.errors import StateError
 from ralph.files.digest import digest_of
 from ralph.files.state_dir import lstat
-from ralph.git.repository import Place, Repository, copy_index, nul_split, scratch_index
+from ralph.git.repository import (
+    Repository,
+    RepositoryPlace,
+    copy_index,
+    nul_split,
+    scratch_index,
+)
 from ralph.kernel.value import value
 
 _STATUS = (
@@ -22,7 +28,7 @@ _ORDINARY = (0o644, 0o755)
 
 
 @value
-class Seen:
+class TreeStatus:
     """The work tree now; every path is relative to the top."""
 
     head: str
@@ -43,7 +49,7 @@ class Seen:
         return tuple(sorted({*self.there, *self.gone, *self.staged, *self.apart}))
 
 
-def look(repository: Repository) -> Seen:
+def look(repository: Repository) -> TreeStatus:
     """Ask git once."""
     done = repository.run(*_STATUS)
     if done.code != 0:
@@ -63,11 +69,11 @@ def look(repository: Repository) -> Seen:
             for name in _lists_for(repository.place, kind, fields[1], fields[-1]):
                 found[name].append(fields[-1])
     blind = bool(found.pop("blind")) or "Permission denied" in done.said
-    return Seen(head, branch, blind=blind, **{name: tuple(found[name]) for name in _LISTS})
+    return TreeStatus(head, branch, blind=blind, **{name: tuple(found[name]) for name in _LISTS})
 
 
-def _lists_for(place: Place, kind: str, how: str, path: str) -> Iterator[str]:
-    """The lists of a `Seen` that a path of the status belongs to, and "blind" if it is
+def _lists_for(place: RepositoryPlace, kind: str, how: str, path: str) -> Iterator[str]:
+    """The lists of a `TreeStatus` that a path of the status belongs to, and "blind" if it is
     unreadable."""
     if kind == "!" or place.is_ours(path):
         if not place.is_ours(path):
@@ -103,7 +109,7 @@ def _readable(path: str) -> bool | None:
     return True if stat.S_ISLNK(mode) or stat.S_ISDIR(mode) else None
 
 
-def tree_of(repository: Repository, seen: Seen, run_dir: str) -> str:
+def tree_of(repository: Repository, seen: TreeStatus, run_dir: str) -> str:
     """The work tree as a tree in git; the real index is only read."""
     with scratch_index(run_dir) as index:
         copy_index(repository.index, index)

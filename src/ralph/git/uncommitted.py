@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.git.path_commit import PathCommit
-from ralph.git.repository import RALPH, Done, call, clean_environ, committer, nul_split
+from ralph.git.repository import RALPH, GitResult, call, clean_environ, committer, nul_split
 from ralph.git.uncommitted_text import STATUS, foreign
 from ralph.kernel.value import value
 from ralph.text.redact import redact
@@ -96,7 +96,7 @@ class Corrections:
         once = ("log", "-1", "--format=%H", "--", path)
         return known.code == 1 and bool(self._git(*once).output)
 
-    def _git(self, *words: str) -> Done:
+    def _git(self, *words: str) -> GitResult:
         environ = {**clean_environ(self.environ), **RALPH}
         return call((*_DEAF, "--literal-pathspecs", *words), self.workspace, environ)
 

@@ -12,8 +12,8 @@ from ralph.agents.turn_files import private
 from ralph.errors import StateError
 from ralph.files.state_dir import lstat, unwritable_state
 from ralph.git.attributes import flattened
-from ralph.git.repository import Done, Repository, call, copy_index, nul_joined, nul_split
-from ralph.git.status import Seen, look
+from ralph.git.repository import GitResult, Repository, call, copy_index, nul_joined, nul_split
+from ralph.git.status import TreeStatus, look
 from ralph.kernel.value import replace
 
 DIRECTORY = "view"  # in a run's directory
@@ -159,14 +159,14 @@ class View(Repository):
 
     # ------------------------------------------------------------ using it
 
-    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> Done:
+    def run(self, *words: str, stdin: bytes | None = None, index: str = "") -> GitResult:
         """Run a git command in the view, with another index if one is named."""
         environ = {**self._view, "GIT_INDEX_FILE": index or self.index}
         return call(words, self.place.top, environ, stdin)
 
     def within(
         self, directory: str, *words: str, stdin: bytes | None = None, index: str = ""
-    ) -> Done:
+    ) -> GitResult:
         """Run a git command by the view's rules on another directory."""
         own = {"GIT_WORK_TREE": directory, "GIT_INDEX_FILE": index or self.index}
         return call(words, directory, {**self._view, **own}, stdin)
@@ -175,7 +175,7 @@ class View(Repository):
         """True if the index is of that tree, and ours."""
         return tree == self._tree and self._mine == signature(self.index)
 
-    def look(self, head: str) -> Seen:
+    def look(self, head: str) -> TreeStatus:
         """The differences from a commit, "" for none, and from the index, which is then of now.
 
         What the commit has is part of the work, also if it is ignored; what only our index has is
@@ -220,7 +220,7 @@ class View(Repository):
             named |= {e.partition("\t")[2] for e in self.names(*tree) if e.startswith("160000 ")}
         return inner & named
 
-    def tree(self, seen: Seen) -> str:
+    def tree(self, seen: TreeStatus) -> str:
         """The files that were seen, as a tree in git."""
         if seen.gone or seen.there or not self._tree:
             done = self.stage(self.index, seen.gone, seen.there)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ralph.agents.streams.messages import (
-    Final,
+    FinalLine,
     MessageBlock,
     MessageParser,
-    RateLimit,
+    RateLimitLine,
     System,
     User,
 )
@@ -77,7 +77,7 @@ class ClaudeParser(MessageParser):
                 words = map(as_text, (line.text, line.content, line.summary, line.description))
                 yield Progress(one_line(next(filter(None, words), line.subtype)))
 
-    def rate_limit(self, line: RateLimit) -> Iterator[AgentEvent]:
+    def rate_limit(self, line: RateLimitLine) -> Iterator[AgentEvent]:
         """Rejected is a limit; a warning is only told (ADR 11)."""
         info = line.rate_limit_info
         kind = as_text(field(info, "rateLimitType")).replace("_", " ") or "rate"
@@ -90,7 +90,7 @@ class ClaudeParser(MessageParser):
         elif status == "allowed_warning":
             yield Progress(one_line(f"the {kind} limit is near"))
 
-    def failure(self, line: Final) -> Failure | None:
+    def failure(self, line: FinalLine) -> Failure | None:
         """A failure after a rejection is that limit, unless a limit of the run itself was met."""
         failure = super().failure(line)
         own_limit = as_text(line.subtype).startswith("error_max_")

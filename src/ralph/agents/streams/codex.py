@@ -56,7 +56,7 @@ class AgentMessage(msgspec.Struct, gc=False, tag="agent_message"):
     text: Any = None
 
 
-class Reasoning(msgspec.Struct, gc=False, tag="reasoning"):
+class CodexReasoning(msgspec.Struct, gc=False, tag="reasoning"):
     """A summary of what the model thought."""
 
     text: Any = None
@@ -101,14 +101,14 @@ class TodoList(msgspec.Struct, gc=False, tag="todo_list"):
     items: Any = None
 
 
-class Notice(msgspec.Struct, gc=False, tag="error"):
+class CodexNotice(msgspec.Struct, gc=False, tag="error"):
     """A warning: "errors" occur in turns that succeed. As an item and as a line of its own."""
 
     message: Any = None
 
 
 Call = CommandExecution | FileChange | McpToolCall | WebSearch
-Item = AgentMessage | Reasoning | Call | TodoList | Notice
+Item = AgentMessage | CodexReasoning | Call | TodoList | CodexNotice
 
 
 class ThreadStarted(msgspec.Struct, gc=False, tag="thread.started"):
@@ -149,7 +149,7 @@ Line = (
     | ItemCompleted
     | TurnCompleted
     | TurnFailed
-    | Notice
+    | CodexNotice
 )
 
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
@@ -174,7 +174,7 @@ class CodexParser(NdjsonParser[Line]):
             case TurnFailed(error):
                 words = clipped(as_text(field(error, "message"))) or "the turn failed"
                 return (Result(failure=Failure(words, _status(words), _retry_after(words))),)
-            case Notice(message):
+            case CodexNotice(message):
                 return (_notice(as_text(message)),)
             case ThreadStarted(thread_id):
                 session = as_text(thread_id)
@@ -191,9 +191,9 @@ class CodexParser(NdjsonParser[Line]):
         match item:
             case AgentMessage(text):
                 yield from [Text(text)] if as_text(text) else []
-            case Reasoning(text):
+            case CodexReasoning(text):
                 yield from [Thinking(text)] if as_text(text) else []
-            case Notice(message):
+            case CodexNotice(message):
                 yield _notice(as_text(message))
             case TodoList():
                 yield from self._listed(item)
@@ -249,7 +249,7 @@ def _tool(item: Call) -> _Tool:
             )
             words = ", ".join(f"{kind} {path.rpartition('/')[2]}" for kind, path in pairs)
             return _Tool(identity, "patch", one_line(words), "", failed)
-        case McpToolCall():
+        case _:
             name = f"{as_text(item.server)}.{as_text(item.tool)}"
             output = texts(field(item.result, "content")) or as_text(field(item.error, "message"))
             return _Tool(identity, name, telling(item.arguments), output, failed)

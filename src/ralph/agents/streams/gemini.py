@@ -65,7 +65,7 @@ class Init(msgspec.Struct, gc=False, tag="init"):
     model: Any = None
 
 
-class Message(msgspec.Struct, gc=False, tag="message"):
+class GeminiMessage(msgspec.Struct, gc=False, tag="message"):
     """The prompt, or a piece of what the model says."""
 
     role: Any = None
@@ -73,7 +73,7 @@ class Message(msgspec.Struct, gc=False, tag="message"):
     delta: Any = None
 
 
-class ToolUse(msgspec.Struct, gc=False, tag="tool_use"):
+class GeminiToolUse(msgspec.Struct, gc=False, tag="tool_use"):
     """A tool call begins."""
 
     tool_name: Any = None
@@ -90,14 +90,14 @@ class ToolResult(msgspec.Struct, gc=False, tag="tool_result"):
     error: Any = None
 
 
-class Notice(msgspec.Struct, gc=False, tag="error"):
+class GeminiNotice(msgspec.Struct, gc=False, tag="error"):
     """A warning, or why the result will be bad."""
 
     severity: Any = None
     message: Any = None
 
 
-class Final(msgspec.Struct, gc=False, tag="result"):
+class GeminiResult(msgspec.Struct, gc=False, tag="result"):
     """The last word. A status that we do not know must not pass for a success."""
 
     status: Literal["success", "error"]
@@ -105,7 +105,7 @@ class Final(msgspec.Struct, gc=False, tag="result"):
     stats: Any = None
 
 
-Line = Init | Message | ToolUse | ToolResult | Notice | Final
+Line = Init | GeminiMessage | GeminiToolUse | ToolResult | GeminiNotice | GeminiResult
 
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
@@ -123,7 +123,7 @@ class GeminiParser(NdjsonParser[Line]):
 
     def understand(self, line: Line) -> Iterator[AgentEvent]:
         """The events of one line; a piece of text gives the lines that it completes."""
-        if isinstance(line, Message) and line.role == "assistant" and line.delta:
+        if isinstance(line, GeminiMessage) and line.role == "assistant" and line.delta:
             yield from self._piece(as_text(line.content))
         else:
             yield from self.end()
@@ -146,12 +146,12 @@ class GeminiParser(NdjsonParser[Line]):
 
     def _meaning(self, line: Line) -> Iterator[AgentEvent]:
         match line:
-            case Message():
+            case GeminiMessage():
                 # Whole: the prompt, repeated; or a block of a model that does not stream.
                 speaker = Speaker.ASSISTANT if line.role == "assistant" else Speaker.PROMPT
                 if text := as_text(line.content):
                     yield Text(text, speaker)
-            case ToolUse():
+            case GeminiToolUse():
                 identity, name = as_text(line.tool_id), as_text(line.tool_name)
                 self._names[identity] = name
                 yield ToolStart(identity, name, telling(line.parameters))
@@ -159,13 +159,13 @@ class GeminiParser(NdjsonParser[Line]):
                     yield todo_list(field(line.parameters, "todos"))
             case ToolResult():
                 yield self._answered(line)
-            case Notice():
+            case GeminiNotice():
                 yield self._noticed(line)
             case Init():
                 session, model = as_text(line.session_id), as_text(line.model)
                 text = f"session {session}".strip()
                 yield Progress(f"{text} model {model}" if model else text, session or None)
-            case Final():
+            case _:  # the last word
                 denied = tuple(filter(None, self._denied))
                 yield Result(failure=self._failure(line), usage=_usage(line.stats), denied=denied)
 
@@ -177,7 +177,7 @@ class GeminiParser(NdjsonParser[Line]):
         output = as_text(line.output) or as_text(field(line.error, "message"))
         return ToolEnd(identity, output, line.status == "error")
 
-    def _noticed(self, line: Notice) -> AgentEvent:
+    def _noticed(self, line: GeminiNotice) -> AgentEvent:
         message = as_text(line.message)
         if message.startswith(_BLOCKED):
             return Text(message.removeprefix(_BLOCKED), Speaker.HOOK)
@@ -185,7 +185,7 @@ class GeminiParser(NdjsonParser[Line]):
             self._problem = message
         return Progress(one_line(message))
 
-    def _failure(self, line: Final) -> Failure | None:
+    def _failure(self, line: GeminiResult) -> Failure | None:
         if line.status == "success":
             return None
         message = as_text(field(line.error, "message")) or self._problem

@@ -60,7 +60,7 @@ class MessageBlock(msgspec.Struct, gc=False):
     is_error: Any = None
 
 
-class Message(msgspec.Struct, gc=False):
+class ContentMessage(msgspec.Struct, gc=False):
     content: list[MessageBlock] | str | None = None
     model: Any = None
 
@@ -87,7 +87,7 @@ class System(msgspec.Struct, gc=False, tag="system"):
 class Assistant(msgspec.Struct, gc=False, tag="assistant"):
     """The model speaks, or the CLI in its place."""
 
-    message: Message
+    message: ContentMessage
     parent_tool_use_id: Any = None
     error: Any = None
 
@@ -95,13 +95,13 @@ class Assistant(msgspec.Struct, gc=False, tag="assistant"):
 class User(msgspec.Struct, gc=False, tag="user"):
     """Words to the model: tool results, the prompt, the feedback of hooks."""
 
-    message: Message
+    message: ContentMessage
     parent_tool_use_id: Any = None
     synthetic: Any = msgspec.field(default=None, name="isSynthetic")
     tool_use_result: msgspec.Raw = msgspec.Raw()
 
 
-class Final(msgspec.Struct, gc=False, tag="result"):
+class FinalLine(msgspec.Struct, gc=False, tag="result"):
     """The last word of a stream."""
 
     subtype: Any = None
@@ -120,13 +120,13 @@ class Partial(msgspec.Struct, gc=False, tag="stream_event"):
     """A piece of a message that follows whole."""
 
 
-class RateLimit(msgspec.Struct, gc=False, tag="rate_limit_event"):
+class RateLimitLine(msgspec.Struct, gc=False, tag="rate_limit_event"):
     """How much of a subscription's limit is used."""
 
     rate_limit_info: Any = None
 
 
-Line = System | Assistant | User | Final | Partial | RateLimit
+Line = System | Assistant | User | FinalLine | Partial | RateLimitLine
 
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
@@ -150,9 +150,9 @@ class MessageParser(NdjsonParser[Line]):
                 return self.user(line)
             case System():
                 return self.system(line)
-            case Final():
+            case FinalLine():
                 return self.final(line)
-            case RateLimit():
+            case RateLimitLine():
                 return self.rate_limit(line)
         return ()  # partial: the whole block follows
 
@@ -213,11 +213,11 @@ class MessageParser(NdjsonParser[Line]):
             text = f"session {session} model {model}" if model else f"session {session}"
             yield Progress(text, session)
 
-    def rate_limit(self, line: RateLimit) -> Iterable[AgentEvent]:
+    def rate_limit(self, line: RateLimitLine) -> Iterable[AgentEvent]:
         """How near the account is to its limit."""
         return ()
 
-    def final(self, line: Final) -> Iterable[AgentEvent]:
+    def final(self, line: FinalLine) -> Iterable[AgentEvent]:
         """The result. Tokens come from here only: every assistant line repeats its message's.
 
         Where no line before it had words, its text is the assistant's (H §Result; so it is with
@@ -238,7 +238,7 @@ class MessageParser(NdjsonParser[Line]):
             denied=tuple(dict.fromkeys(filter(None, names))),
         )
 
-    def failure(self, line: Final) -> Failure | None:
+    def failure(self, line: FinalLine) -> Failure | None:
         """Judged by `is_error`: an API failure has the subtype "success" (docs/facts.md §2)."""
         if not line.is_error:
             return None
@@ -249,7 +249,7 @@ class MessageParser(NdjsonParser[Line]):
         return Failure(clipped(message), status)
 
 
-def _blocks(message: Message) -> list[MessageBlock]:
+def _blocks(message: ContentMessage) -> list[MessageBlock]:
     content = message.content
     if isinstance(content, str):
         return [MessageBlock(type="text", text=content)]

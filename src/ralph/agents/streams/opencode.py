@@ -70,11 +70,11 @@ class Said(_PartLine, gc=False, tag="text"):
     """A block of text, whole."""
 
 
-class Reasoning(_PartLine, gc=False, tag="reasoning"):
+class OpencodeReasoning(_PartLine, gc=False, tag="reasoning"):
     """The model's thoughts; only with `--thinking`."""
 
 
-class ToolUse(_PartLine, gc=False, tag="tool_use"):
+class OpencodeToolUse(_PartLine, gc=False, tag="tool_use"):
     """A tool call that has ended: one that runs is not told."""
 
 
@@ -89,7 +89,7 @@ class Error(msgspec.Struct, gc=False, tag="error"):
     sessionID: Any = None  # noqa: N815
 
 
-Line = StepStart | Said | Reasoning | ToolUse | StepFinish | Error
+Line = StepStart | Said | OpencodeReasoning | OpencodeToolUse | StepFinish | Error
 
 _DECODER: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
@@ -127,10 +127,10 @@ class OpencodeParser(NdjsonParser[Line]):
         match line:
             case Said(part):
                 return self._said(part, subagent=subagent)
-            case Reasoning(part):
+            case OpencodeReasoning(part):
                 text = as_text(part.text)
                 return [Thinking(text)] if text else []
-            case ToolUse(part):
+            case OpencodeToolUse(part):
                 return self._used_tool(part, subagent=subagent)
             case StepFinish(part):
                 return self._finished(part, subagent=subagent)

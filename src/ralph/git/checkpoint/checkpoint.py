@@ -24,7 +24,7 @@ from ralph.git.checkpoint.restore import Restore
 from ralph.git.checkpoint.start_ref import keep_start
 from ralph.git.checkpoint.trees import PINNED
 from ralph.git.checkpoint.work import RECORD, Checkpoint, Work
-from ralph.git.status import Seen
+from ralph.git.status import TreeStatus
 from ralph.kernel.ports import Committed
 from ralph.kernel.proof import Stand
 from ralph.kernel.verdict import Cut
@@ -100,7 +100,7 @@ class WorkTree(Work):
             raise unwritable_state(self.run_dir, error) from error
         return Checkpoint(seen.head, seen.branch, tree, index)
 
-    def _record(self, seen: Seen) -> str:
+    def _record(self, seen: TreeStatus) -> str:
         blind = status.unreadable(self.repository) if seen.blind else []
         changed, refs = {*seen.there, *seen.staged}, self._keep_refs(seen)
         return json.dumps(
@@ -120,7 +120,7 @@ class WorkTree(Work):
             }
         )
 
-    def _keep_refs(self, seen: Seen) -> Refs:
+    def _keep_refs(self, seen: TreeStatus) -> Refs:
         """Refs of now. What they point to stays reachable, whatever an agent deletes and tidies
         up."""
         if self.shared:

@@ -14,7 +14,7 @@ from ralph.errors import StateError
 from ralph.files.state_dir import lstat
 from ralph.git import repository as git_work
 from ralph.git import under_way
-from ralph.git.repository import Done, Repository
+from ralph.git.repository import GitResult, Repository
 from ralph.git.status import is_among
 from ralph.kernel.value import value
 
@@ -25,7 +25,7 @@ _LOCKED_FOR = 5.0
 
 
 @value
-class Entry:
+class TreeChange:
     """A path in which two trees differ: what it is now, and what it was."""
 
     path: str
@@ -58,7 +58,7 @@ class Apart:
 
 
 @value
-class Files:
+class FileRestore:
     """Where files come from and go to."""
 
     repository: Repository
@@ -81,7 +81,7 @@ class Files:
             shutil.move(source, target)
             self._remove_empty(os.path.dirname(source))
 
-    def put_back(self, differing: list[Entry]) -> None:
+    def put_back(self, differing: list[TreeChange]) -> None:
         """Remove what was not there, write what was."""
         for entry in differing:
             if entry.old_mode == NOTHING and not is_among(entry.path, self.known.spared):
@@ -112,7 +112,7 @@ class Files:
             if stat.S_ISREG(found) and stat.S_IMODE(found) != mode:
                 os.chmod(path, mode)
 
-    def _remove(self, entry: Entry) -> None:
+    def _remove(self, entry: TreeChange) -> None:
         if entry.mode == LINK:
             self.put_aside([entry.path])
             return
@@ -149,7 +149,7 @@ class Files:
                 make_usable(above)
             above = os.path.dirname(above)
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[TreeChange]) -> None:
         """Let git write the files, as it would check them out."""
         if not entries:
             return
@@ -209,7 +209,7 @@ def _wait_for(lock: str, deadline: float, is_idle: Callable[[], bool]) -> None:
         raise StateError(message, "Then go on: ralph resume")
 
 
-def when_unlocked(repository: Repository, change: Callable[[], Done]) -> Done:
+def when_unlocked(repository: Repository, change: Callable[[], GitResult]) -> GitResult:
     """Change something when nobody else has locked it; a StateError if somebody keeps it so. Only
     the words of git say that a lock was the reason."""
     # In any language. A hook may speak of other locks, such as those of packages.
@@ -228,7 +228,7 @@ def when_unlocked(repository: Repository, change: Callable[[], Done]) -> Done:
     return done
 
 
-def index_lines(entries: Iterable[Entry]) -> bytes:
+def index_lines(entries: Iterable[TreeChange]) -> bytes:
     """Entries as they were, for `git update-index --index-info`."""
     return git_work.nul_joined(f"{e.old_mode} {e.old_identifier}\t{e.path}" for e in entries)
 
@@ -268,7 +268,7 @@ def make_usable(path: str) -> bool:
     return True
 
 
-def differing(repository: Repository, tree: str, to: str) -> list[Entry]:
+def differing(repository: Repository, tree: str, to: str) -> list[TreeChange]:
     """The paths in which two trees differ."""
     if tree == to:
         return []
@@ -276,5 +276,5 @@ def differing(repository: Repository, tree: str, to: str) -> list[Entry]:
     entries = []
     for fields, path in zip(parts[::2], parts[1::2], strict=True):
         mode, old_mode, identifier, old_identifier, _ = fields.removeprefix(":").split(" ")
-        entries.append(Entry(path, mode, identifier, old_mode, old_identifier))
+        entries.append(TreeChange(path, mode, identifier, old_mode, old_identifier))
     return entries

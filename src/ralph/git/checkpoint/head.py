@@ -5,7 +5,7 @@ from ralph.errors import StateError
 from ralph.git.checkpoint.files import when_unlocked
 from ralph.git.checkpoint.work import Checkpoint, Work
 from ralph.git.repository import Repository, nul_joined
-from ralph.git.status import Seen
+from ralph.git.status import TreeStatus
 from ralph.kernel.value import value
 from ralph.text.words import listed
 
@@ -25,7 +25,7 @@ def move(repository: Repository, ref: str, new: str, old: str) -> bool:
     return False
 
 
-def put_head_back(repository: Repository, to: Checkpoint, seen: Seen, tip: str) -> bool:
+def put_head_back(repository: Repository, to: Checkpoint, seen: TreeStatus, tip: str) -> bool:
     """HEAD as at the checkpoint; False if somebody has moved the branch on from `tip`."""
     reflog = ("-m", "ralph: restore")
     if not to.branch:
@@ -46,7 +46,7 @@ class AgentCommits:
     work: Work
     since: Checkpoint
 
-    def settle(self) -> Seen:
+    def settle(self) -> TreeStatus:
         """Take those commits off the branch that hold what a person had not committed, and go back
         to the branch of before; HEAD and branch then."""
         repository, branch = self.work.repository, self.since.branch
@@ -111,7 +111,7 @@ class AgentCommits:
         is_ours, persons = self.work.repository.place.is_ours, self.work.persons_paths
         return {path: e for path, e in entries.items() if path in persons or is_ours(path)}
 
-    def _back_on_branch(self, seen: Seen, tip: str) -> Seen:
+    def _back_on_branch(self, seen: TreeStatus, tip: str) -> TreeStatus:
         """Let the branch of before have the work, unless that would take something from it. Who
         began on none loses nothing on an agent's branch: HEAD stays there."""
         work, since, branch = self.work, self.since, self.since.branch

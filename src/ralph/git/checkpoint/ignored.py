@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from ralph.files.state_dir import lstat
-from ralph.git.checkpoint.files import Files, content
-from ralph.git.repository import Place
+from ralph.git.checkpoint.files import FileRestore, content
+from ralph.git.repository import RepositoryPlace
 from ralph.kernel.value import replace, value
 
 _LARGEST = 1 << 20
@@ -34,7 +34,10 @@ def _copy_of(found: os.stat_result, name: str) -> Copy:
 
 
 def keep(
-    place: Place, ignored: Iterable[str], directory: str, last: Mapping[str, tuple[Copy, str]]
+    place: RepositoryPlace,
+    ignored: Iterable[str],
+    directory: str,
+    last: Mapping[str, tuple[Copy, str]],
 ) -> dict[str, Copy]:
     """Copy what is small, those nearest to the top first; `last` are copies of before, each with
     the directory it is in: they serve again where nothing was changed."""
@@ -74,7 +77,7 @@ def _copied(source: str, target: str, copy: Copy, last: tuple[Copy, str] | None)
     return True
 
 
-def put_back(files: Files, copies: Mapping[str, Copy], directory: str) -> list[str]:
+def put_back(files: FileRestore, copies: Mapping[str, Copy], directory: str) -> list[str]:
     """Put back what was changed or deleted; what stands there is put aside. The paths."""
     return [
         path
@@ -83,7 +86,7 @@ def put_back(files: Files, copies: Mapping[str, Copy], directory: str) -> list[s
     ]
 
 
-def _put_back(files: Files, path: str, copy: Copy, kept: str) -> bool:
+def _put_back(files: FileRestore, path: str, copy: Copy, kept: str) -> bool:
     target, mode = files.repository.place.path(path), stat.S_IMODE(copy.mode)
     found = lstat(target)
     if found and (_copy_of(found, copy.name) == copy or _holds(target, found, kept)):

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from ralph.files.digest import digest_of
 from ralph.files.state_dir import lstat
-from ralph.git.checkpoint.files import Files
-from ralph.git.repository import Place
+from ralph.git.checkpoint.files import FileRestore
+from ralph.git.repository import RepositoryPlace
 from ralph.git.view import is_repository
 from ralph.kernel.value import value
 
@@ -38,7 +38,7 @@ class _Size:
 
 
 def keep(
-    place: Place,
+    place: RepositoryPlace,
     apart: Iterable[str],
     directory: str,
     last: Mapping[str, tuple[CopiedRepository, str]],
@@ -119,7 +119,7 @@ def _copy(source: str, target: str, *, links: bool = False, without: str = "") -
 
 
 def put_back(
-    files: Files, copies: Mapping[str, CopiedRepository], directory: str
+    files: FileRestore, copies: Mapping[str, CopiedRepository], directory: str
 ) -> tuple[list[str], list[str]]:
     """Put back those that are no more; what stands there is put aside. The paths, and those of
     which there is no copy."""
@@ -134,7 +134,7 @@ def put_back(
     return back, lost
 
 
-def _put_back(files: Files, path: str, kept: str) -> None:
+def _put_back(files: FileRestore, path: str, kept: str) -> None:
     """Its `.git` comes last and at once: without one, whoever was killed begins again."""
     target = files.repository.place.path(path)
     files.make_way_above(path)

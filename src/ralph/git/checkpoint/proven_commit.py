@@ -9,7 +9,7 @@ from ralph.errors import AbortedError, StateError
 from ralph.files.state_dir import unwritable_state, write_atomically
 from ralph.git.checkpoint.files import content, differing, index_lines, when_unlocked
 from ralph.git.checkpoint.trees import GitTrees
-from ralph.git.repository import Done, nul_joined, scratch_index
+from ralph.git.repository import GitResult, nul_joined, scratch_index
 from ralph.kernel.ports import Committed
 from ralph.kernel.proof import OF_GIT, Stand
 from ralph.kernel.value import replace, value
@@ -114,7 +114,7 @@ class ProvenCommit:
                 return Committed(False, "somebody has committed here since the work was proven")
         return self._compared(stand, tree)
 
-    def _commit(self, words: tuple[str, ...], index: str) -> Done:
+    def _commit(self, words: tuple[str, ...], index: str) -> GitResult:
         """Git's answer. Who was in a hurry said nothing against the work: the run goes on with
         it."""
         repository = self.trees.repository
@@ -136,7 +136,9 @@ class ProvenCommit:
                 "interrupted in the middle of a commit", "Go on with it: ralph resume"
             )
         cut = f"{ended.cut.why}\n" if ended.cut else ""
-        return Done(ended.code, b"", cut + (said or f"git commit exited with code {ended.code}"))
+        return GitResult(
+            ended.code, b"", cut + (said or f"git commit exited with code {ended.code}")
+        )
 
     def _compared(self, stand: Stand, tree: str) -> Committed:
         """HEAD holds what was proven, and the user's index knows it; or HEAD is as before."""

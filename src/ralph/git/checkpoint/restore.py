@@ -10,8 +10,8 @@ from ralph.git import repository, status, under_way
 from ralph.git.checkpoint import nested
 from ralph.git.checkpoint.files import (
     NOTHING,
-    Entry,
-    Files,
+    FileRestore,
+    TreeChange,
     content,
     differing,
     index_lines,
@@ -22,7 +22,7 @@ from ralph.git.checkpoint.head import put_head_back
 from ralph.git.checkpoint.ignored import put_back
 from ralph.git.checkpoint.lost_refs import BringBack
 from ralph.git.checkpoint.work import Checkpoint, Work
-from ralph.git.status import Seen, is_among
+from ralph.git.status import TreeStatus, is_among
 from ralph.kernel.value import value
 from ralph.text.words import listed
 
@@ -30,7 +30,7 @@ _TRIES = 3
 
 
 @value
-class Kept:
+class SavedCommit:
     """A commit that a restore made before it began."""
 
     ref: str
@@ -45,7 +45,7 @@ class Restore:
         self._work, self._to, self._label = work, to, label
         self._repository, self._place = work.repository, work.repository.place
         self._apart = work.apart(to)
-        self._files = Files(
+        self._files = FileRestore(
             work.repository,
             work.workspace,
             work.run_dir,
@@ -116,7 +116,7 @@ class Restore:
 
     # What is there
 
-    def _look(self) -> Seen:
+    def _look(self) -> TreeStatus:
         """The work tree now; what an agent made unreadable is made readable first."""
         seen = self._work.look()
         while seen.blind:
@@ -128,7 +128,7 @@ class Restore:
             seen = self._work.look()
         return seen
 
-    def _is_there(self, seen: Seen, tree: str) -> bool:
+    def _is_there(self, seen: TreeStatus, tree: str) -> bool:
         to = self._to
         return (
             (seen.head, seen.branch, tree) == (to.head, to.branch, to.tree)
@@ -148,10 +148,10 @@ class Restore:
         words = ("ls-files", "--stage", "-v", "-z")
         return self._repository.ask(*words) == self._repository.ask(*words, index=self._to.index)
 
-    def _differing(self, tree: str, to: str = "") -> list[Entry]:
+    def _differing(self, tree: str, to: str = "") -> list[TreeChange]:
         return differing(self._repository, tree, to or self._to.tree)
 
-    def _new_rules(self, seen: Seen) -> list[str]:
+    def _new_rules(self, seen: TreeStatus) -> list[str]:
         """Rules that hide themselves, new in a directory of the work: they would hide more."""
         found = [
             path
@@ -176,20 +176,25 @@ class Restore:
 
     # Saving it
 
-    def _kept(self) -> list[Kept]:
+    def _kept(self) -> list[SavedCommit]:
         """Commits that this restore had saved when it was killed, in order."""
         name = f"{self._work.refs}/{self._label}"
         form = "--format=%(refname) %(tree) %(parent)"
         said = self._repository.ask("for-each-ref", form, "--sort=version:refname", f"{name}*")
         found = [line.split(" ") for line in said.decode().splitlines()]
         return [
-            Kept(ref, tree, tuple(parents))
+            SavedCommit(ref, tree, tuple(parents))
             for ref, tree, *parents in found
             if ref == name or ref.startswith(f"{name}.")
         ]
 
     def _save(
-        self, seen: Seen, tip: str, tree: str, differing: list[Entry], kept: list[Kept]
+        self,
+        seen: TreeStatus,
+        tip: str,
+        tree: str,
+        differing: list[TreeChange],
+        kept: list[SavedCommit],
     ) -> str:
         """The ref that keeps what stands there: a new one, unless nothing is new to an older."""
         parents = list(dict.fromkeys(commit for commit in (seen.head, tip) if commit))
@@ -200,7 +205,9 @@ class Restore:
         self._repository.ask("update-ref", ref, self._work.save(tree, parents, self._what))
         return ref
 
-    def _knows(self, old: Kept, tree: str, differing: list[Entry], parents: list[str]) -> bool:
+    def _knows(
+        self, old: SavedCommit, tree: str, differing: list[TreeChange], parents: list[str]
+    ) -> bool:
         """True if all that is there is of the checkpoint or of what was saved. What comes to light
         when we were killed can be added."""
         if not {*parents} <= {*old.parents, self._to.head}:
@@ -227,7 +234,7 @@ class Restore:
     def _was_killed(self, ref: str) -> bool:
         return content(self._marker) == ref.encode()
 
-    def _save_also(self, tree: str, differing: list[Entry]) -> None:
+    def _save_also(self, tree: str, differing: list[TreeChange]) -> None:
         """Add what came to light since, as when the old rules are back, to what was saved."""
         saved = self._repository.identifier("rev-parse", f"{self._ref}^{{tree}}")
         new = {entry.path for entry in differing if entry.mode != NOTHING}
@@ -249,7 +256,7 @@ class Restore:
 
     # Putting it back
 
-    def _put_rules_back(self, seen: Seen, differing: list[Entry]) -> bool:
+    def _put_rules_back(self, seen: TreeStatus, differing: list[TreeChange]) -> bool:
         """Put back the rules that say what is ignored; true if they were others."""
         rules = [entry for entry in differing if entry.is_rule]
         hidden = (*self._new_rules(seen), *self._inner_repositories())
@@ -303,7 +310,7 @@ def give_back(work: Work, since: Checkpoint, label: str) -> tuple[str, tuple[str
         saved = work.save(tree, parents, "what stood in the place of a person's files")
         work.repository.ask("update-ref", ref, saved)
     aside = os.path.join(work.run_dir, "aside", label)
-    files = Files(work.repository, work.workspace, work.run_dir, aside, work.apart(since))
+    files = FileRestore(work.repository, work.workspace, work.run_dir, aside, work.apart(since))
     files.put_back(entries)
     files.put_modes_back()
     return ref, tuple(entry.path for entry in entries)

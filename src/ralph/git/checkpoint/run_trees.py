@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ralph.errors import ConfigError
 from ralph.git.checkpoint.trees import MEMO, PINNED, GitTrees
-from ralph.git.repository import Place, Repository, find
+from ralph.git.repository import Repository, RepositoryPlace, find
 
 _MOST_RUNS = 20  # that are asked what their gates made
 
@@ -15,7 +15,7 @@ def repository_of_run(workspace: str, environ: Mapping[str, str], run_dir: str) 
     """The repository as it was when the run began, also for a run that goes on."""
     try:
         with open(os.path.join(run_dir, PINNED), encoding="utf-8") as file:
-            place = Place.of(file.read())
+            place = RepositoryPlace.of(file.read())
     except FileNotFoundError:
         place = find(os.path.realpath(workspace), environ, os.path.abspath(run_dir))
     return Repository(place, environ)

@@ -12,15 +12,15 @@ from ralph.git.checkpoint.files import (
     LINK,
     NOTHING,
     Apart,
-    Entry,
-    Files,
+    FileRestore,
+    TreeChange,
     content,
     differing,
     index_lines,
 )
 from ralph.git.ignore_rules import Rules
 from ralph.git.repository import Repository, copy_index, scratch_index
-from ralph.git.status import Seen, inner_changes, is_checked_out
+from ralph.git.status import TreeStatus, inner_changes, is_checked_out
 from ralph.git.uncommitted_text import is_ours
 from ralph.git.view import View
 from ralph.kernel.facts import Proved
@@ -70,7 +70,7 @@ class GitTrees:
         self._shared, self._mixes = shared, mixes
         self._rules = Rules(self.view)
         self._memo: Memo | None = None
-        self._last: tuple[Seen, str] | None = None  # what was seen, and its tree
+        self._last: tuple[TreeStatus, str] | None = None  # what was seen, and its tree
         self._stand = Stand()  # the same with what is beside the files
         self._held: Stand | None = None
         self._kept: dict[str, bytes] = {}  # refs and settings by their digests
@@ -144,7 +144,7 @@ class GitTrees:
         kept_in = os.path.join(writable_dir(self.workspace, self.run_dir), "reverted", kept_as)
         now = self.look()
         entries = [e for e in differing(self.view, now.tree, to.tree) if e.path in paths]
-        files = Files(self.view, self.workspace, self.run_dir, kept_in, _NOTHING_APART)
+        files = FileRestore(self.view, self.workspace, self.run_dir, kept_in, _NOTHING_APART)
         moved = False
         try:
             # What was not there goes first: it may be a link where a directory has to be.
@@ -280,7 +280,7 @@ class GitTrees:
         return self._memo
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> TreeStatus:
         """The result of the last look."""
         if self._last is None:
             self.look()
@@ -308,7 +308,7 @@ class GitTrees:
         if left_out != {*self.memo.left_out}:
             self._remember(replace(self.memo, left_out=tuple(sorted(left_out))))
 
-    def _known_to(self, head: str, tree: str, changed: list[Entry]) -> set[str]:
+    def _known_to(self, head: str, tree: str, changed: list[TreeChange]) -> set[str]:
         """The changed paths that a commit has: those of the tree that are not new in it, and those
         that the tree has lost."""
         since = differing(self.view, head, tree) if head else []

@@ -18,7 +18,7 @@ from ralph.git.checkpoint.run_trees import repository_of_run
 from ralph.git.checkpoint.start_ref import saved, start_ref, trees_of
 from ralph.git.checkpoint.trees import GitTrees
 from ralph.git.repository import Repository
-from ralph.git.status import Seen
+from ralph.git.status import TreeStatus
 from ralph.kernel.value import replace, value
 
 RECORD = "apart.json"  # in the directory of a checkpoint
@@ -119,16 +119,16 @@ class Work:
         """The work tree now, as a tree in git."""
         return self.tree_of(self.look())
 
-    def look(self) -> Seen:
+    def look(self) -> TreeStatus:
         """The work tree now, by the rules of when the run began."""
         head = self.trees.look().head
         return replace(self.trees.seen, head=head, branch=self.repository.symbolic("HEAD"))
 
-    def where(self) -> Seen:
+    def where(self) -> TreeStatus:
         """HEAD and its branch, and nothing else."""
-        return Seen(self.head(), self.repository.symbolic("HEAD"))
+        return TreeStatus(self.head(), self.repository.symbolic("HEAD"))
 
-    def tree_of(self, seen: Seen) -> str:
+    def tree_of(self, seen: TreeStatus) -> str:
         """A status as a tree in git."""
         return self.trees.view.tree(seen)
 

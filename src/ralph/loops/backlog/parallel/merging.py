@@ -11,7 +11,7 @@ from ralph.git import status, under_way
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.files import LINK, content, differing, index_lines, when_unlocked
 from ralph.git.checkpoint.work import Checkpoint
-from ralph.git.repository import Done, Repository, scratch_index, with_records
+from ralph.git.repository import GitResult, Repository, scratch_index, with_records
 from ralph.git.submodules import Submodules
 from ralph.kernel.value import value
 
@@ -21,7 +21,7 @@ _MOVED = "somebody has committed meanwhile"
 
 
 @value
-class TaskWork:
+class SavedWork:
     """A task's work, as a commit on what it began with."""
 
     commit: str
@@ -51,7 +51,7 @@ class Joining:
         """The project's HEAD."""
         return self.project.resolve("HEAD")
 
-    def merge(self, work: TaskWork, lists: tuple[str, ...] = ()) -> Merged:
+    def merge(self, work: SavedWork, lists: tuple[str, ...] = ()) -> Merged:
         """Put work that is kept on top of what the project has now, as files that are not
         committed. Who is killed in it, or before its end is told, calls it again. `lists` are the
         host's to change: where they conflict, the project's are taken."""
@@ -93,7 +93,7 @@ class Joining:
         self.project.run("read-tree", "-m", "-u", commit, head)
         return _MOVED
 
-    def changed_links(self, work: TaskWork) -> tuple[str, ...]:
+    def changed_links(self, work: SavedWork) -> tuple[str, ...]:
         """Submodules that the work takes to another commit."""
         if not os.path.lexists(self.work.repository.place.path(".gitmodules")):
             return ()
@@ -126,16 +126,16 @@ class Joining:
         changed = self.work.names(self.work.head(), self.work.tree()) if theirs else []
         return tuple(sorted(theirs.intersection(changed)))
 
-    def keep(self, base: Checkpoint, iteration: int) -> TaskWork:
+    def keep(self, base: Checkpoint, iteration: int) -> SavedWork:
         """The work of this iteration, before anything is merged; a killed run finds its own."""
         repository, ref = self.work.repository, f"{self.work.refs}/work-{iteration}"
         said = repository.run("rev-parse", "--verify", "--quiet", f"{ref}^")
         if said.code == 0:
-            return TaskWork(repository.resolve(ref), said.output.decode().strip())
+            return SavedWork(repository.resolve(ref), said.output.decode().strip())
         tree = with_records(repository, self.work.run_dir, self.work.tree(), base.head)
         commit = self.work.save(tree, [base.head], "the work of a task")
         self._ask("update-ref", ref, commit)
-        return TaskWork(commit, base.head)
+        return SavedWork(commit, base.head)
 
     # -------------------------------------------------------------- parts
 
@@ -150,7 +150,7 @@ class Joining:
             repository.ask(*words, stdin=os.fsencode(none + theirs), index=index)
             return repository.identifier("write-tree", index=index)
 
-    def _joined(self, head: str, work: TaskWork) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    def _joined(self, head: str, work: SavedWork) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The tree of both, the paths in which they conflict, and what git says of those."""
         both = [head, work.commit]
         if not self.project.follows(work.begun, head):
@@ -172,7 +172,7 @@ class Joining:
         )
         return tree, tuple(dict.fromkeys(paths)), tuple(each.strip() for each in said)
 
-    def _merge_tree(self, *both: str) -> Done:
+    def _merge_tree(self, *both: str) -> GitResult:
         words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
         return self.work.repository.run(*words, *both)
 

@@ -14,7 +14,7 @@ from ralph.errors import ConfigError, StateError
 from ralph.files.state_dir import unwritable_state, write_atomically
 from ralph.git.checkpoint.checkpoint import WorkTree
 from ralph.git.checkpoint.commit import in_one_line
-from ralph.git.repository import Done, call, clean_environ
+from ralph.git.repository import GitResult, call, clean_environ
 from ralph.git.status import look, tree_of
 from ralph.kernel.tasks.task import Status
 from ralph.kernel.value import replace, value
@@ -187,7 +187,7 @@ class Worktrees:
             shutil.rmtree(tree.top, ignore_errors=True)
             self._git("worktree", "prune")
 
-    def _git(self, *words: str) -> Done:
+    def _git(self, *words: str) -> GitResult:
         return call((*_OPTIONS, *words), self._workspace, self._environ)
 
 
