@@ -117,8 +117,8 @@ class Collector:
                 self._tools += 1
                 self._question = None
                 tool = event.name.lower()
-                if tool in _WRITERS or tool.startswith(_SERVERS):
-                    self._writing.add(event.id)
+                writes = tool in _WRITERS or tool.startswith(_SERVERS)
+                self._writing.update({event.id} if writes else ())
             case ToolEnd(output=output, is_error=is_error):
                 self._tool_errors += is_error
                 self._wrote |= event.id in self._writing and not is_error
