@@ -1,5 +1,5 @@
-"""Telling a person that a task needs them: by a command, or by URLs of apprise (B §On Limit
-Reached, "Notify human (if configured)")."""
+"""Notifies a person that a task needs them: by a command, or by apprise URLs (B §On Limit Reached,
+"Notify human (if configured)")."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ _VARIABLES = {"RALPH_TASK_ID": "taskId", "RALPH_EVENT": "event", "RALPH_REASON":
 
 
 class Notify:
-    """Sends events to whoever the settings name. A failure is told once and ends nothing."""
+    """Sends events as the settings say. A failure is told once and ends nothing."""
 
     def __init__(
         self,
@@ -36,22 +36,22 @@ class Notify:
         self._told: set[str] = set()
 
     def send(self, event: Mapping[str, Any]) -> None:
-        """Tell of an event, which has `event`, `taskId` and `reason`, and may have more."""
+        """Send an event, which has `event`, `taskId` and `reason`, and may have more."""
+        problems = {}
         if self._command is not None:
             also = {name: _word(event, key) for name, key in _VARIABLES.items()}
             trouble = self._aside.run(self._command, event, also)
-            self._say_once("notify.command", trouble.words if trouble else "")
+            problems["notify.command"] = trouble.words if trouble else ""
         if self._urls:
-            self._say_once("notify.urls", _by_urls(self._urls, event))
-
-    def _say_once(self, setting: str, problem: str) -> None:
-        if problem and setting not in self._told:
-            self._told.add(setting)
-            self._tell(f"{setting} failed: {problem}. The run goes on.")
+            problems["notify.urls"] = _by_urls(self._urls, event)
+        for setting, problem in problems.items():
+            if problem and setting not in self._told:
+                self._told.add(setting)
+                self._tell(f"{setting} failed: {problem}. The run goes on.")
 
 
 def notify_problem(urls: Sequence[str]) -> ConfigError | None:
-    """What to say before a run that could notify nobody by these URLs; None if it can."""
+    """The error for a run that could notify nobody by these URLs; None if it can."""
     if not urls or find_spec("apprise") is not None:
         return None
     return ConfigError(
@@ -67,7 +67,7 @@ def _word(event: Mapping[str, Any], key: str) -> str:
 
 
 def _by_urls(urls: Sequence[str], event: Mapping[str, Any]) -> str:
-    """Why it failed, or "". The URLs are not told: they hold passwords."""
+    """Notify by URLs. Returns why that failed, or "", without the URLs: they hold passwords."""
     task, what, reason = (_word(event, key) for key in ("taskId", "event", "reason"))
     try:
         import apprise
@@ -78,11 +78,8 @@ def _by_urls(urls: Sequence[str], event: Mapping[str, Any]) -> str:
             return f"apprise does not understand notify.urls[{odd[0]}]"
         sent = everybody.notify(title=f"ralph: {task} {what}", body=reason or what)
     except Exception as error:  # noqa: BLE001  a service that is down must not end a run
-        return plain(f"{type(error).__name__}: {_without(urls, str(error))}")
+        why = str(error)
+        for url in urls:
+            why = why.replace(url, "[redacted]")
+        return plain(f"{type(error).__name__}: {why}")
     return "" if sent else "apprise could not send it"
-
-
-def _without(urls: Sequence[str], text: str) -> str:
-    for url in urls:
-        text = text.replace(url, "[redacted]")
-    return text

@@ -1,4 +1,4 @@
-"""The bench on which tasks are worked and settled: status, records, commit, rollback (B)."""
+"""Settles the tasks of a backlog: status, records, commit, rollback (B)."""
 
 import os
 from collections import Counter
@@ -52,18 +52,21 @@ class TaskSettlement:
     retries: int = 0  # how often a task that failed is tried anew
     layered: bool = False  # turns leave nothing in the project before they land
 
+    @property
+    def _run(self) -> str:
+        return os.path.basename(self.run_dir)
+
     # ------------------------------------------------------------ a turn
 
     def take_up(self, state: RunState) -> str:
-        """Mark the task as under work, on files as they were before a turn that was cut off."""
         saved = self._clear_up(state) if state.cut_off and not state.step("discard") else ""
-        self._change(state, {"status": Status.IN_PROGRESS.value, **self._gone_on(state)}, "")
+        self._change(state, {"status": Status.IN_PROGRESS.value, **self._brought_back(state)}, "")
         self.watch.remember(state.iteration)
         return saved
 
-    def _gone_on(self, state: RunState) -> dict[str, None]:
-        """A task that is under way, or has its answer, goes on where it had to be left."""
-        record = self.file.record(_task(state)) or {}
+    def _brought_back(self, state: RunState) -> dict[str, None]:
+        """Bring back the saved work of a task in progress, or of one that has its answer."""
+        record = self.file.record(task_of(state)) or {}
         saved = record.get("saved")
         going = record.get("status") == Status.IN_PROGRESS or any(map(record.get, _BEGUN))
         if not going or not saved or state.task_iteration > 1 or state.again or state.cut_off:
@@ -71,13 +74,12 @@ class TaskSettlement:
         if record.get("savedBeside") or not bring_back(self.work, saved):
             self.tell(f"Not brought back, since the project is another by now: {saved}")
             return {}
-        self.tell(f"What was done for {_task(state)} before is back: {saved}")
+        self.tell(f"What was done for {task_of(state)} before is back: {saved}")
         return {"saved": None}
 
     def _left(self, state: RunState, saved: str) -> dict[str, Any]:
-        """What the next run must know of a task that this one leaves in the middle: a task's limits
-        do not begin anew."""
-        record = self.file.record(_task(state)) or {}
+        """The fields of a task that this run leaves in the middle: its limits do not start over."""
+        record = self.file.record(task_of(state)) or {}
         known = record.get("spent")
         spent, before = state.spent, state.spent_before_task  # the same whenever it is asked
         own = {
@@ -86,16 +88,16 @@ class TaskSettlement:
             "cost": round(spent.dollars - before.dollars, 6),
         }
         runs = known if isinstance(known, dict) else {}
-        return {"spent": {**runs, os.path.basename(self.run_dir): own}, **self._kept(saved)}
+        return {"spent": {**runs, self._run: own}, **self._kept(saved)}
 
     def _kept(self, saved: str) -> dict[str, Any]:
-        """Where the work of a try is. With a person's uncommitted files it is not to come back."""
+        """Fields for saved work. With a person's uncommitted files in it, it does not come back."""
         if not saved:
             return {}
         return {"saved": saved, "savedBeside": True if self.work.persons_paths else None}
 
     def _clear_up(self, state: RunState) -> str:
-        """Discard what a turn that was cut off has left, if only that can have come since."""
+        """Discard what a turn that was cut off has left, unless someone committed since."""
         to = Checkpoint.of(state.checkpoint)
         if self.layered or to is None:
             return ""
@@ -105,40 +107,30 @@ class TaskSettlement:
         return self.restore(state, whole_task=False)
 
     def undo_edits(self, state: RunState) -> str:
-        """Put back what the turn did to the task list and may not, and take what could not land."""
-        undone = self._undo_edits(state)
-        self.watch.let_stand()
-        return undone
-
-    def _undo_edits(self, state: RunState) -> str:
-        landed = state.landed
+        landed, undone = state.landed, ""
         if landed is not None and any(text.startswith(f"{NAME}: ") for text in landed.spared):
             self.watch.take_in(os.path.join(landed.saved, NAME))
         touched = landed is not None and NAME in landed.ours and not state.cut_off
-        if self.layered and not touched:
-            return ""  # whoever edited the list, it was not the turn
-        return self.watch.undo(_task(state), state.iteration)
+        if touched or not self.layered:  # else someone else edited the list
+            undone = self.watch.undo(task_of(state), state.iteration)
+        self.watch.let_stand()
+        return undone
 
     def restore(self, state: RunState, *, whole_task: bool) -> str:
-        """Discard this turn's changes, or all of the task's."""
         to = Checkpoint.of(state.task_checkpoint if whole_task else state.checkpoint)
         if to is None:
             return ""
-        # A failed turn may be discarded first, and what it did is kept apart from the task's.
+        # A failed turn may be discarded first, and its work is kept apart from the task's.
         part = ".0" if whole_task and state.turn is not None and state.turn.failed else ""
         saved = self.work.restore(to, f"cut-{state.iteration}{part}")
-        if saved:
-            self._tell_gone(self.work.undone(to, saved)[1])
+        commits = self.work.undone(to, saved)[1] if saved else ()
+        if commits:  # whoever made one of them has to know
+            number = counted(len(commits), "commit")
+            self.tell(f"{number} left the branch with it: {listed(commits, 3)}")
         self._tell_notes()
         if whole_task:
             self.work.settled()
         return saved
-
-    def _tell_gone(self, commits: tuple[str, ...]) -> None:
-        """Commits leave the branch: whoever made one of them has to know."""
-        if commits:
-            number = counted(len(commits), "commit")
-            self.tell(f"{number} left the branch with it: {listed(commits, 3)}")
 
     def _tell_notes(self) -> None:
         for note in self.work.notes():
@@ -147,7 +139,6 @@ class TaskSettlement:
     # ------------------------------------------------------------ records
 
     def record(self, state: RunState, verdict: Verdict, saved: str = "") -> None:
-        """Write status, progress and learning."""
         entry = self._entry(state, verdict, saved)
         self.records.iteration(entry)
         match verdict:
@@ -172,15 +163,14 @@ class TaskSettlement:
         self._learn(state, Status.DONE, "", entry)
 
     def _park(self, state: RunState, park: Park, entry: dict[str, Any]) -> None:
+        if park.cause is Cause.PERSON:
+            return  # who settled it knows
         why = redact(park.why)[:_LONGEST]
         tries = self._tries(state)
         saved = self._kept(entry.get("saved", ""))
-        if park.cause is Cause.PERSON:
-            return  # who settled it knows
         if park.failed and len(tries) <= self.retries:
             again = {"status": Status.PENDING.value, "tries": tries, "reason": why, **saved}
-            again["spent"] = None
-            self._change(state, again, why)
+            self._change(state, {**again, "spent": None}, why)
             return
         asks = park.cause is Cause.QUESTION
         told = {"question": why} if asks else {"reason": why}
@@ -188,26 +178,19 @@ class TaskSettlement:
         blocked = {"status": Status.BLOCKED.value, **spent, **told, **saved}
         self._change(state, blocked, why)
         self._learn(state, Status.BLOCKED, why, entry)
-        event = "question" if asks else "blocked"
-        self.notify.send(
-            {
-                "event": event,
-                "taskId": _task(state),
-                "task": self.file.record(_task(state)),
-                "reason": why,
-            }
-        )
+        event, task = "question" if asks else "blocked", task_of(state)
+        record = self.file.record(task)
+        self.notify.send({"event": event, "taskId": task, "task": record, "reason": why})
 
     def _tries(self, state: RunState) -> list[str]:
-        """Those of this run that failed, this one too; a step that is taken twice counts once."""
-        record = self.file.record(_task(state)) or {}
-        run, this = os.path.basename(self.run_dir), self._key(state, "try")
-        past = record.get("tries")
+        """This run's failed tries of the task, with this one; a repeated step counts once."""
+        record = self.file.record(task_of(state)) or {}
+        past, this = record.get("tries"), self._key(state, "try")
         tries = [t for t in past if isinstance(t, str)] if isinstance(past, list) else []
-        return [*(t for t in tries if t.startswith(f"{run}/") and t != this), this]
+        return [*(t for t in tries if t.startswith(f"{self._run}/") and t != this), this]
 
     def _change(self, state: RunState, fields: dict[str, Any], reason: str) -> None:
-        """Write the task's fields, if they are not so already; what a try left goes with it."""
+        """Write the task's fields, if they differ; the fields of an earlier try go."""
 
         def change(record: dict[str, Any]) -> dict[str, Any] | None:
             if _is_a_persons(record):
@@ -216,39 +199,36 @@ class TaskSettlement:
             same = (record.get(k) == held for k, held in changed.items() if k != "completedAt")
             if all(same):
                 return None
-            # First, for a kill may come between the two: this one is not written twice.
-            self._record_status(state, record, fields["status"], reason)
+            before, after = str(record.get("status") or Status.PENDING.value), fields["status"]
+            if before != after:
+                # Recorded first, since a kill may come in between: it is not recorded twice.
+                key, number = self._key(state, f"{before}-{after}"), state.task_iteration
+                self.records.status(task_of(state), number, before, after, reason, key=key)
             return changed
 
-        self.file.update(_task(state), change)
-
-    def _record_status(
-        self, state: RunState, record: dict[str, Any], status: str, reason: str
-    ) -> None:
-        before = str(record.get("status") or Status.PENDING.value)
-        if before != status:
-            key = self._key(state, f"{before}-{status}")
-            number = state.task_iteration
-            self.records.status(_task(state), number, before, status, reason, key=key)
+        self.file.update(task_of(state), change)
 
     def _key(self, state: RunState, what: str) -> str:
-        """A task may be tried twice in a run: its own count of iterations says too little."""
-        run = os.path.basename(self.run_dir)
-        return f"{run}/{_task(state)}/{state.iteration}/{what}"
+        """By the run's count of iterations: a task may be tried twice in a run."""
+        return f"{self._run}/{task_of(state)}/{state.iteration}/{what}"
 
     def _entry(self, state: RunState, verdict: Verdict, saved: str) -> dict[str, Any]:
         turn = state.turn or Turn()
         came = outcome(turn, verdict, state.findings)
-        tree = "" if saved else _tree_of(state) or self.work.tree()
+        proven = state.proof.stand.tree if state.proof else ""
+        # B §Iteration Lifecycle: what the turn changed, also where that is undone by now.
+        since, delta = Checkpoint.of(state.checkpoint), {}
+        if since is not None:
+            delta = self.work.delta(since, to=saved or proven or self.work.tree())
         entry = {
             "key": self._key(state, f"iteration/{came.status}"),
-            "taskId": _task(state),
+            "taskId": task_of(state),
             "iteration": state.task_iteration,
             "status": came.status,
             "reason": redact(came.reason)[:_LONGEST],
             "cost": turn.cost_usd,
             "seconds": turn.seconds,
-            "filesystemDelta": self._delta(state, saved or tree),
+            "filesystemDelta": [{"path": p, "change": how} for p, how in sorted(delta.items())],
             "actions": actions_in(turn.stream, self.dialect),
             "findings": [
                 {"gate": found.gate, "text": found.text.split("\n", 1)[0]}
@@ -258,30 +238,18 @@ class TaskSettlement:
         if came.error:
             entry["error"] = redact(came.error)[:_LONGEST]
         if isinstance(verdict, Accept):
-            entry["evidence"] = {**self._evidence(state, turn), **proof_words(state.proof)}
+            evidence = kept_evidence(self.run_dir, state.iteration, task_of(state))
+            if evidence is None:
+                claim = CompleteClaim().met_by(turn)
+                evidence = claimed_evidence(claim.raw if claim else "", artifacts_of(turn))
+            entry["evidence"] = {**evidence, **proof_words(state.proof)}
         return {**entry, "saved": saved} if saved else entry
 
-    def _delta(self, state: RunState, now: str) -> list[dict[str, str]]:
-        """B §Iteration Lifecycle: what the turn changed, also where that is undone by now."""
-        since = Checkpoint.of(state.checkpoint)
-        if since is None:
-            return []
-        delta = self.work.delta(since, to=now)
-        return [{"path": path, "change": change} for path, change in sorted(delta.items())]
-
-    def _evidence(self, state: RunState, turn: Turn) -> dict[str, Any]:
-        found = kept_evidence(self.run_dir, state.iteration, _task(state))
-        if found is not None:
-            return found
-        claim = CompleteClaim().met_by(turn)
-        said = claim.raw if claim else ""
-        return claimed_evidence(said, artifacts_of(turn))
-
     def _learn(self, state: RunState, status: Status, why: str, entry: dict[str, Any]) -> None:
-        task, record = _task(state), self.file.record(_task(state)) or {}
-        run = os.path.basename(self.run_dir)
-        past = [item for item in self.records.progress_of(task, 100) if item.get("run") == run]
-        gates = Counter(found["gate"] for item in past for found in item.get("findings") or ())
+        task = task_of(state)
+        record, past = self.file.record(task) or {}, self.records.progress_of(task, 100)
+        findings = (item.get("findings") or () for item in past if item.get("run") == self._run)
+        gates = Counter(found["gate"] for some in findings for found in some)
         spent, before = state.spent_at(self.now()), state.spent_before_task
         cost = round(spent.dollars - before.dollars, 6)
         told = cost or spent.uncounted == before.uncounted
@@ -307,8 +275,7 @@ class TaskSettlement:
     # ------------------------------------------------------------ the end of a task
 
     def commit(self, state: RunState) -> Committed:
-        """Commit the task's work under its id; the list that it came from says so with it."""
-        task, here = _task(state), self.work.workspace
+        task, here = task_of(state), self.work.workspace
         self.telling.tick_off(task, here)
         lists = self.telling.list_in(here, task)
         done = self.commit_work(state, (lists,) if lists else ())
@@ -318,7 +285,7 @@ class TaskSettlement:
 
     def commit_work(self, state: RunState, lists: tuple[str, ...] = ()) -> Committed:
         """Commit what was proven under the task's id, with lists that the host has ticked."""
-        task = _task(state)
+        task = task_of(state)
         title = str((self.file.record(task) or {}).get("title") or "")
         since = Checkpoint.of(state.task_checkpoint)
         assert since is not None, "a turn of a task begins with a checkpoint"
@@ -330,40 +297,30 @@ class TaskSettlement:
         self._tell_notes()
         if made.altered or not made.ok:
             return made
-        self._tell_left_out(self.work.left_out())
-        self._give_back(since, state.iteration)
-        self.work.settled()
-        return replace(made, said=subject if made.commit != since.head else "")
-
-    def _give_back(self, since: Checkpoint, iteration: int) -> None:
-        """What a person had not committed is as it was when the task began."""
-        ref, paths = give_back(self.work, since, f"left-{iteration}")
+        inner = [path for path in self.work.left_out() if path.endswith("/")]
+        if inner:
+            self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
+        # What a person had not committed is as it was when the task began.
+        ref, paths = give_back(self.work, since, f"left-{state.iteration}")
         if ref:
             names = listed(paths)
             self.tell(f"Yours, and as before the task: {names}. What stood there: git show {ref}")
-
-    def _tell_left_out(self, paths: tuple[str, ...]) -> None:
-        inner = [path for path in paths if path.endswith("/")]
-        if inner:
-            self.tell(f"Not committed, since it is a repository of its own: {listed(inner)}")
+        self.work.settled()
+        return replace(made, said=subject if made.commit != since.head else "")
 
     def sync(self, state: RunState) -> tuple[bool, str]:
-        """Tell the list or the issue that the task came from, if it does not know yet."""
-        return self.telling.sync(_task(state))
+        return self.telling.sync(task_of(state))
 
     def reopen(self, tasks: tuple[str, ...]) -> None:
-        """Nothing is wrong with these: the agent was, and they are for the next run."""
         reopen(self.file, *tasks)
 
     def end(self) -> None:
-        """The run is over: what became of its tasks is in git, and nothing of its beginnings is
-        left."""
         self.forget()
         where = (self.file.workspace, self.work.repository.environ)
         commit_records(*where, self.run_dir, self.tell)
 
     def forget(self) -> None:
-        """One line for each task, and nothing of the run's beginnings any more."""
+        """Compact the list, and remove the run's checkpoints."""
         self.close()
         try:
             self.work.end()
@@ -371,25 +328,22 @@ class TaskSettlement:
             self.tell(f"{error.message}. {error.remedy}")
 
     def close(self) -> None:
-        """Leave one line for each task."""
+        """Compact the list: one line for each task."""
         try:
             self.file.compact()
         except RalphError as error:
             self.tell(f"{error.message}. {error.remedy}")
 
 
-def _task(state: RunState) -> str:
+def task_of(state: RunState) -> str:
+    """The id of the current task."""
     assert state.assignment is not None, "no turn has begun"
     return state.assignment.task
 
 
-def _tree_of(state: RunState) -> str:
-    return state.proof.stand.tree if state.proof else ""
-
-
 def _is_a_persons(record: dict[str, Any]) -> bool:
-    """Whether someone else gave the task this status, and has the last word about it. What we write
-    ourselves has its reasons with it."""
+    """True if a person gave the task its status, and so has the last word. A status of ours has its
+    reasons with it."""
     match record.get("status"):
         case Status.CANCELLED | Status.REVIEW:
             return True

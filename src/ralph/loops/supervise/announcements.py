@@ -1,4 +1,4 @@
-"""Who else has to do with a task: its child runs, and those who read its message bus."""
+"""Waits for a task's child runs and posts its result to the bus."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _BUS_PATIENCE = 1.0  # seconds for whoever else writes to the bus; the run must 
 
 @value
 class ChildTerms:
-    """How child runs are waited for, and ended."""
+    """The times for waiting for child runs, and for ending them."""
 
     poll_interval: float = 1.0
     end_grace: float = 5.0
@@ -52,7 +52,6 @@ class TaskChildRuns:
         self._resumed = resumed
 
     def wait_for_children(self, seconds: float, stirred: Callable[[], bool]) -> str:
-        """Wait for every child run to end, so long at most; then end those that are left."""
         children = self._children()
         if not children:
             return NO_CHILDREN
@@ -71,16 +70,19 @@ class TaskChildRuns:
         return self._end(children, self._terms.end_grace, f" after {duration(seconds)}")
 
     def end_children(self, *, at_once: bool) -> str:
-        """End the child runs of a task that is not done."""
         children = self._children()
         grace = _HURRY if at_once else min(_INTERRUPTED, self._terms.end_grace)
         return self._end(children, grace) if children else ""
 
     def announce(self, stop: Stop, children: str) -> str:
-        """Tell the task's bus, and of a completed task its project's too."""
+        """Post to the task's bus, and for a completed task to its project's too."""
         if stop.reason is Reason.INTERRUPTED:
             return ""
-        kind, body = _last_words(stop, children)
+        kind, body = "ERROR", f"task failed: {stop.why}"
+        if stop.reason is Reason.COMPLETED:
+            kind, body = "INFO", f"task completed (DONE marker present, {children})"
+        elif stop.reason is Reason.BLOCKED:
+            kind, body = "INFO", f"task stopped: {stop.why}"
         problems = [self._post(self._folder.bus, kind, body)]
         if stop.reason is Reason.COMPLETED:
             fact = f"task {self._folder.task} {body.removeprefix('task ')}"
@@ -88,7 +90,7 @@ class TaskChildRuns:
         return "; ".join(filter(None, problems))
 
     def _children(self) -> list[ChildRun]:
-        """Attempts are runs too; none of ours is under way here, and those of others count."""
+        """The active child runs, without our own attempts, which are runs too."""
         mine = f"{self._run}-"
         children = active_children(self._folder, keeper=self._terms.keeper())
         return [child for child in children if not child.info.run_id.startswith(mine)]
@@ -96,17 +98,17 @@ class TaskChildRuns:
     def _end(self, children: list[ChildRun], grace: float, when: str = "") -> str:
         left = end_children(children, grace, keeper=self._terms.keeper())
         ended = [child for child in children if child not in left]
-        words = (
-            [f"{counted(len(ended), 'child run')} ended{when}: {_names(ended)}"] if ended else []
-        )
-        words += [f"not ended, for it cannot be told whose they are: {_names(left)}"] * bool(left)
+        words = []
+        if ended:
+            words.append(f"{counted(len(ended), 'child run')} ended{when}: {_names(ended)}")
+        if left:
+            words.append(f"not ended, for it cannot be told whose they are: {_names(left)}")
         return "; ".join(words)
 
     def _post(self, path: str, kind: str, body: str) -> str:
-        """Post it once: a run that goes on after a crash looks first."""
+        """Post once: a run that was resumed after a crash looks first."""
         try:
-            if not (self._resumed and _is_told(path, self._run, kind, body)):
-                _post(path, self._folder, kind, body, run=self._run)
+            _post(path, self._folder, kind, body, run=self._run, unless_told=self._resumed)
         except OSError as error:
             return f"cannot write {path}: {error.strerror}"
         return ""
@@ -122,7 +124,6 @@ class BusReader:
         self._state = state
 
     def on_fact(self, fact: Fact) -> None:
-        """Tell of an attempt that was judged, once."""
         before, self._state = self._state, fold(self._state, fact)
         match fact:
             case Decided(boundary=Boundary.CLOSING, verdict=verdict) if before.turn is not None:
@@ -142,26 +143,23 @@ class BusReader:
         body = outcome(attempt, turn, verdict, self._runs)
         run = f"{self._run}-{attempt:03d}"
         try:
-            if not (unless_told and _is_told(self._folder.bus, run, kind, body)):
-                _post(self._folder.bus, self._folder, kind, body, run=run)
+            _post(self._folder.bus, self._folder, kind, body, run=run, unless_told=unless_told)
         except OSError:
             pass  # settling will tell that the bus cannot be written
 
 
-def _post(path: str, folder: TaskFolder, kind: str, body: str, *, run: str) -> None:
-    message = new_message(
-        kind, redact(body), project=folder.project, task=folder.task, run=run, now=time.time()
-    )
-    Bus(path).post(message, _BUS_PATIENCE)
-
-
-def _is_told(path: str, run: str, kind: str, body: str) -> bool:
-    told = (run, kind, redact(body))
-    return Bus(path).has(lambda m: (m.run_id, m.type, m.body) == told)
+def _post(
+    path: str, folder: TaskFolder, kind: str, body: str, *, run: str, unless_told: bool
+) -> None:
+    bus, told = Bus(path), (run, kind, redact(body))
+    if unless_told and bus.has(lambda m: (m.run_id, m.type, m.body) == told):
+        return
+    ids = {"project": folder.project, "task": folder.task, "run": run}
+    bus.post(new_message(kind, redact(body), **ids, now=time.time()), _BUS_PATIENCE)
 
 
 def _rest(seconds: float, stirred: Callable[[], bool]) -> bool:
-    """Sleep; whether a signal came."""
+    """Sleep; returns True if a signal came."""
     end = time.monotonic() + seconds
     while not stirred():
         left = end - time.monotonic()
@@ -173,11 +171,3 @@ def _rest(seconds: float, stirred: Callable[[], bool]) -> bool:
 
 def _names(children: list[ChildRun]) -> str:
     return ", ".join(child.info.run_id for child in children)
-
-
-def _last_words(stop: Stop, children: str) -> tuple[str, str]:
-    if stop.reason is Reason.COMPLETED:
-        return "INFO", f"task completed (DONE marker present, {children})"
-    if stop.reason is Reason.BLOCKED:
-        return "INFO", f"task stopped: {stop.why}"
-    return "ERROR", f"task failed: {stop.why}"

@@ -1,4 +1,4 @@
-"""Attempts on disk: `runs/<run>-NNN` in the task's folder, as S has them."""
+"""Writes attempts to disk: `runs/<run>-NNN` in the task's folder, as S has them."""
 
 import os
 import time
@@ -31,7 +31,7 @@ _SUMMARY = 300  # characters
 
 @value
 class RunOrigin:
-    """Which run the attempts are of, who started that run, and what they run."""
+    """The run of the attempts, the run that started it, and the agent."""
 
     run: str
     parent: str
@@ -41,8 +41,8 @@ class RunOrigin:
 class Attempts:
     """Gives each attempt its directory, and writes into its run-info what becomes of it.
 
-    What the agent has put in a file's place is no reason to end an attempt, nor is a full disk:
-    what cannot be written there is left out.
+    What cannot be written is left out: neither a full disk ends an attempt, nor something that the
+    agent put in a file's place.
     """
 
     def __init__(self, folder: TaskFolder, origin: RunOrigin, state: RunState = NEW) -> None:
@@ -52,7 +52,7 @@ class Attempts:
         self._info: RunInfo | None = None  # of the attempt under way
 
     def begin(self, order: Order) -> TurnFiles:
-        """A directory for this attempt. One that a crash cut off leaves its output beside."""
+        """Make a directory for this attempt. The output of one that was cut off stays beside."""
         info = self._new_info(order.iteration)
         directory = self._folder.run_dir(info.run_id)
         if os.path.islink(directory) or not os.path.isdir(directory):
@@ -80,7 +80,6 @@ class Attempts:
             self._write(replace(self._info, pid=pid))
 
     def on_fact(self, fact: Fact) -> None:
-        """How the attempt ended, and what that was."""
         before, self._state = self._state, fold(self._state, fact)
         match fact:
             case Ended() | Decided(boundary=Boundary.CLOSING):
@@ -99,15 +98,12 @@ class Attempts:
     def _tell_end(self, state: RunState) -> None:
         """Write how the last attempt ended, as far as it has."""
         if state.turn is not None:
-            info = self._info or self._found(state.iteration)
+            attempt = state.iteration  # perhaps of an earlier process
+            info = self._info or read_run_info(self._folder.run_dir(self._id(attempt)))
+            info = info or self._new_info(attempt)
             judged = not is_interrupted(state.verdict) or state.unjudged
             verdict = state.verdict if judged else None  # else it was asked to stop later
             self._write(_ended(info, state.time, state.turn, verdict))
-
-    def _found(self, attempt: int) -> RunInfo:
-        """What an earlier process wrote about an attempt."""
-        found = read_run_info(self._folder.run_dir(self._id(attempt)))
-        return found or self._new_info(attempt)
 
     def _new_info(self, attempt: int) -> RunInfo:
         before = self._id(attempt - 1) if attempt > 1 else ""
@@ -125,7 +121,7 @@ class Attempts:
 
 
 def bury(folder: TaskFolder, now: float) -> None:
-    """Write the end of runs whose process is gone without a word, killed or switched off."""
+    """Write the end of runs whose process is gone: killed, or by a reboot."""
     for run in dead_runs(folder):
         told = replace(run.info, status="failed", end_time=timestamp(now), error_summary=_GONE)
         with suppress(OSError):
@@ -133,7 +129,7 @@ def bury(folder: TaskFolder, now: float) -> None:
 
 
 def attempt_env(folder: TaskFolder, origin: RunOrigin) -> Mapping[str, str]:
-    """What an agent is told about its task; `RALPH_RUN` comes with each attempt."""
+    """Environment variables about the task; `RALPH_RUN` comes with each attempt."""
     return {
         "TASK_FOLDER": folder.path,
         "RALPH_TASK_DIR": folder.path,

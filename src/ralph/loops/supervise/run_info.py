@@ -1,5 +1,5 @@
-"""`run-info.yaml`: who runs, since when, and how it ended (S). We write JSON scalars, and read
-what people and other programs write too: each line a key and a scalar."""
+"""Reads and writes `run-info.yaml`: who runs, since when, and how it ended (S). We write JSON
+scalars, and read what others write too: each line a key and a scalar."""
 
 import os
 import re
@@ -39,38 +39,32 @@ _NAMES = (
 
 
 def write_run_info(directory: str, info: RunInfo) -> None:
-    """Replace a run's information; OSError where it cannot be written."""
+    """Replace a run's information. Raises OSError."""
     write_fields(directory, {name: getattr(info, name) for name in _NAMES})
 
 
 def read_run_info(directory: str) -> RunInfo | None:
-    """What a run's directory says; None where it says nothing, or nothing that makes sense.
+    """The information in a run's directory; None if there is none that makes sense.
 
-    The run's id is the directory's name: the one that stands in the file may be anybody's.
+    The run's id is the directory's name: the one in the file may be anybody's.
     """
     found: dict[str, Any] = {}
-    for line in _text(os.path.join(directory, FILE)).split("\n"):
+    try:
+        with open_regular(os.path.join(directory, FILE)) as file:
+            content = file.read(_LARGEST).decode("utf-8-sig", "replace")
+    except OSError:
+        return None
+    for line in content.split("\n"):
         fits = _LINE.match(line)
-        if fits is not None and fits[1] in _NAMES:
-            text = text_of(fits[2] or "")
-            known = _number(text) if fits[1] in _NUMBERS else text
-            if known not in (None, ""):
-                found[fits[1]] = known
+        text = text_of(fits[2] or "") if fits is not None and fits[1] in _NAMES else None
+        if fits is None or not text:
+            continue
+        if fits[1] not in _NUMBERS:
+            found[fits[1]] = text
+        elif re.fullmatch(r"-?[0-9]{1,10}", text):
+            found[fits[1]] = int(text)
     if found.get("end_time", "").startswith(_NOT_YET):
         del found["end_time"]
     if "run_id" not in found:
         return None
     return RunInfo(**{**found, "run_id": os.path.basename(os.path.abspath(directory))})
-
-
-def _text(path: str) -> str:
-    """A file's beginning; nothing where there is none."""
-    try:
-        with open_regular(path) as file:
-            return file.read(_LARGEST).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,10}", text) else None

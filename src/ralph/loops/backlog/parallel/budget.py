@@ -1,14 +1,14 @@
-"""The money of a run that several workers share: each turn has a lease, and nobody's lease can be
-spent by another, so that together they spend no more than one worker could."""
+"""The money of a run that several workers share: each turn leases a part that no other can spend,
+so that together they spend no more than one worker could."""
 
 import threading
 
 
 class Budget:
-    """Of `limit` dollars, or of any number. Every method may be called by any worker.
+    """A budget of `limit` dollars, or without limit. Every method may be called by any worker.
 
-    `dearest` is what a turn has cost so far at most; None, while nobody knows, lets only one turn
-    begin until it is known.
+    `dearest` is the highest cost of a turn so far. While it is None, nobody knows, and only one
+    turn may begin.
     """
 
     def __init__(
@@ -18,35 +18,25 @@ class Budget:
         spent: float = 0.0,
         dearest: float | None = 0.0,
     ) -> None:
-        self._limit = limit
+        self.limit = limit
+        self.spent = spent
         self._workers = workers
-        self._spent = spent
         self._dearest = dearest
         self._leases: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    @property
-    def limit(self) -> float | None:
-        """What all of them may spend."""
-        return self._limit
-
-    @property
-    def spent(self) -> float:
-        """What all of them have paid."""
-        return self._spent
-
     def left(self) -> float | None:
-        """What is not paid yet, leases aside; None without a limit."""
-        return None if self._limit is None else max(0.0, self._limit - self._spent)
+        """The money not paid yet, leases aside; None without a limit."""
+        return None if self.limit is None else max(0.0, self.limit - self.spent)
 
     def lease(self, worker: str) -> bool:
-        """Put a share of what is free aside for this worker's next turn, and at least what a turn
-        may cost; False where that has to wait for others. Whoever holds one keeps it."""
-        if self._limit is None:
+        """Reserve a share of what is free for this worker's next turn, and at least what a turn
+        may cost; False if it has to wait for others. A worker keeps the lease it holds."""
+        if self.limit is None:
             return True
         with self._lock:
             if worker not in self._leases:
-                free = max(0.0, self._limit - self._spent - sum(self._leases.values()))
+                free = max(0.0, self.limit - self.spent - sum(self._leases.values()))
                 if self._leases and (self._dearest is None or free < self._dearest):
                     return False
                 share = free / max(1, self._workers - len(self._leases))
@@ -58,13 +48,13 @@ class Budget:
         return self._leases.get(worker)
 
     def paid(self, worker: str, dollars: float) -> None:
-        """A turn is over: what it cost is gone, the rest of its lease is free again."""
+        """End a turn: what it cost is gone, the rest of its lease is free again."""
         with self._lock:
             self._leases.pop(worker, None)
-            self._spent += dollars
+            self.spent += dollars
             self._dearest = max(self._dearest or 0.0, dollars)
 
     def give_back(self, worker: str) -> None:
-        """No turn came of the lease, if there is one."""
+        """Free a lease of which no turn came, if there is one."""
         with self._lock:
             self._leases.pop(worker, None)

@@ -1,4 +1,4 @@
-"""GitHub's issues by its own command, `gh`: an argument vector, no shell, and a time limit."""
+"""Reads and closes GitHub issues by its own command, `gh`, without a shell and in limited time."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,14 +24,21 @@ def runner(
     *,
     starter: Starter = start,
 ) -> Run:
-    """Runs commands there. Whatever goes wrong is an exit code and words, never an exception."""
+    """A function that runs commands there. Whatever goes wrong is an exit code and words."""
 
     def run(argv: Sequence[str]) -> tuple[int, str, str]:
         out, err = bytearray(), bytearray()
         command = Command(tuple(argv), workspace, {**environ, **_QUIET})
+
+        def cut() -> Cut | None:
+            if len(out) > _LARGEST:
+                return Cut("it says too much", grace=1.0)
+            late = Cut(f"it took longer than {duration(patience)}", grace=1.0)
+            return late if child.seconds() >= patience else None
+
         try:
             child = starter(command, out.extend, err.extend)
-            ended = child.wait(lambda: _cut(child.seconds(), patience, len(out)))
+            ended = child.wait(cut)
         except (OSError, ValueError) as error:
             words = error.strerror if isinstance(error, OSError) else str(error)
             return _NOT_FOUND, "", f"it cannot be run: {words}"
@@ -42,19 +49,12 @@ def runner(
     return run
 
 
-def _cut(seconds: float, patience: float, size: int) -> Cut | None:
-    if size > _LARGEST:
-        return Cut("it says too much", grace=1.0)
-    late = Cut(f"it took longer than {duration(patience)}", grace=1.0)
-    return late if seconds >= patience else None
-
-
 def issues(
     run: Run, repository: str, state: str, labels: Sequence[str], known: Iterable[str]
 ) -> tuple[str, str]:
-    """The issues of a repository, as JSON: those asked for, and of the known numbers those that
-    are not among them any more, for these may be closed by now. And what is missing, in words.
-    ConfigError where gh cannot."""
+    """The issues of a repository as JSON: those asked for, and the known ones that are no longer
+    among them, since they may be closed. And what is missing, in words. Raises ConfigError if gh
+    fails."""
     listed = fetch(repository, labels=labels, state=state, run=run)
     try:
         found = json.loads(listed)
@@ -92,6 +92,6 @@ def turn(run: Run, repository: str, number: str, *, done: bool, comment: str) ->
 
 
 def _trouble(code: int, err: str) -> str:
-    """Why it failed: the last thing it said."""
+    """The error of gh: the last thing it said."""
     last = [line for line in err.splitlines() if line.strip()][-1:]
     return ": ".join((f"gh failed ({code})", *(plain(line.strip()) for line in last)))
