@@ -1,18 +1,18 @@
-"""Archives of stories (R §10): made whole, then put in place, then `ralph/` begins anew.
+"""Archives stories (R §10): the archive is written, put in place, and then `ralph/` starts over.
 
-Killed anywhere, nothing is lost: a file of `ralph/` is replaced only while its copy in the archive
-is the same, tasks.json last of all; so the next call sees how far it came.
+If it is killed anywhere, nothing is lost: a file of `ralph/` is replaced only while its copy in
+the archive is the same, tasks.json last, so that the next call sees how far it came.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ralph.files.safe_open import open_regular
 from ralph.journal.runs import directories
 from ralph.kernel.value import value
-from ralph.loops.stories.file import PRD, PROGRESS, TASKS
+from ralph.loops.stories.file import PRD, PROGRESS, TASKS, write_synced
 from ralph.loops.stories.past_reviews import ARCHIVES, SUMMARY
 
 MOVED = (PRD, PROGRESS, TASKS)  # in this order
@@ -30,25 +30,19 @@ class Archive:
 
     @property
     def root(self) -> str:
-        """Where archives are."""
         return os.path.join(self.project, ARCHIVES)
 
     def files(self) -> dict[str, bytes]:
-        """What there is to archive. OSError for what is no file."""
-        return dict(self._present())
-
-    def _present(self) -> Iterator[tuple[str, bytes]]:
-        for name in MOVED:
-            path = os.path.join(self.folder, name)
-            if os.path.lexists(path):
-                yield name, _content(path)
+        """The files to archive. Raises OSError if one is no file."""
+        paths = {name: os.path.join(self.folder, name) for name in MOVED}
+        return {name: _content(path) for name, path in paths.items() if os.path.lexists(path)}
 
     def names(self) -> list[str]:
         """The archives there are, the newest day first."""
         return sorted({*directories(self.root)} - {_STAGING}, reverse=True)
 
     def is_of(self, name: str, files: Files, fresh: Files) -> bool:
-        """Whether a call that was cut off has made it of these very files."""
+        """True if a call that was cut off has made it of these very files."""
         archive = os.path.join(self.root, name)
         try:
             kept = {each: _content(os.path.join(archive, each)) for each in (*files, SUMMARY)}
@@ -60,15 +54,17 @@ class Archive:
         )
 
     def make(self, name: str, files: Files) -> str:
-        """Make an archive of these files, and say its name: an existing one is never overwritten,
-        a number tells the new one from it."""
+        """Make an archive of these files. Returns its name, with a number if that is taken."""
         staging = os.path.join(self.root, _STAGING)
         shutil.rmtree(staging, ignore_errors=True)
         os.makedirs(staging)
         try:
             for each, content in files.items():
-                _write(os.path.join(staging, each), content)
-            free = self._free(name)
+                write_synced(os.path.join(staging, each), content)
+            number, free = 1, name
+            while os.path.lexists(os.path.join(self.root, free)):
+                number += 1
+                free = f"{name}-{number}"
             os.rename(staging, os.path.join(self.root, free))
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
@@ -76,23 +72,15 @@ class Archive:
             raise
         return free
 
-    def _free(self, name: str) -> str:
-        number, free = 1, name
-        while os.path.lexists(os.path.join(self.root, free)):
-            number += 1
-            free = f"{name}-{number}"
-        return free
-
     def reset(self, name: str, fresh: Files) -> None:
-        """Begin anew, but for files that are not as they are in the archive."""
+        """Start over, except for files that differ from the archive."""
         for each in MOVED:
             path = os.path.join(self.folder, each)
             if not os.path.lexists(path) or _content(path) == self._copy(name, each):
                 _replace(path, fresh[each])
 
     def take_back(self, name: str, fresh: Files) -> None:
-        """Everything as it was before `make`. What somebody else has written meanwhile stays, and
-        then the archive does too."""
+        """Undo `make`. Files that somebody has written since stay, and so does the archive then."""
         left = [each for each in MOVED if not self._restored(name, each, fresh[each])]
         if not left:
             shutil.rmtree(os.path.join(self.root, name))
@@ -123,7 +111,7 @@ class Archive:
 
 
 def is_fresh(files: Files, fresh: Files) -> bool:
-    """Whether nobody wrote anything into the texts yet. The list is another question."""
+    """True if nobody has written into the texts yet, whatever the list says."""
     texts = [name for name in files if name != TASKS]
     return all(_undated(files[name]) == _undated(fresh[name]) for name in texts)
 
@@ -138,17 +126,10 @@ def _content(path: str) -> bytes:
         return file.read()
 
 
-def _write(path: str, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _replace(path: str, content: bytes) -> None:
     temporary = f"{path}.ralph-archive.tmp"  # always the same: a call that is killed leaves one
     try:
-        _write(temporary, content)
+        write_synced(temporary, content)
         os.replace(temporary, path)
     finally:
         if os.path.lexists(temporary):

@@ -1,4 +1,4 @@
-"""`tasks.json`, the list of stories (R §8), in a place where the agent can write too."""
+"""Reads and writes `tasks.json`, the list of stories (R §8), which the agent can write too."""
 
 import errno
 import glob
@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ralph.files.safe_open import create, open_regular
@@ -26,8 +27,8 @@ class StoryFile:
     home: str = ""  # the real folder that it must be in, if that matters
 
     def raw(self) -> bytes:
-        """What stands in it. OSError, also where a link, a pipe or a folder stands in its place:
-        a link would let something else be judged than is kept."""
+        """Its content. Raises OSError, also if a link, a pipe or a folder stands in its place: by a
+        link something else would be judged than is kept."""
         if self.home and os.path.realpath(os.path.dirname(self.path)) != self.home:
             raise OSError(errno.ELOOP, "its folder was replaced", self.path)
         if stat.S_ISLNK(os.lstat(self.path).st_mode):
@@ -39,23 +40,25 @@ class StoryFile:
         return content
 
     def listing(self) -> object:
-        """Its JSON. NotAListError, in words, where it cannot be read or is none."""
+        """Its JSON. Raises NotAListError if it cannot be read or is none."""
         try:
             return parsed(self.raw())
         except OSError as error:
             raise NotAListError(f"it cannot be read: {error.strerror}") from error
 
     def write(self, listing: Mapping[str, Any]) -> None:
-        """Replace it, whatever stands in its place now. OSError where that is not possible."""
         self.write_raw(as_text(listing))
 
     def write_raw(self, text: bytes) -> None:
-        """The same with these very bytes."""
+        """Replace its content, whatever stands in its place now. Raises OSError."""
         folder = os.path.dirname(self.path)
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             os.chmod(folder, 0o755)  # noqa: S103  it is ours, whoever has closed it
-        self._sweep()
+        # Left by a host that was killed while it wrote: an agent would commit it.
+        for left in glob.glob(f"{glob.escape(self.path)}.{'[0-9a-f]' * 16}.tmp"):
+            with suppress(OSError):  # a folder, or not ours: it is in nobody's way
+                os.unlink(left)
         # No name that an agent could foresee, and put something else there.
         temporary, aside = (f"{self.path}.{os.urandom(8).hex()}.tmp" for _ in range(2))
         try:
@@ -71,13 +74,13 @@ class StoryFile:
                 os.unlink(temporary)
             shutil.rmtree(aside, ignore_errors=True)  # whoever calls has kept what is worth it
 
-    def _sweep(self) -> None:
-        """Remove what a host that was killed while it wrote has left: an agent would commit it."""
-        for left in glob.glob(f"{glob.escape(self.path)}.{'[0-9a-f]' * 16}.tmp"):
-            try:
-                os.unlink(left)
-            except OSError:
-                pass  # a folder, or not ours: it is in nobody's way
+
+def write_synced(path: str, content: bytes, how: str = "wb") -> None:
+    """Write a file whose content survives a kill of the machine."""
+    with open(path, how) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def as_text(listing: Mapping[str, Any]) -> bytes:
@@ -90,14 +93,13 @@ def as_text(listing: Mapping[str, Any]) -> bytes:
 
 @value
 class StoryBacklog:
-    """The stories to work on, each with the prompt of the project's own."""
+    """The stories to work on, each with the project's own prompt."""
 
     folder: str  # the ralph folder, its real path
     shown: str  # the same, as people write it
 
     @property
     def file(self) -> StoryFile:
-        """The list."""
         return StoryFile(os.path.join(self.folder, TASKS), self.folder)
 
     def __call__(self) -> Backlog:
@@ -113,7 +115,10 @@ class StoryBacklog:
         try:
             prompt = self._prompt()
         except (OSError, ValueError) as error:
-            return Backlog(problem=f"{os.path.join(self.shown, PROMPT)}: {_why(error)}")
+            why = str(getattr(error, "strerror", "") or error)
+            if isinstance(error, UnicodeDecodeError):
+                why = f"it is not UTF-8 text (byte {error.start})"
+            return Backlog(problem=f"{os.path.join(self.shown, PROMPT)}: {why}")
         tasks = tuple(tasks_of(listing, prompt))
         return Backlog(tasks, known={task.id: task for task in tasks})
 
@@ -130,15 +135,9 @@ class StoryBacklog:
         return text
 
 
-def _why(error: OSError | ValueError) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"it is not UTF-8 text (byte {error.start})"
-    return str(getattr(error, "strerror", "") or error)
-
-
 def tasks_of(listing: Mapping[str, Any], prompt: str = "") -> list[Task]:
-    """The stories of a list that passes check 1. R's priority may be any number; what counts is
-    which comes first."""
+    """The stories of a list that passes check 1. R's priority may be any number; only the order
+    counts."""
     stories = listing["userStories"]
     ranks = {priority: n for n, priority in enumerate(sorted({s["priority"] for s in stories}), 1)}
     return [

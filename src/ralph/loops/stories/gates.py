@@ -1,4 +1,4 @@
-"""R's checks after the agent's exit, by what the host remembers of the list before the turn."""
+"""R's checks after the agent's exit, by the host's copy of the list before the turn."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -8,19 +8,13 @@ from ralph.git.uncommitted import HostCommit, uncommitted
 from ralph.git.uncommitted_text import commit_all
 from ralph.kernel.case import Case
 from ralph.kernel.findings import Finding
-from ralph.kernel.proof import Stand, undone
+from ralph.kernel.proof import undone
 from ralph.kernel.state import RunState
 from ralph.kernel.value import value
 from ralph.loops.stories.file import StoryFile
 from ralph.loops.stories.memory_store import StoryStore
 from ralph.loops.stories.prompt import Terms
-from ralph.review.law import (
-    NotAListError,
-    Problem,
-    has_shape,
-    inconsistent,
-    malformed,
-)
+from ralph.review.law import NotAListError, Problem, has_shape, inconsistent, malformed
 from ralph.review.law import snapshot as decided
 from ralph.review.repair import Law
 
@@ -40,30 +34,29 @@ class Lists:
     standing: list[bytes] = field(default_factory=list, repr=False)  # as the turn left it, last
 
     def raw(self) -> bytes | None:
-        """The list to the byte; None where it cannot be read."""
+        """The bytes of the list; None if it cannot be read."""
         try:
             return self.file.raw()
         except OSError:
             return None
 
     def let_stand(self) -> None:
-        """The turn has landed: from here on only code that a check runs changes the list."""
+        """Remember the list: from here on only code that a check runs changes it."""
         now = self.raw()
         self.standing[:] = [now] if now is not None else []
 
     def law(self, state: RunState) -> Law:
-        """What the turn is judged by."""
         assert state.assignment is not None, "no turn has begun"
         failed = state.turn is not None and state.turn.failed
         terms = self.terms
         return Law(state.assignment.mode.value, terms.review_cap, terms.skip_review, failed)
 
     def before(self, state: RunState) -> Mapping[str, Any]:
-        """As it was when the turn began."""
+        """The list when the turn began."""
         return self.store.listing(state.checkpoint)
 
     def after(self) -> Mapping[str, Any] | None:
-        """As it is now, if its stories can be told apart."""
+        """The list now, if its stories can be told apart."""
         try:
             listing = self.file.listing()
         except NotAListError:
@@ -80,7 +73,6 @@ class SchemaGate:
     always: bool = True
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Each story and field that is malformed."""
         try:
             problems = malformed(self.lists.file.listing())
         except NotAListError as error:
@@ -90,14 +82,13 @@ class SchemaGate:
 
 @value
 class InvariantsGate:
-    """Check 2: what must hold of every story."""
+    """Check 2: no story contradicts itself."""
 
     lists: Lists
     name: str = "invariants"
     always: bool = True
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Each story that contradicts itself."""
         after, terms = self.lists.after(), self.lists.terms
         if after is not None and not terms.skip_review:
             before = decided(self.lists.before(case.state))
@@ -113,8 +104,7 @@ class TransitionsGate:
     always: bool = True
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Each story that was changed as it may not be. A turn that came to nothing has reviewed
-        nothing, and that is not its fault."""
+        """A turn that failed or said nothing has reviewed nothing, which is not its fault."""
         after, assignment = self.lists.after(), case.state.assignment
         if after is None or assignment is None:
             return
@@ -137,17 +127,12 @@ class CleanGate:
     name: str = "clean tree"
     always: bool = True
 
-    def _seen(self, stand: Stand) -> list[str] | None:
-        """What is not committed, by the files themselves: git's index is the agent's to write. It
-        must be one that git can read, all the same."""
-        by_git = uncommitted(self.workspace, self.environ)
-        if by_git is None or self.trees is None or not stand.tree:
-            return by_git
-        return self.trees.uncommitted(stand)
-
     def check(self, case: Case) -> Iterator[Finding]:
-        """What git would still commit. Where git cannot say, nothing counts as committed."""
-        seen = self._seen(case.snapshot.stand)
+        """Paths that are not committed. If git cannot tell, nothing counts as committed."""
+        seen, stand = uncommitted(self.workspace, self.environ), case.snapshot.stand
+        if seen is not None and self.trees is not None and stand.tree:
+            # By the files themselves, since the agent can write git's index.
+            seen = self.trees.uncommitted(stand)
         paths = None if seen is None else [path for path in seen if path not in self.left_alone]
         refusal = self.host_commit.refusal if self.host_commit else ""
         if paths is None and self.repository:
@@ -178,7 +163,6 @@ class StoryListGate:
     always = True
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Nothing where it is the same to the byte."""
         wanted = self.lists.standing
         if wanted and self.lists.raw() != wanted[-1]:
             kept = self.put_back(wanted[-1], case.state.iteration)

@@ -14,19 +14,18 @@ _ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @value
 class StoryMarker:
-    """The marker of one run. Only who holds the workspace's lock has one."""
+    """The marker of one run, which must hold the workspace's lock."""
 
     workspace: str
     fields: dict[str, Any]  # what is the same for every turn
 
     @property
     def path(self) -> str:
-        """Where it lies."""
         return os.path.join(self.workspace, MARKER)
 
     def write(self, mode: str, snapshot: dict[str, Any], now: float) -> None:
-        """Tell the hooks of the turn that is about to begin, whatever stands there now. Where that
-        cannot be, the host judges alone."""
+        """Describe the next turn to the hooks, replacing whatever stands there. If that fails, the
+        host judges alone."""
         stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         turn = {"iterationMode": mode, "preIterationSnapshot": snapshot}
         text = json.dumps({"timestamp": stamp, **self.fields, **turn}, indent=2)

@@ -1,4 +1,4 @@
-"""The reviews of a project's stories, as the journals of its runs have them."""
+"""Reads the reviews of a project's stories from the journals of its runs."""
 
 import os
 import re
@@ -39,21 +39,19 @@ def _reviews(run: Run, since: float) -> Iterator[Review]:
 
 
 def last_archived(project: str) -> float:
-    """When stories of this project were archived last; 0 if never."""
+    """The time when stories of this project were archived last; 0 if never."""
     folder = os.path.join(project, ARCHIVES)
     summaries = (os.path.join(folder, name, SUMMARY) for name in directories(folder))
     return max(map(_archived, summaries), default=0.0)
 
 
 def _archived(summary: str) -> float:
-    """What it says, since a checkout makes files look new; else the time of the file."""
+    """The time in a summary, since a checkout makes files look new; else the file's time."""
     try:
         with open_regular(summary) as file:
             said = _ARCHIVED.search(file.read(_LARGEST))
-            return _moment(said[1].decode()) if said else os.fstat(file.fileno()).st_mtime
+            if said is None:
+                return os.fstat(file.fileno()).st_mtime
+            return datetime.fromisoformat(said[1].decode()).timestamp()
     except (OSError, ValueError, OverflowError):
         return 0.0
-
-
-def _moment(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

@@ -1,4 +1,4 @@
-"""Runs over stories that came before: what one has left when it was killed is not yet judged."""
+"""Finds earlier runs over stories that were killed before their last turn was judged."""
 
 import json
 import os
@@ -27,23 +27,19 @@ class Unjudged:
     before: Mapping[str, Any]  # the list when that turn began
 
     def forget(self) -> None:
-        """Somebody has judged it now."""
+        """Mark it as judged."""
         with open(os.path.join(self.directory, _TAKEN), "w", encoding="utf-8"):
             pass
 
 
 def unjudged(state: str, folder: str, but: str = "") -> list[Unjudged]:
-    """What runs over the stories of a folder have left that nobody has judged, the latest first.
-    `state` is the workspace's state directory; `but` is the run that asks."""
+    """The unjudged turns of runs over the stories of a folder, the latest first. `state` is the
+    workspace's state directory; `but` is the run that asks."""
     real = os.path.realpath(folder)
-    dead = (run for run in runs_of(state) if run.id != but and not run.live)
-    ours = (run for run in dead if _is_of(_folder(run), real))
+    dead = ((run, _folder(run)) for run in runs_of(state) if run.id != but and not run.live)
+    # A folder that no longer exists may have become another.
+    ours = (run for run, its in dead if its and (its == real or not os.path.isdir(its)))
     return [left for left in map(_left, islice(ours, _MOST)) if left is not None]
-
-
-def _is_of(theirs: str, real: str) -> bool:
-    """A folder that is no more may have become another."""
-    return bool(theirs) and (theirs == real or not os.path.isdir(theirs))
 
 
 def _left(run: Run) -> Unjudged | None:

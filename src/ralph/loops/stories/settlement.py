@@ -1,4 +1,4 @@
-"""What the host does about a list of stories around a turn (R, ADR 20)."""
+"""The host's work on a list of stories around a turn (R, ADR 20)."""
 
 import itertools
 import os
@@ -51,7 +51,6 @@ class StoryDesk:
     # ------------------------------------------------------------ before a turn
 
     def announce(self, state: RunState) -> str:
-        """Tell the hooks what this turn is; what a turn that was cut off had decided is no more."""
         before = self.lists.before(state)
         wanted = undone(before, self._now()) if state.cut_off else None
         said = self._set(wanted, state.iteration) if wanted is not None else ""
@@ -60,22 +59,21 @@ class StoryDesk:
         return said
 
     def take_over(self, before: Listing) -> str:
-        """Nothing counts that a turn of another run gained since; what was done, in words."""
+        """Take back what an unjudged turn of another run gained. Returns what was done."""
         now = self.lists.after()
         return "" if now is None else self._set(unproven(before, now), 0)
 
     def _set(self, wanted: Listing, iteration: int) -> str:
-        if not self._differs(wanted):
-            return ""
         said = self._put(wanted, iteration)
+        if not said:
+            return ""
         self._corrected(iteration)
         return f"Put right: {said}"
 
     # ------------------------------------------------------------ after a turn
 
     def land(self, state: RunState) -> list[Act]:
-        """Put the folder of stories back in its place, approve what was reviewed for the last time
-        and is still not liked, and commit where the agent cannot."""
+        """As the protocol has it; first the folder of stories is put back in its place."""
         self._own_folder(state.iteration)
         self.corrections.unhide([self._name(name) for name in (TASKS, PRD, PROMPT)])
         acts = []
@@ -89,13 +87,10 @@ class StoryDesk:
         return acts
 
     def put_back(self, text: bytes, iteration: int) -> str:
-        """Let the list be these bytes; where what stood there is."""
+        """Replace the list by these bytes. Returns where the old one is kept."""
         self._own_folder(iteration)
         kept = self._keep(self._file.path, iteration) if os.path.lexists(self._file.path) else ""
-        try:
-            self._file.write_raw(text)
-        except OSError as error:
-            raise _unwritable(self._file, error) from error
+        self._write(text)
         return kept
 
     def _own_folder(self, iteration: int) -> None:
@@ -115,7 +110,7 @@ class StoryDesk:
         law, before = self.lists.law(state), self.lists.before(state)
         capped = law.capped(before, self._now())
         if capped is not None:
-            self._write(capped[0])
+            self._write(as_text(capped[0]))
         reviewed = [name for name, story in self._reviewed(state) if self._is_at_cap(story)]
         if len(reviewed) != 1 or law.problems(before, self._now()):
             return ""
@@ -137,21 +132,19 @@ class StoryDesk:
                 return in_one_line(f"review: [{name}] - {', '.join(words) or 'nothing decided'}")
 
     def correct(self, state: RunState) -> str:
-        """Put back what the law has found, and commit that; what was done, in words."""
         found = [finding for finding in state.findings if finding.gate in LAW]
         if not found and not self._is_forged_in_git():
             return ""
         mended = self.lists.law(state).mended(self.lists.before(state), self._now())
-        wrong = mended is not None and self._differs(mended)
-        said = self._put(mended, state.iteration) if mended is not None and wrong else ""
+        said = self._put(mended, state.iteration) if mended is not None else ""
         trouble = self._corrected(state.iteration)
         if trouble:
             return f"{said} It is not committed: {trouble}".strip()
         return said
 
     def _is_forged_in_git(self) -> bool:
-        """Whether the last commit calls a story approved that is not, whatever the file says:
-        whoever clones it would believe it."""
+        """True if the last commit calls a story approved that is not, whatever the file says:
+        a clone of it would be believed."""
         raw, now = self.corrections.at_head(self._name(TASKS)), self.lists.after()
         try:
             head = parsed(raw) if raw is not None else None
@@ -165,7 +158,6 @@ class StoryDesk:
         )
 
     def outcome(self, state: RunState) -> str:
-        """The review that this turn was, as JSON; "" if it was none."""
         reviewed = self._reviewed(state)
         if len(reviewed) != 1:
             return ""
@@ -201,19 +193,18 @@ class StoryDesk:
             and story.get("reviewStatus") in (APPROVED, CHANGES_REQUESTED)
         ]
 
-    def _differs(self, listing: Listing) -> bool:
-        now = self._now()  # compared as text: to Python, true is 1
-        return not isinstance(now, dict) or as_text(now) != as_text(listing)
-
     def _put(self, listing: Listing, iteration: int) -> str:
-        """Write the list; what stood there is kept for whoever wants to see it."""
+        """Write the list if it differs, and keep the old one. Returns what was done."""
+        now, text = self._now(), as_text(listing)  # compared as text: to Python, true is 1
+        if isinstance(now, dict) and as_text(now) == text:
+            return ""
         kept = self._keep(self._file.path, iteration)
-        self._write(listing)
+        self._write(text)
         return self._name(TASKS) + (f"; what stood there: {kept}" if kept else "")
 
     def _keep(self, path: str, iteration: int) -> str:
-        """Keep what stands there: what is no file is moved away, of a file there is a copy, so that
-        whoever is killed here still has a list. Where it is, or "" if that is not possible."""
+        """Copy the list aside, so that a kill leaves a list; move away what is no file. Returns
+        where it is, or "" if that is not possible."""
         base = writable_dir(self.workspace, self.run_dir)
         folder = os.path.join(base, "reverted", str(iteration))
         target = os.path.join(folder, os.path.basename(path))
@@ -230,11 +221,12 @@ class StoryDesk:
             return ""
         return shown_path(target, self.workspace)
 
-    def _write(self, listing: Listing) -> None:
+    def _write(self, text: bytes) -> None:
         try:
-            self._file.write(listing)
+            self._file.write_raw(text)
         except OSError as error:
-            raise _unwritable(self._file, error) from error
+            message = f"cannot write {self._file.path}: {error.strerror}"
+            raise StateError(message, "Make it writable, then: ralph resume") from error
 
     def _corrected(self, iteration: int) -> str:
         subject = f"ralph: correct tasks.json (iteration {iteration})"
@@ -245,7 +237,7 @@ class StoryDesk:
         return self.corrections.commit(paths, subject, os.path.basename(self.run_dir))
 
     def _is_at_cap(self, story: Mapping[str, Any]) -> bool:
-        """Whether the host has approved it, and not the agent in words of ours."""
+        """True if the host has approved it, and not the agent in words of ours."""
         feedback, count = story.get("reviewFeedback"), story.get("reviewCount")
         late = isinstance(count, int) and count >= self.lists.terms.review_cap
         approved = late and story.get("reviewStatus") == APPROVED
@@ -254,8 +246,3 @@ class StoryDesk:
     def _name(self, name: str) -> str:
         path = os.path.join(os.path.dirname(self._file.path), name)
         return os.path.relpath(path, self.workspace)
-
-
-def _unwritable(file: StoryFile, error: OSError) -> StateError:
-    message = f"cannot write {file.path}: {error.strerror}"
-    return StateError(message, "Make it writable, then: ralph resume")

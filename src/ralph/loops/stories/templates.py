@@ -1,4 +1,4 @@
-"""What a project begins with: the templates of `ralph/` (R §6 to §9), and how they get there."""
+"""The templates of `ralph/` (R §6 to §9), and how they get into a project."""
 
 import errno
 import json
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ralph.kernel.value import value
-from ralph.loops.stories.file import PRD, PROGRESS, PROMPT, TASKS, as_text
+from ralph.loops.stories.file import PRD, PROGRESS, PROMPT, TASKS, as_text, write_synced
 
 # What file systems without links say.
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK)
@@ -31,26 +31,21 @@ class Fresh:
     def files(self) -> dict[str, bytes]:
         """Every file by its name."""
         texts = {name: template(name).encode() for name in (PROMPT, PRD)}
-        return {**texts, TASKS: as_text(self._listing()), PROGRESS: self._progress().encode()}
-
-    def _listing(self) -> dict[str, Any]:
-        listing: dict[str, Any] = json.loads(template(TASKS))
         branch = {"branchName": self.branch} if self.branch else {}
-        return {**listing, "project": self.project, **branch}
-
-    def _progress(self) -> str:
+        listing = {**json.loads(template(TASKS)), "project": self.project, **branch}
         dated = template(PROGRESS).replace("{{DATE}}", self.date)
-        return dated.replace("{{PROJECT_NAME}}", self.project)
+        progress = dated.replace("{{PROJECT_NAME}}", self.project)
+        return {**texts, TASKS: as_text(listing), PROGRESS: progress.encode()}
 
 
 def project_name(directory: str) -> str:
-    """A project is called like its directory, as far as that is text."""
+    """The name of a project: that of its directory, as far as it is text."""
     name = os.path.basename(os.path.realpath(directory)) or "project"
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def is_begun(listing: Mapping[str, Any]) -> bool:
-    """Whether anybody wrote stories into a list; its other fields say nothing about that."""
+    """True if anybody wrote stories into a list."""
     return bool(listing["userStories"] != json.loads(template(TASKS))["userStories"])
 
 
@@ -58,7 +53,7 @@ def is_begun(listing: Mapping[str, Any]) -> bool:
 
 
 def add_missing(folder: str, files: Mapping[str, bytes]) -> list[str]:
-    """Write those files that are not there, and say which. OSError, and then none is left."""
+    """Write the files that are missing. Returns their names. Raises OSError, and leaves none."""
     had_folder = os.path.isdir(folder)
     made: list[str] = []
     try:
@@ -84,29 +79,21 @@ def take_back(folder: str, made: list[str], *, whole: bool) -> None:
 
 
 def _add(path: str, content: bytes) -> bool:
-    """Whether it was not there. It appears with all its content, or not at all."""
+    """Write a file with all its content, or not at all; False if there is one already."""
     if os.path.lexists(path):
         return False
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        return _appear(temporary, path)
+        write_synced(temporary, content, "xb")
+        try:
+            os.link(temporary, path)  # a rename would overwrite what somebody else just made
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.rename(temporary, path)
+        return True
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
-
-
-def _appear(temporary: str, path: str) -> bool:
-    """A link is refused where somebody else was quicker; a rename would overwrite his file."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        os.rename(temporary, path)
-    return True

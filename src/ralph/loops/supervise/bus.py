@@ -1,8 +1,8 @@
 """The message bus on disk (S): one file that many processes append to, and others follow.
 
 Writers take a lock and write an entry at once. Readers take it only to learn how long the file is
-when nobody is writing; someone who never lets it go delays them for a moment and no more.
-Whatever is put into the file, a look at it takes a moment only, and bounded memory.
+when nobody is writing; a lock that is never released delays them for a moment and no more.
+Whatever is in the file, a look at it takes a moment only, and bounded memory.
 """
 
 import errno
@@ -51,8 +51,8 @@ class Bus:
         self._path = path
 
     def post(self, message: Message, patience: float = _WRITERS_PATIENCE) -> None:
-        """Append a message, whole or not at all; OSError when it cannot be written, also because
-        another process keeps the file locked for so many seconds."""
+        """Append a message, whole or not at all. Raises OSError, also if another process keeps the
+        file locked for so many seconds."""
         entry = encode(message)
         if len(entry) > LARGEST:
             raise OSError(errno.EFBIG, "the message is too large", self._path)
@@ -62,18 +62,18 @@ class Bus:
             append_line(file, entry, alone=True)
 
     def read(self) -> list[Message]:
-        """All messages; a missing file has none. OSError when it cannot be read."""
+        """All messages; a missing file has none. Raises OSError."""
         return list(Follower(self._path, most=LARGEST).each())
 
     def has(self, wanted: Callable[[Message], bool], last: int = _LATELY) -> bool:
-        """Whether such a message is among the last bytes: a quick look for one that was posted
-        lately. OSError when the file cannot be read."""
+        """True if such a message is among the last bytes: a quick look for a recent one. Raises
+        OSError."""
         start = max(0, _size(self._path) - last - 1)  # the newline before an entry counts
         follower = Follower(self._path, start, at_start=start == 0)
         return any(map(wanted, follower.each(last + 1, _SEARCH_SECONDS)))
 
     def end(self) -> int:
-        """Its size in bytes now; 0 where there is no file that could be read."""
+        """Its size in bytes now; 0 if there is no readable file."""
         try:
             return _size(self._path)
         except OSError:
@@ -81,9 +81,9 @@ class Bus:
 
 
 class Follower:
-    """The messages of a bus from some byte on, as they come; `most` bytes are kept of one that is
-    not whole yet, and a larger one is left out. A bus that was cut down or removed is read from
-    its beginning."""
+    """The messages of a bus from some byte on, as they come. At most `most` bytes are kept of a
+    message that is not whole yet, and a larger one is left out. A bus that was truncated or removed
+    is read from its beginning."""
 
     def __init__(
         self, path: str, offset: int = 0, *, most: int = _HEARD, at_start: bool = True
@@ -94,14 +94,13 @@ class Follower:
         self._decoder = Decoder(most, at_start=at_start)
 
     def new(self) -> list[Message]:
-        """What came since the last call, or the first of it: one call takes a moment, the next one
-        goes on. Where nothing came, it costs one look at the size. OSError when the file cannot be
-        read."""
+        """The messages since the last call, or the first of them: a call takes a moment only, and
+        the next one continues. If there are none, it costs one look at the size. Raises OSError."""
         return list(self.each(_LOOK, _LOOK_SECONDS))
 
     def each(self, most: int = _ALL, seconds: float = _ALL) -> Iterator[Message]:
-        """All of it, one by one: not all of a large bus has to be in memory. After so many bytes or
-        seconds it ends, and the next call goes on."""
+        """The same one by one, since a large bus may not fit into memory. Ends after so many bytes
+        or seconds, and the next call continues."""
         size = _size(self._path)
         if size < self._offset:
             self._offset, self._decoder = 0, Decoder(self._most)
@@ -112,21 +111,18 @@ class Follower:
             end = _settled_size(file)
             stop = min(end, self._offset + most)
             while block := os.pread(file, min(_BLOCK, max(0, stop - self._offset)), self._offset):
-                yield from self._fed(block, file, end)
+                self._offset += len(block)
+                yield from self._decoder.feed(block)
+                # Not before zeros are seen: file systems have taken data for a hole.
+                if block.count(0) == len(block):
+                    behind = min(end, _next_data(file, self._offset, end))
+                    if behind - self._offset > _HOLE:
+                        self._offset = behind
+                        yield from self._decoder.skip()
                 if time.monotonic() >= give_up:
                     break
             if self._offset >= end:
                 yield from self._decoder.settle()
-
-    def _fed(self, block: bytes, file: int, end: int) -> Iterator[Message]:
-        """The messages of the next block. A hole behind it is left out, however large it is."""
-        self._offset += len(block)
-        yield from self._decoder.feed(block)
-        if block.count(0) == len(block):  # not before: file systems have taken data for a hole
-            behind = min(end, _next_data(file, self._offset, end))
-            if behind - self._offset > _HOLE:
-                self._offset = behind
-                yield from self._decoder.skip()
 
 
 # ------------------------------------------------------------------ the file
@@ -153,7 +149,7 @@ def _size(path: str) -> int:
 
 
 def _next_data(file: int, offset: int, end: int) -> int:
-    """Where bytes begin that somebody wrote."""
+    """The offset of the next bytes that somebody wrote."""
     if _SEEK_DATA is None:
         return offset
     try:
@@ -163,7 +159,7 @@ def _next_data(file: int, offset: int, end: int) -> int:
 
 
 def _settled_size(file: int) -> int:
-    """How long the file is when nobody is writing: an entry that is not whole then is torn."""
+    """The file's size when nobody is writing: an entry that is not whole then is torn."""
     with suppress(OSError):  # a file system without locks
         lock(file, fcntl.LOCK_SH, _READERS_PATIENCE)
     size = os.fstat(file).st_size

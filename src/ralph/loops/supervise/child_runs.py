@@ -1,15 +1,16 @@
-"""Child runs of a task: which of them go on, whom a sweep spares, and how they are ended (S).
+"""Finds the child runs of a task, spares them in a sweep, and ends them (S).
 
-What a run's directory says is a claim: the agent can write it. A process counts as a run's only
-where nothing speaks against it, and gets a signal only where something proves that it is.
+A run's directory is only a claim, since the agent can write it. A process counts as a run's only
+if nothing speaks against it, and gets a signal only if something proves that it is.
 """
 
 import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 
-from ralph.journal.lock import NAME, Owner, read_owner
+from ralph.journal.lock import NAME, read_owner
 from ralph.journal.run_id import timestamp
 from ralph.kernel.value import replace, value
 from ralph.loops.supervise.folder import TaskFolder
@@ -23,7 +24,7 @@ _UNKNOWN = 0.1  # seconds that anything else has to become one
 _LATER = 5.0  # seconds after a run's beginning from which on a process cannot be its own
 _KILLED = 5.0  # seconds that a killed process may take to be gone
 _TICK = 0.02
-_MARKS = (b"RALPH_TASK_DIR",)  # people export TASK_FOLDER themselves
+_MARK = b"RALPH_TASK_DIR"  # people export TASK_FOLDER themselves
 
 
 @value
@@ -35,7 +36,6 @@ class ChildRun:
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self.info.pid or 0
 
 
@@ -45,9 +45,9 @@ class ChildRun:
 def active_children(
     folder: TaskFolder, but: Collection[str] = (), *, keeper: int = 0
 ) -> list[ChildRun]:
-    """The runs without an end whose process lives, but for those left out; oldest first.
+    """The runs without an end whose process lives, except for `but`; oldest first.
 
-    Neither our keeper nor a process above us is anybody's child, whoever says so.
+    Neither our keeper nor a process above us is anybody's child, whatever a directory says.
     """
     others = {keeper, *line_of(os.getpid())}
     living = (_living(run) for run in _unended(folder) if run.info.run_id not in but)
@@ -55,12 +55,12 @@ def active_children(
 
 
 def dead_runs(folder: TaskFolder) -> list[ChildRun]:
-    """The runs without an end that nobody will tell any more: their process is gone."""
+    """The runs without an end whose process is gone."""
     return [run for run in _unended(folder) if _living(run) is None]
 
 
 def _unended(folder: TaskFolder) -> Iterator[ChildRun]:
-    """Each is known by its directory's name. A link would lead to the run of another task."""
+    """The runs without an end. A link is none: it would lead to the run of another task."""
     try:
         with os.scandir(folder.runs) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -73,27 +73,26 @@ def _unended(folder: TaskFolder) -> Iterator[ChildRun]:
 
 
 def _living(run: ChildRun) -> ChildRun | None:
-    owner = _owner(run.directory)
-    if owner is not None:  # it holds, or held, the run: its word is newer than the pid
+    owner = read_owner(os.path.join(run.directory, NAME))
+    if owner is not None and owner.pid > 1:  # it holds, or held, the run: newer than the pid
         alive = owner.is_alive()
         return ChildRun(replace(run.info, pid=owner.pid), run.directory) if alive else None
     return run if run.pid > 1 and _is_the_one(run.pid, run.info.start_time) else None
 
 
-def _owner(directory: str) -> Owner | None:
-    owner = read_owner(os.path.join(directory, NAME))
-    return owner if owner is not None and owner.pid > 1 else None
-
-
 def _is_the_one(pid: int, begun: str) -> bool:
-    """Whether a process lives that can have begun then; its number may be someone else's now."""
+    """True if a process lives that can have begun then; its number may be someone else's now."""
     if not procfs.is_there():
         return _exists(pid)
     ticks = start_time(pid)
     if not ticks:
         return False
-    since, run = _moment(ticks), _parsed(begun)
-    return since is None or run is None or since <= run + _LATER
+    try:
+        booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (OSError, AttributeError):
+        return True
+    since, run = booted + int(ticks) / os.sysconf("SC_CLK_TCK"), _parsed(begun)
+    return run is None or since <= run + _LATER
 
 
 def _exists(pid: int) -> bool:
@@ -106,17 +105,8 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def _moment(ticks: str) -> float | None:
-    """The kernel's ticks since it was booted, as Unix time."""
-    try:
-        booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    except (OSError, AttributeError):
-        return None
-    return booted + int(ticks) / os.sysconf("SC_CLK_TCK")
-
-
 def _parsed(moment: str) -> float | None:
-    """Unix time of a moment as ISO 8601 has it; without a zone it is UTC."""
+    """The Unix time of an ISO 8601 time; without a zone it is UTC."""
     from datetime import UTC, datetime
 
     try:
@@ -136,10 +126,10 @@ def job_pids(
     *,
     keeper: int = 0,
 ) -> tuple[int, ...]:
-    """The processes of active children, which outlive whoever started them.
+    """The processes of active children, which outlive the agent that started them.
 
-    A `ralph job` among `below()` that has not registered yet is waited for, and anything else may
-    become one: a shell is about to start it.
+    Waits for a `ralph job` among `below()` that has not registered yet, and a moment for anything
+    else that may become one, such as a shell.
     """
     from ralph.processes.keeper_main import descendants  # Linux only, as `below` is
 
@@ -156,7 +146,7 @@ def job_pids(
 
 
 def _is_job(pid: int) -> bool:
-    """Whether it was called as `ralph job` or `python -m ralph job`."""
+    """True for `ralph job` and `python -m ralph job`."""
     words = procfs.command_line(pid)
     return any(_calls_job(words[at:]) for at in range(len(words)))
 
@@ -176,17 +166,19 @@ def _calls_job(words: Sequence[str]) -> bool:
 
 
 def end_children(children: Sequence[ChildRun], grace: float, *, keeper: int = 0) -> list[ChildRun]:
-    """End these runs: TERM, at most so many seconds, then KILL; those that are still alive.
+    """End these runs: TERM, at most so many seconds, then KILL. Returns those still alive.
 
-    Whoever cannot be proven to be of the task is left alone. A run that did not tell its end is
-    told to have stopped.
+    A process that cannot be proven to be of the task is left alone. A run that did not write its
+    end is recorded as stopped.
     """
     lives = [(child, start_time(child.pid)) for child in children]
     told: set[ChildRun] = set()
     moment = time.monotonic() + _UNKNOWN
 
     def alive() -> list[ChildRun]:
-        return [child for child, since in lives if _is_alive(child.pid, since)]
+        if not procfs.is_there():
+            return [child for child, _ in lives if _exists(child.pid)]
+        return [child for child, since in lives if start_time(child.pid) == since != ""]
 
     def ask() -> bool:
         left = [child for child in alive() if child not in told]
@@ -201,8 +193,11 @@ def end_children(children: Sequence[ChildRun], grace: float, *, keeper: int = 0)
     _wait_while(lambda: not set(killed).isdisjoint(alive()), _KILLED)
     left = alive()
     for child in children:
-        if child not in left:
-            _tell_end(child)
+        info = read_run_info(child.directory) if child not in left else None
+        if info is not None and info.end_time is None:
+            ended = replace(info, status="stopped", end_time=timestamp(time.time()))
+            with suppress(OSError):  # its process is gone, which is what counts
+                write_run_info(child.directory, ended)
     return left
 
 
@@ -212,13 +207,8 @@ def _wait_while(going: Callable[[], bool], seconds: float) -> None:
         time.sleep(_TICK)
 
 
-def _is_alive(pid: int, since: str) -> bool:
-    """Whether it is still the process that it was."""
-    return start_time(pid) == since != "" if procfs.is_there() else _exists(pid)
-
-
 def _signal(child: ChildRun, number: int, keeper: int) -> bool:
-    """Send a signal to the very process that is proven; whether it was sent."""
+    """Send a signal to the very process that is proven; returns True if it was sent."""
     descriptor = pidfd_of(child.pid)  # from here on its number cannot become another's
     try:
         if not _is_proven(child, keeper):
@@ -236,39 +226,24 @@ def _signal(child: ChildRun, number: int, keeper: int) -> bool:
 
 
 def _is_proven(child: ChildRun, keeper: int) -> bool:
-    """Whether a process is of this task: it has the task in its environment, is below our keeper,
-    or holds the run's lock. The keeper, we, and whoever is above us are not to be ended."""
+    """True if a process is of this task: it has the task in its environment, is below our keeper,
+    or holds the run's lock. The keeper, we, and processes above us are not to be ended."""
     if child.pid <= 1 or child.pid in (keeper, *line_of(os.getpid())):
         return False
     task = os.path.realpath(os.path.dirname(os.path.dirname(child.directory)))
-    if task in _tasks_of(child.pid) or (keeper > 1 and is_below(child.pid, keeper)):
+    entries = (entry.partition(b"=") for entry in procfs.environment(child.pid))
+    tasks = (path for name, _, path in entries if name == _MARK and path)
+    if task in {os.path.realpath(os.fsdecode(path)) for path in tasks}:
+        return True
+    if keeper > 1 and is_below(child.pid, keeper):
         return True
     lock = os.path.join(child.directory, NAME)
-    # What stands in the lock is the agent's word as well. And a link on the way to it would lead
-    # to the lock of another task.
+    # The text of the lock is the agent's word as well, and a link on the way to it would lead to
+    # the lock of another task.
     within = os.path.join(task, "runs", os.path.basename(child.directory), NAME)
     return os.path.realpath(lock) == within and procfs.holds_lock(child.pid, lock)
 
 
-def _tasks_of(pid: int) -> set[str]:
-    """The task folders that stand in the environment with which a process was started."""
-    entries = (entry.partition(b"=") for entry in procfs.environment(pid))
-    found = (path for name, _, path in entries if name in _MARKS and path)
-    return {os.path.realpath(os.fsdecode(path)) for path in found}
-
-
 def is_below(pid: int, other: int) -> bool:
-    """Whether a process descends from another."""
+    """True if a process descends from another."""
     return other in line_of(pid)[1:]
-
-
-def _tell_end(child: ChildRun) -> None:
-    info = read_run_info(child.directory)
-    if info is None or info.end_time is not None:
-        return
-    try:
-        write_run_info(
-            child.directory, replace(info, status="stopped", end_time=timestamp(time.time()))
-        )
-    except OSError:
-        pass  # its process is gone, which is what counts

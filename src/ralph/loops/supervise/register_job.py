@@ -1,8 +1,8 @@
-"""The first thing that `ralph job` does: to register its run, before anything slow is imported.
+"""Registers the run of a `ralph job`, before anything slow is imported.
 
-Whoever ends the agent that started us spares the runs that are registered, and gives one that is
-not only a moment. So this module knows no value, no enum and no JSON: each would take longer to
-import than all that is done here.
+When the agent that started us is ended, registered runs are spared, and others have only a moment.
+So this module knows no value, no enum and no JSON: each would take longer to import than all that
+is done here.
 """
 
 import os
@@ -14,7 +14,7 @@ from ralph.journal.run_id import new_run_id, timestamp
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     Scalar = str | int | None
 
@@ -28,7 +28,7 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in _UNUSUAL}
 
 
 class Wanted:
-    """What a command line of `ralph job` asks for."""
+    """A parsed command line of `ralph job`."""
 
     def __init__(self, task_dir: str, command: "Sequence[str]") -> None:
         self.task_dir = task_dir
@@ -45,25 +45,23 @@ class Registered:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its end was told."""
         return self._fields["end_time"] is not None
 
     @property
     def parent_run_id(self) -> str:
-        """The run within which it was started; empty where there is none."""
+        """The run within which it was started; "" if there is none."""
         return str(self._fields["parent_run_id"])
 
     def end(self, status: str, exit_code: int, summary: str = "") -> None:
-        """Tell how it ended; the first word stands. OSError where it cannot be written."""
+        """Write how it ended; the first call counts. Raises OSError."""
         if not self.has_ended:
-            self._fields["status"] = status
-            self._fields["exit_code"] = exit_code
-            self._fields["error_summary"] = summary
-            self._fields["end_time"] = timestamp(time.time())
+            now = timestamp(time.time())
+            self._fields |= {"status": status, "exit_code": exit_code}
+            self._fields |= {"error_summary": summary, "end_time": now}
             write_fields(self.directory, self._fields)
 
     def end_anyhow(self, exit_code: int, summary: str = "") -> None:
-        """The last chance to tell that it ended, whatever became of it."""
+        """Write that it ended, as a last resort."""
         try:
             self.end("stopped" if exit_code == _INTERRUPTED else "failed", exit_code, summary)
         except OSError:
@@ -71,7 +69,7 @@ class Registered:
 
 
 def wanted(arguments: "Sequence[str]", environ: "Mapping[str, str]") -> Wanted | None:
-    """What `job ARGUMENTS…` asks for; None where it is not clear: then click has the word."""
+    """Parse `job ARGUMENTS…`; None if it is not clear, and click has to decide."""
     task_dir, base = environ.get("TASK_FOLDER", ""), ""
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -102,7 +100,7 @@ def leave_group() -> None:
 
 
 def register(job: Wanted, environ: "Mapping[str, str]") -> Registered:
-    """Make the run's directory and say that it runs. OSError where that cannot be written."""
+    """Make the run's directory and write that it runs. Raises OSError."""
     now = time.time()
     directory = _new_directory(os.path.join(os.path.abspath(job.task_dir), "runs"), now)
     fields: dict[str, Scalar] = {
@@ -146,27 +144,20 @@ def write_fields(directory: str, fields: "Mapping[str, Scalar]") -> None:
     """Replace a directory's run-info: YAML whose scalars are JSON. Readers see all or nothing."""
     path = os.path.join(directory, FILE)
     temporary = f"{path}.{os.getpid()}.tmp"
+    text = "".join(f"{name}: {_scalar(value)}\n" for name, value in fields.items())
+    data = text.encode("utf-8", "backslashreplace")  # half a character becomes its own escape
     try:
-        _write(temporary, _encoded(fields.items()))
+        descriptor = create(temporary)
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        finally:
+            os.close(descriptor)
         os.replace(temporary, path)
     except OSError:
         if os.path.lexists(temporary) and not os.path.isdir(temporary):
             os.unlink(temporary)
         raise
-
-
-def _write(path: str, data: bytes) -> None:
-    descriptor = create(path)
-    try:
-        while data:
-            data = data[os.write(descriptor, data) :]
-    finally:
-        os.close(descriptor)
-
-
-def _encoded(fields: "Iterable[tuple[str, Scalar]]") -> bytes:
-    text = "".join(f"{name}: {_scalar(value)}\n" for name, value in fields)
-    return text.encode("utf-8", "backslashreplace")  # half a character becomes its own escape
 
 
 def _scalar(value: "Scalar") -> str:
