@@ -9,7 +9,7 @@ from pathlib import Path
 from hook_support import Json
 
 from ralph.hooks import prompt, stop, stop_failure
-from ralph.loops.session.state import Loop
+from ralph.loops.session.state import SessionLoop
 from ralph.loops.session.store import load
 
 DONE = "<promise>DONE</promise>"
@@ -87,7 +87,7 @@ class Session:
         assert stop_failure.answer(sent, self.environ, "/") == ""
 
     @property
-    def loop(self) -> Loop:
+    def loop(self) -> SessionLoop:
         found = load(self.name, self.environ)
         assert found is not None
         return found

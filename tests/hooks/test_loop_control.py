@@ -12,7 +12,7 @@ from loop_support import DONE, Session, assistant, call
 
 from ralph.kernel.value import replace
 from ralph.loops.session.rules import ULTRAWORK
-from ralph.loops.session.state import TIME_TO_LIVE, Loop
+from ralph.loops.session.state import TIME_TO_LIVE, SessionLoop
 from ralph.loops.session.store import Store
 
 
@@ -134,7 +134,7 @@ def test_a_state_that_cannot_be_written_lets_go(
     """A frozen counter would hold for ever."""
     session.starts()
 
-    def full(_: Store, __: Loop) -> None:
+    def full(_: Store, __: SessionLoop) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Store, "write", full)

@@ -20,7 +20,7 @@ from ralph.loops.backlog.policy import Bounds, tasks
 from ralph.loops.prompt.policy import Scm, harness
 from ralph.loops.session.policy import session
 from ralph.loops.stories.policy import reviewed
-from ralph.loops.stories.prompt import Terms
+from ralph.loops.stories.prompt import StoryTerms
 from ralph.loops.supervise.policy import supervise
 from ralph.testing.fakes import FakeWorkbench, FakeWorld
 
@@ -39,7 +39,7 @@ def policies(
         "supervise": supervise(max_restarts=4, patience=PATIENT),
         "reviewed": reviewed(limits=SMALL, patience=PATIENT, gates=gates),
         "unreviewed": reviewed(
-            limits=SMALL, patience=PATIENT, gates=gates, terms=Terms(15, skip_review=True)
+            limits=SMALL, patience=PATIENT, gates=gates, terms=StoryTerms(15, skip_review=True)
         ),
         "session": session(max_iterations=4, gates=gates),
     }

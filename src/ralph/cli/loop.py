@@ -11,10 +11,10 @@ from ralph.cli.lazy import Group
 from ralph.cli.params import current_directory, option
 from ralph.errors import ConfigError, StateError
 from ralph.loops.session import commands
-from ralph.loops.session.state import Loop, aged, begun, shown_record, told_of
+from ralph.loops.session.state import SessionLoop, aged, begun, shown_record, told_of
 from ralph.loops.session.stop import begun_by
 from ralph.loops.session.store import Unreadable, every, load
-from ralph.loops.session.words import POLICIES, Refused, opening, wished
+from ralph.loops.session.words import POLICIES, UnusableLoop, opening, wished
 from ralph.runner.arguments import shown
 from ralph.text.plain import clean
 from ralph.text.redact import redact
@@ -114,7 +114,7 @@ def start(
         wish = wished(text, flags, ulw=ulw)
         new, event = begun(wish, name, time.time()), {"transcript_path": _transcript(name)}
         commands.start(begun_by(new, event, os.environ, current_directory()), os.environ)
-    except Refused as error:
+    except UnusableLoop as error:
         raise ConfigError(f"no loop: {error}", "Try: ralph loop start --help") from error
     except OSError as error:
         raise _unkept(error) from error
@@ -212,7 +212,7 @@ def _session(given: str | None) -> str:
     return found
 
 
-def _known(session: str) -> Loop:
+def _known(session: str) -> SessionLoop:
     try:
         found = load(session, os.environ)
     except Unreadable as error:
@@ -247,7 +247,7 @@ def _transcript(session: str) -> str:
     return next((os.path.join(*one) for one in names if one[1] == f"{session}.jsonl"), "")
 
 
-def _show(found: Loop, *, in_json: bool) -> None:
+def _show(found: SessionLoop, *, in_json: bool) -> None:
     if in_json:
         click.echo(json.dumps(shown_record(found)))
     else:

@@ -55,10 +55,10 @@ def _of_stories(event: "Event", environ: "Mapping[str, str]", here: str) -> str:
     marker = _marker(project) if project else None
     if marker is None or is_of_another_run(marker, environ):
         return ""
-    from ralph.hooks.uncommitted import Status
+    from ralph.hooks.uncommitted import GitStatus
 
     host_commits = marker.get("hostCommits") is True  # where the agent cannot
-    status = None if host_commits else Status(project, environ)  # git works while we do
+    status = None if host_commits else GitStatus(project, environ)  # git works while we do
     try:
         folder, problems = _judged(project, marker)
     finally:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ralph.hosts.protocol import Event
-    from ralph.loops.session.state import Loop
+    from ralph.loops.session.state import SessionLoop
 
 
 def main() -> int:
@@ -35,7 +35,7 @@ def answer(event: "Event", environ: "Mapping[str, str]", _here: str) -> str:
     return ""
 
 
-def _failed(loop: "Loop", event: "Event") -> "Loop":
+def _failed(loop: "SessionLoop", event: "Event") -> "SessionLoop":
     import time
 
     from ralph.kernel.value import replace

@@ -18,7 +18,7 @@ _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # they lead git to 
 _MOST_OUTPUT = 1 << 20  # bytes; more paths than that nobody reads
 
 
-class Status:
+class GitStatus:
     """`git status` of a directory, which runs from now on. Ask once for `paths`."""
 
     def __init__(self, project: str, environ: "Mapping[str, str]") -> None:

@@ -8,14 +8,14 @@ from typing import Any
 from ralph.errors import StateError
 from ralph.files.state_dir import unwritable_state, write_atomically
 from ralph.runner.invocation import Invocation
-from ralph.runner.plan import Plan, Work, loop_named
+from ralph.runner.plan import LoopWork, Plan, loop_named
 from ralph.settings.load import combine
 from ralph.settings.source import Layer
 
 PLAN = "plan.json"  # in a run's directory
 
 
-def keep_plan(plan: Plan[Work], run_dir: str) -> None:
+def keep_plan(plan: Plan[LoopWork], run_dir: str) -> None:
     """Write down what the run is to do, for this user only: it may hold secrets."""
     kept = {"loop": plan.loop_name, "settings": plan.loaded.merged, "work": plan.work.kept()}
     try:
@@ -34,7 +34,7 @@ def kept_work(run_dir: str, loop: str) -> Mapping[str, Any] | None:
         return None
 
 
-def plan_again(invocation: Invocation, run_dir: str) -> Plan[Work]:
+def plan_again(invocation: Invocation, run_dir: str) -> Plan[LoopWork]:
     """The plan of a run that was begun before: its own settings and prompt, as they were then."""
     path, run = os.path.join(run_dir, PLAN), os.path.basename(run_dir)
     try:

@@ -46,15 +46,15 @@ IN_PLACE = "Sandbox: none (in place)."  # the first line about it
 _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
-class Work(Protocol):
+class LoopWork(Protocol):
     """What only its own loop knows of a plan."""
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for `ralph resume`; the settings are kept beside it."""
 
 
-_Work_co = TypeVar("_Work_co", bound=Work, covariant=True)
-_Work = TypeVar("_Work", bound=Work)
+_Work_co = TypeVar("_Work_co", bound=LoopWork, covariant=True)
+_Work = TypeVar("_Work", bound=LoopWork)
 
 
 @value
@@ -161,7 +161,7 @@ class Plan(Generic[_Work_co]):
 
 
 @value
-class Terms:
+class PlanTerms:
     """What is refused before a run begins, and what the remedy is."""
 
     remedy: str  # about a backlog that cannot be read
@@ -177,7 +177,7 @@ def planned(
     loaded: Loaded,
     backlog: Callable[[], Backlog],
     *,
-    terms: Terms,
+    terms: PlanTerms,
 ) -> Plan[_Work]:
     """The plan of a run of that loop in its workspace, with the limits of the settings."""
     tasks = backlog()

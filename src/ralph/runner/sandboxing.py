@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ralph.errors import ConfigError
 from ralph.kernel.value import replace
 from ralph.runner.agent_hooks import guard_words, hook_places
-from ralph.runner.plan import DIRECT, Plan, Sandboxing, Work
+from ralph.runner.plan import DIRECT, LoopWork, Plan, Sandboxing
 from ralph.sandbox.credentials import Secrets, at_home, secrets_of
 from ralph.sandbox.interface import OFF, ON, Capabilities, Network, SandboxPolicy
 from ralph.sandbox.policy import is_within
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HIDING = ("overlay", "srt")  # where the home directory is this one, but for its credentials
 _MOST_NAMED = 6
-_Work = TypeVar("_Work", bound=Work)
+_Work = TypeVar("_Work", bound=LoopWork)
 
 
 def sandboxed(plan: Plan[_Work]) -> Plan[_Work]:

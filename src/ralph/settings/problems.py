@@ -14,7 +14,7 @@ import msgspec.structs
 from msgspec import Meta
 
 from ralph.settings.paths import Json, Path, dotted
-from ralph.settings.schema import Group, Settings
+from ralph.settings.schema import Settings, SettingsGroup
 from ralph.settings.source import kind_of
 
 _LONGEST_SHOWN = 60
@@ -37,7 +37,7 @@ def problems(document: Json) -> Iterator[SettingsProblem]:
 
 def _check(value: object, hint: object, path: Path) -> Iterator[SettingsProblem]:
     kind = _without_null(hint)
-    if isinstance(kind, type) and issubclass(kind, Group):
+    if isinstance(kind, type) and issubclass(kind, SettingsGroup):
         yield from _check_group(value, kind, path)
     elif get_origin(kind) is tuple and isinstance(value, list | tuple):
         for index, inner in enumerate(value):
@@ -55,7 +55,9 @@ def _check(value: object, hint: object, path: Path) -> Iterator[SettingsProblem]
         yield from _check_leaf(value, hint, path)
 
 
-def _check_group(value: object, group: type[Group], path: Path) -> Iterator[SettingsProblem]:
+def _check_group(
+    value: object, group: type[SettingsGroup], path: Path
+) -> Iterator[SettingsProblem]:
     if not isinstance(value, dict):
         yield _not_allowed(value, "an object", path)
         return
@@ -134,7 +136,7 @@ def _suggestion(path: Path, siblings: list[str]) -> str | None:
     return None
 
 
-def known_keys(group: type[Group] = Settings, place: str = "") -> Iterator[str]:
+def known_keys(group: type[SettingsGroup] = Settings, place: str = "") -> Iterator[str]:
     """Every key of the settings with its place, outer levels first: `guardrails[].hint`."""
     fields = msgspec.structs.fields(group)
     for field in fields:
@@ -144,8 +146,8 @@ def known_keys(group: type[Group] = Settings, place: str = "") -> Iterator[str]:
             yield from known_keys(inner, f"{place}{field.encode_name}{'[]' if many else ''}.")
 
 
-def _groups_in(hint: object, many: bool = False) -> Iterator[tuple[type[Group], bool]]:
-    if isinstance(hint, type) and issubclass(hint, Group):
+def _groups_in(hint: object, many: bool = False) -> Iterator[tuple[type[SettingsGroup], bool]]:
+    if isinstance(hint, type) and issubclass(hint, SettingsGroup):
         yield hint, many
     for inner in get_args(hint):
         yield from _groups_in(inner, many or get_origin(hint) is tuple)

@@ -47,11 +47,11 @@ SandboxName = Annotated[
 Permissions = Annotated[Literal["sandbox", "ask"], allows('"sandbox" or "ask"')]
 
 
-class Group(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class SettingsGroup(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A JSON object of the settings; its keys are the fields' names in camel case."""
 
 
-class EnvironmentSettings(Group, frozen=True):
+class EnvironmentSettings(SettingsGroup, frozen=True):
     """The agent's environment: everything passes, except what Ralph removes (ADR 13)."""
 
     keep: Annotated[
@@ -63,7 +63,7 @@ class EnvironmentSettings(Group, frozen=True):
     ] = field(default_factory=dict)
 
 
-class PriceSettings(Group, frozen=True):
+class PriceSettings(SettingsGroup, frozen=True):
     """What a million tokens cost, in dollars, for an agent that reports no cost."""
 
     input: Annotated[Price, doc("Input tokens.")]
@@ -82,7 +82,7 @@ class PriceSettings(Group, frozen=True):
         return Prices(self.input, self.output, read, write)
 
 
-class AgentSettings(Group, frozen=True):
+class AgentSettings(SettingsGroup, frozen=True):
     """Which agent runs, and how it is started."""
 
     command: Annotated[
@@ -114,7 +114,7 @@ class AgentSettings(Group, frozen=True):
     ] = None
 
 
-class GuardrailSettings(Group, frozen=True):
+class GuardrailSettings(SettingsGroup, frozen=True):
     """A command that must succeed after every iteration (H §Guardrails)."""
 
     command: Annotated[Word, doc("The shell command to run.")]
@@ -128,14 +128,14 @@ class GuardrailSettings(Group, frozen=True):
     sandbox: Annotated[Switch, doc("Run it in a sandbox too, where the agent has one.")] = True
 
 
-class ScmSettings(Group, frozen=True):
+class ScmSettings(SettingsGroup, frozen=True):
     """What to do with the changes when every guardrail passes (H §SCM Tasks)."""
 
     command: Annotated[Word, doc("The version control command.")] = "git"
     tasks: Annotated[tuple[Word, ...], doc("Its tasks, in order, such as commit and push.")] = ()
 
 
-class DisplaySettings(Group, frozen=True):
+class DisplaySettings(SettingsGroup, frozen=True):
     """How the agent's work is shown (H §Formatter)."""
 
     emoji: Annotated[
@@ -149,7 +149,7 @@ class DisplaySettings(Group, frozen=True):
     max_output_chars: Annotated[Count, doc("Characters of each such line to show.")] = 120
 
 
-class GuardSettings(Group, frozen=True):
+class GuardSettings(SettingsGroup, frozen=True):
     """The guard, which judges shell commands before an agent runs them."""
 
     enabled: Annotated[Switch, doc("Whether it judges where no sandbox contains the agent.")] = True
@@ -166,7 +166,7 @@ class GuardSettings(Group, frozen=True):
     ] = ()
 
 
-class SecretsSettings(Group, frozen=True):
+class SecretsSettings(SettingsGroup, frozen=True):
     """Files that look like secrets, which no turn may commit (ADR 13)."""
 
     allow: Annotated[
@@ -178,7 +178,7 @@ class SecretsSettings(Group, frozen=True):
     ] = ()
 
 
-class LoopSettings(Group, frozen=True):
+class LoopSettings(SettingsGroup, frozen=True):
     """How a backlog is worked through (B §Configuration)."""
 
     max_iterations_per_task: Annotated[
@@ -218,7 +218,7 @@ class LoopSettings(Group, frozen=True):
     ] = "npm test -- --grep"
 
 
-class HookSettings(Group, frozen=True):
+class HookSettings(SettingsGroup, frozen=True):
     """Commands that are told what happens, as JSON on standard input (B §Hooks)."""
 
     on_task_start: Annotated[Word | None, doc("Before a task's first iteration.")] = None
@@ -233,7 +233,7 @@ class HookSettings(Group, frozen=True):
     ] = None
 
 
-class NotifySettings(Group, frozen=True):
+class NotifySettings(SettingsGroup, frozen=True):
     """Who is told when a task needs a person."""
 
     command: Annotated[
@@ -244,7 +244,7 @@ class NotifySettings(Group, frozen=True):
     ] = ()
 
 
-class Settings(Group, frozen=True):
+class Settings(SettingsGroup, frozen=True):
     """The settings of `ralph run`, from .ralph/settings.json and .ralph/settings.local.json."""
 
     maximum_iterations: Annotated[PositiveCount, doc("Iterations after which the run ends.")] = 10

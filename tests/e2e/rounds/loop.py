@@ -6,7 +6,7 @@ from typing import Any
 from ralph.files.state_dir import PromptText
 from ralph.kernel.value import value
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import Loop, Plan, Terms, patience_of, planned
+from ralph.runner.plan import Loop, Plan, PlanTerms, patience_of, planned
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import workplace
 from ralph.settings.load import Loaded, load
@@ -37,7 +37,7 @@ def again(
 
 
 def _plan(invocation: Invocation, loaded: Loaded, work: Rounds) -> Plan[Rounds]:
-    terms = Terms("Give a prompt with -p TEXT.")
+    terms = PlanTerms("Give a prompt with -p TEXT.")
     return planned("rounds", work, invocation, loaded, PromptText(work.prompt), terms=terms)
 
 

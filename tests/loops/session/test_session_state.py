@@ -10,7 +10,7 @@ from ralph.loops.session.state import (
     RELEASED,
     TIME_TO_LIVE,
     Decision,
-    Loop,
+    SessionLoop,
     aged,
     begun,
     ended,
@@ -31,7 +31,7 @@ LOOP = replace(
 
 
 @pytest.mark.parametrize("loop", [LOOP, replace(LOOP, offset=None)])
-def test_a_loop_is_kept_and_read_again(loop: Loop) -> None:
+def test_a_loop_is_kept_and_read_again(loop: SessionLoop) -> None:
     assert loop_of(record_of(loop)) == loop
 
 

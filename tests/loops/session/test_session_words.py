@@ -4,7 +4,7 @@ import pytest
 
 from ralph.hosts.stop_cap import CAP
 from ralph.loops.session.rules import ULTRAWORK
-from ralph.loops.session.words import Refused, Wish, limit_of, opening, parse, spelled
+from ralph.loops.session.words import UnusableLoop, Wish, limit_of, opening, parse, spelled
 
 TASK = "Build it"
 LONG = "Build it\n---\niteration: 7\n---\n$(date) `x` \\n"
@@ -104,7 +104,7 @@ def test_every_flag_has_its_place() -> None:
 )
 def test_what_is_no_loop_is_refused_in_words(typed: str, words: str) -> None:
     """ "negative, fractional or empty numbers, unknown flags and a blank task: 2, no loop"."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(UnusableLoop) as refused:
         parse(typed)
     assert words in str(refused.value)
 

@@ -29,7 +29,7 @@ from ralph.kernel.tasks.task import Assignment, Backlog, Mode, ReviewStatus, Tas
 from ralph.kernel.turn import Order, Role, Turn
 from ralph.kernel.verdict import Boundary, Continue, Feedback, Release
 from ralph.loops.stories.policy import NoDesk, reviewed
-from ralph.loops.stories.prompt import Terms
+from ralph.loops.stories.prompt import StoryTerms
 from ralph.testing.fakes import FakeAgent, FakeGate, FakeWorld, fake_ports
 
 NEEDS, CHANGES, APPROVED = ReviewStatus
@@ -126,7 +126,7 @@ def played(history: History) -> Played:
     if history.name != "stalled" and "silence" not in history.name:
         world.tree = lambda: str(next(tree))
     agent = FakeAgent(history.turns, during=editing(world, history.changes))
-    terms = Terms(15, skip_review=history.skip_review)
+    terms = StoryTerms(15, skip_review=history.skip_review)
     return play(reviewed(limits=history.limits, terms=terms), agent, world)
 
 
@@ -306,7 +306,7 @@ def test_the_project_prompt_is_filled_in() -> None:
         "$RALPH_ITERATION/{{RALPH_MAX_ITERATIONS}} ${RALPH_MODE} $RALPH_STORY cap $RALPH_REVIEW_CAP"
     )
     world = FakeWorld(Backlog((replace(ONE, id="US&/$1", text=text),)))
-    result = play(reviewed(terms=Terms(7, review_cap=2)), [BLOCKED], world)
+    result = play(reviewed(terms=StoryTerms(7, review_cap=2)), [BLOCKED], world)
     assert result.agent.prompts() == [
         "Mode: implement\nStory: US&/$1\n\n1/7 implement US&/$1 cap 2"
     ]
@@ -320,7 +320,7 @@ def test_the_prompt_names_the_folder_of_the_stories() -> None:
         ("ralph", ""),
         ("plans/x", "\nFolder of prd.md, tasks.json and progress.txt: plans/x"),
     ):
-        result = play(reviewed(terms=Terms(7, folder=folder)), [BLOCKED], world)
+        result = play(reviewed(terms=StoryTerms(7, folder=folder)), [BLOCKED], world)
         assert result.agent.prompts() == [
             f"Mode: implement\nStory: US-1{head}\n\nRead {folder}/prd.md"
         ]

@@ -3,10 +3,10 @@
 import pytest
 
 from ralph.kernel.tasks.task import Assignment, Mode
-from ralph.loops.stories.prompt import Terms, filled, headed
+from ralph.loops.stories.prompt import StoryTerms, filled, headed
 
 REVIEW = Assignment("US-002", "Log in", Mode.REVIEW)
-VALUES = Terms(15).values(3, REVIEW)
+VALUES = StoryTerms(15).values(3, REVIEW)
 
 
 def test_what_a_prompt_may_name() -> None:
@@ -19,7 +19,7 @@ def test_what_a_prompt_may_name() -> None:
         "SKIP_REVIEW": "false",
         "DIR": "ralph",
     }
-    other = Terms(1, review_cap=2, skip_review=True).values(1, Assignment("a"))
+    other = StoryTerms(1, review_cap=2, skip_review=True).values(1, Assignment("a"))
     assert [other[name] for name in ("MODE", "REVIEW_CAP", "SKIP_REVIEW")] == [
         "implement",
         "2",

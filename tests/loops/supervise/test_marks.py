@@ -7,7 +7,7 @@ import pytest
 
 from ralph.loops.supervise.bus import Bus, new_message
 from ralph.loops.supervise.folder import TaskFolder, folder_at
-from ralph.loops.supervise.marks import Seen, TaskSignals, seen_in
+from ralph.loops.supervise.marks import SeenMarks, TaskSignals, seen_in
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def post(folder: TaskFolder, kind: str, body: str) -> None:
 
 
 def test_done_is_seen_once_and_stands_as_long_as_the_file(folder: TaskFolder) -> None:
-    marks = TaskSignals(folder, Seen())
+    marks = TaskSignals(folder, SeenMarks())
     assert marks().done_at is None
     Path(folder.done).touch()
     first = marks().done_at
@@ -34,18 +34,18 @@ def test_done_is_seen_once_and_stands_as_long_as_the_file(folder: TaskFolder) ->
 
 def test_a_done_directory_is_a_problem(folder: TaskFolder) -> None:
     os.mkdir(folder.done)
-    signals = TaskSignals(folder, Seen())()
+    signals = TaskSignals(folder, SeenMarks())()
     assert (signals.done_at, "is a directory" in (signals.problem or "")) == (None, True)
 
 
 def test_a_done_that_cannot_be_looked_at_is_a_problem(folder: TaskFolder) -> None:
     os.symlink(folder.done, folder.done)
-    assert "cannot look at" in (TaskSignals(folder, Seen())().problem or "")
+    assert "cannot look at" in (TaskSignals(folder, SeenMarks())().problem or "")
 
 
 def test_a_folder_that_is_gone_asks_for_nothing(folder: TaskFolder) -> None:
     os.rmdir(folder.path)
-    signals = TaskSignals(folder, Seen())()
+    signals = TaskSignals(folder, SeenMarks())()
     assert (signals.done_at, signals.wait, signals.problem) == (None, None, None)
 
 
@@ -54,7 +54,7 @@ def test_a_marker_counts_unless_it_stood_there_before(folder: TaskFolder) -> Non
     marker.touch()
     seen = seen_in(folder)
     assert TaskSignals(folder, seen)().wait is None
-    assert TaskSignals(folder, Seen())().wait == "WAIT_WITHOUT_RESTART marker"
+    assert TaskSignals(folder, SeenMarks())().wait == "WAIT_WITHOUT_RESTART marker"
     os.utime(marker, ns=(1, 1))
     assert TaskSignals(folder, seen)().wait is not None, "also when it says that it is older"
 
@@ -78,4 +78,4 @@ def test_a_message_without_words(folder: TaskFolder) -> None:
 
 def test_a_bus_that_cannot_be_read_asks_for_nothing(folder: TaskFolder) -> None:
     os.mkdir(folder.bus)
-    assert TaskSignals(folder, Seen())().wait is None
+    assert TaskSignals(folder, SeenMarks())().wait is None

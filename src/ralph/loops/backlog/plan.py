@@ -25,7 +25,7 @@ from ralph.loops.backlog.store.selection import TaskBacklog
 from ralph.loops.backlog.store.task_file import TaskFile
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
 from ralph.runner.kept import kept_work
-from ralph.runner.plan import Plan, Terms, planned, wary_patience
+from ralph.runner.plan import Plan, PlanTerms, planned, wary_patience
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 from ralph.settings.schema import Settings
@@ -101,7 +101,7 @@ def _planned(
         spent = _spent_today(invocation)
     hooks = invocation.flags.get("hooks", ())
     work = TaskWork(backlog, bounds_of(loaded.settings, spent), wary_patience(loaded), hooks)
-    terms = Terms("Mend it, then run again.", MONEY)
+    terms = PlanTerms("Mend it, then run again.", MONEY)
     plan = planned("backlog", work, invocation, loaded, backlog, terms=terms)
     most = work.bounds.task.iterations
     return replace(

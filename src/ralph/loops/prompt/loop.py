@@ -20,7 +20,7 @@ from ralph.kernel.verdict import Boundary
 from ralph.loops.prompt.policy import Wording, compose, harness, is_commit
 from ralph.runner.agent_hooks import guard_words
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import IN_PLACE, Loop, Plan, Terms, limits_of, patience_of, planned
+from ralph.runner.plan import IN_PLACE, Loop, Plan, PlanTerms, limits_of, patience_of, planned
 from ralph.runner.sandboxing import sandboxed
 from ralph.runner.wired import RunContext, Wired
 from ralph.runner.workplace import Workplace, trees_of, workplace
@@ -78,7 +78,7 @@ def again(
 def _plan(
     invocation: Invocation, loaded: Loaded, prompt: Callable[[], Backlog], remedy: str
 ) -> Plan[Prompt]:
-    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=Terms(remedy))
+    plan = planned("prompt", Prompt(prompt), invocation, loaded, prompt, terms=PlanTerms(remedy))
     marker = wording_of(plan.settings).contract.marker
     sentence = "" if plan.settings.tell_completion else completion_sentence(marker)
     briefing = replace(plan.briefing, marker=marker, completion_sentence=sentence)

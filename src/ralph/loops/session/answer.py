@@ -26,7 +26,7 @@ from ralph.loops.session.state import (
     CANCELLED,
     EXHAUSTED,
     Decision,
-    Loop,
+    SessionLoop,
     aged,
     ended,
     told,
@@ -47,7 +47,9 @@ _USUAL_CAP = 8  # blocks in a row without a tool call, then Claude Code goes its
 class Stopping:
     """One stop of a session that has a loop."""
 
-    def __init__(self, loop: Loop, event: "Event", environ: Mapping[str, str], here: str) -> None:
+    def __init__(
+        self, loop: SessionLoop, event: "Event", environ: Mapping[str, str], here: str
+    ) -> None:
         self._event, self._environ = event, environ
         self._now = time.time()
         self._loop = aged(loop, self._now)
@@ -99,7 +101,7 @@ class Stopping:
         since = Since(words=loop.since, work=loop.started)
         return seen(self._path, offset, since, self._contract.marker)
 
-    def _heard(self, new: Seen | None) -> Loop:
+    def _heard(self, new: Seen | None) -> SessionLoop:
         """The loop with what its session did since the last stop."""
         again = self._event.get("stop_hook_active") is True  # else a person has said something
         row = self._loop.unanswered if again else 0
@@ -111,7 +113,7 @@ class Stopping:
         loop = replace(loop, transcript=self._path, offset=new.offset)
         return replace(loop, tools=tools, unanswered=silent)
 
-    def _turn(self, new: Seen | None, loop: Loop) -> Turn:
+    def _turn(self, new: Seen | None, loop: SessionLoop) -> Turn:
         """What the agent said since the last block, and did since the loop began."""
         texts = [*(new.texts if new else ()), *self._last_words()]
         marker = self._contract.marker
@@ -145,7 +147,7 @@ class Stopping:
 
     # -------------------------------------------------------------- what to say to it
 
-    def _verdict(self, loop: Loop, turn: Turn) -> Verdict:
+    def _verdict(self, loop: SessionLoop, turn: Turn) -> Verdict:
         wish = loop.wish
         least = wish.min_tool_calls if wish.on_promise_no_work == "reject" else 0
         gates = self._gates(loop, least)
@@ -162,7 +164,7 @@ class Stopping:
         self._objecting = tuple(finding.gate for finding in after.findings)
         return verdict
 
-    def _gates(self, loop: Loop, least: int) -> tuple[Gate, ...]:
+    def _gates(self, loop: SessionLoop, least: int) -> tuple[Gate, ...]:
         """Nobody waits for a gate unless a promise depends on it."""
         if not loop.wish.gates:
             return ()
@@ -175,7 +177,7 @@ class Stopping:
         end = time.monotonic() + MOST_SECONDS
         return tuple(CommandGate(command, place, end, matters) for command in loop.wish.gates)
 
-    def _told(self, store: Store, loop: Loop, turn: Turn, verdict: Verdict) -> str:
+    def _told(self, store: Store, loop: SessionLoop, turn: Turn, verdict: Verdict) -> str:
         found = self._contract.met_by(turn) is not None
         why = self._why(loop, turn, verdict)
         decision = Decision(loop.iteration, found, isinstance(verdict, Accept), why)
@@ -190,7 +192,7 @@ class Stopping:
                 after = ended(loop, CANCELLED)
         return self._over(store, after)
 
-    def _why(self, loop: Loop, turn: Turn, verdict: Verdict) -> str:
+    def _why(self, loop: SessionLoop, turn: Turn, verdict: Verdict) -> str:
         """Missing promise or bypass, in words for the log (P §Observability)."""
         wish, work = loop.wish, f"{turn.tools} of {loop.wish.min_tool_calls} tool calls"
         if isinstance(verdict, Accept):
@@ -202,7 +204,7 @@ class Stopping:
             return f"{verdict.why}; {self._missing(loop, turn, work)}"
         return self._missing(loop, turn, work)
 
-    def _missing(self, loop: Loop, turn: Turn, work: str) -> str:
+    def _missing(self, loop: SessionLoop, turn: Turn, work: str) -> str:
         """Why there is no promise to believe."""
         wish = loop.wish
         if self._contract.met_by(turn) is None:
@@ -212,7 +214,7 @@ class Stopping:
             return f"bypass: a promise without work ({work})"
         return f"a gate objects: {', '.join(self._objecting) or 'it did not run'}"
 
-    def _held(self, store: Store, loop: Loop, decision: Decision, words: str) -> str:
+    def _held(self, store: Store, loop: SessionLoop, decision: Decision, words: str) -> str:
         """Hold the stop. What cannot be counted is not held: it would go on for ever."""
         whole = self._event.get("prompt_response")
         heard = len(whole) if isinstance(whole, str) else 0
@@ -227,7 +229,7 @@ class Stopping:
         people = f"Ralph loop {loop.progress}: {why}; {cancel} ends the loop"
         return json.dumps({"decision": "block", "reason": words, "systemMessage": people})
 
-    def _cap(self, loop: Loop) -> str:
+    def _cap(self, loop: SessionLoop) -> str:
         """Words about the host's own limit, where it is about to strike."""
         given = self._environ.get(CAP, "")
         cap = int(given) if given.isascii() and given.isdigit() else _USUAL_CAP
@@ -238,7 +240,7 @@ class Stopping:
             f"the agent stop all the same ({CAP}={cap}; 0 lifts this cap)"
         )
 
-    def _over(self, store: Store, loop: Loop) -> str:
+    def _over(self, store: Store, loop: SessionLoop) -> str:
         store.write(loop)
         how = f"{loop.progress}: {loop.status}" + (f": {loop.why}" if loop.why else "")
         tell(f"loop {how}")

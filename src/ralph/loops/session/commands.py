@@ -5,10 +5,10 @@ import time
 from collections.abc import Mapping
 
 from ralph.hosts.protocol import session_of
-from ralph.loops.session.state import CANCELLED, Loop, aged, begun, ended, told_of
+from ralph.loops.session.state import CANCELLED, SessionLoop, aged, begun, ended, told_of
 from ralph.loops.session.stop import begun_by
 from ralph.loops.session.store import Store, Unreadable, load
-from ralph.loops.session.words import SLASH, Refused, opening, parse, spelled
+from ralph.loops.session.words import SLASH, UnusableLoop, opening, parse, spelled
 
 TYPE_CHECKING = False  # as typing has it
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Asked:
             return _refused("the host names no session, and a loop belongs to one")
         try:
             return self._context(self._done(command, words))
-        except Refused as error:
+        except UnusableLoop as error:
             return _refused(str(error))
         except Unreadable as error:
             return _refused(f"the state of this session's loop cannot be read: {error}")
@@ -57,8 +57,8 @@ class Asked:
         )
 
 
-def start(loop: Loop, environ: Mapping[str, str]) -> None:
-    """Keep a loop that begins, in the place of one that has ended. Refused where one runs;
+def start(loop: SessionLoop, environ: Mapping[str, str]) -> None:
+    """Keep a loop that begins, in the place of one that has ended. UnusableLoop where one runs;
     OSError."""
     with Store(loop.session, environ) as store:
         try:
@@ -66,7 +66,7 @@ def start(loop: Loop, environ: Mapping[str, str]) -> None:
         except Unreadable:
             old = None  # nobody can go on with that
         if old is not None and aged(old, loop.started).running:
-            raise Refused(
+            raise UnusableLoop(
                 f"a loop is running in this session already ({old.progress}). To end it: "
                 f"{spelled('cancel-ralph', environ.get(SLASH, ''))}, or: "
                 f"ralph loop cancel --session {loop.session}"

@@ -25,7 +25,7 @@ class Decision:
 
 
 @value
-class Loop:
+class SessionLoop:
     """A loop. Times are Unix times."""
 
     session: str
@@ -57,24 +57,24 @@ class Loop:
         return f"{self.iteration}/{most}" if most else f"{self.iteration}, no limit"
 
 
-def begun(wish: Wish, session: str, now: float) -> Loop:
+def begun(wish: Wish, session: str, now: float) -> SessionLoop:
     """A loop that begins now."""
-    return Loop(session, wish, started=now, touched=now, since=now)
+    return SessionLoop(session, wish, started=now, touched=now, since=now)
 
 
-def aged(loop: Loop, now: float) -> Loop:
+def aged(loop: SessionLoop, now: float) -> SessionLoop:
     """The loop as it is now: one of which nobody has heard for a day is over."""
     if not loop.running or now - loop.touched <= TIME_TO_LIVE:
         return loop
     return ended(loop, RELEASED, "nothing was heard of its session for 24 hours")
 
 
-def ended(loop: Loop, status: str, why: str = "") -> Loop:
+def ended(loop: SessionLoop, status: str, why: str = "") -> SessionLoop:
     """The loop, over."""
     return replace(loop, status=status, why=why)
 
 
-def told(loop: Loop, decision: Decision) -> Loop:
+def told(loop: SessionLoop, decision: Decision) -> SessionLoop:
     """The loop with what was said to a stop; the oldest of very many are forgotten."""
     return replace(loop, decisions=(*loop.decisions, decision)[-_MOST_DECISIONS:])
 
@@ -93,7 +93,7 @@ _PUBLIC = (
 )
 
 
-def record_of(loop: Loop) -> dict[str, object]:
+def record_of(loop: SessionLoop) -> dict[str, object]:
     """The loop as it is kept."""
     return {
         "version": VERSION,
@@ -105,13 +105,13 @@ def record_of(loop: Loop) -> dict[str, object]:
     }
 
 
-def shown_record(loop: Loop) -> dict[str, object]:
+def shown_record(loop: SessionLoop) -> dict[str, object]:
     """The loop as programs are told about it."""
     record = record_of(loop)
     return {name: record[name] for name in _PUBLIC} | {"started": loop.started}
 
 
-def loop_of(record: object) -> Loop:
+def loop_of(record: object) -> SessionLoop:
     """The loop of a record. Raises ValueError if it is none."""
     if not isinstance(record, dict):
         raise ValueError("it is not an object")
@@ -121,7 +121,7 @@ def loop_of(record: object) -> Loop:
         wish = Wish(**{name: record[name] for name in _WISH}, gates=tuple(record["gates"]))
         decisions = tuple(Decision(*(d[name] for name in _DECISION)) for d in record["decisions"])
         own = {name: record[name] for name in _OWN}
-        loop = Loop(record["session"], wish, **own, decisions=decisions)
+        loop = SessionLoop(record["session"], wish, **own, decisions=decisions)
     except KeyError as error:
         raise ValueError(f"it has no {error.args[0]}") from error
     except TypeError as error:
@@ -135,7 +135,7 @@ _NUMBERS = ("iteration", "tools", "unanswered", "heard", "started", "touched", "
 _TEXTS = ("session", "why", "project", "transcript", "before")
 
 
-def _wrong(loop: Loop) -> str:
+def _wrong(loop: SessionLoop) -> str:
     """The name of a field whose value cannot be; empty if all can."""
     wish = loop.wish
     checks = {name: _is_number(getattr(loop, name)) for name in _NUMBERS}
@@ -155,7 +155,7 @@ def _is_number(given: object) -> bool:
 # ------------------------------------------------------------------ for people
 
 
-def told_of(loop: Loop) -> str:
+def told_of(loop: SessionLoop) -> str:
     """A loop in a few lines."""
     lines = [
         f"Ralph loop of session {loop.session}: {loop.status}"

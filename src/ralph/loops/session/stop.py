@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ralph.hosts.protocol import Event
-    from ralph.loops.session.state import Loop
+    from ralph.loops.session.state import SessionLoop
 
 _LETS_GO = "the stop is not held by a loop"
 
@@ -56,7 +56,9 @@ def _tell_if_any(environ: "Mapping[str, str]") -> None:
         tell(f"{_LETS_GO}, because the event has no session_id")
 
 
-def begun_by(loop: "Loop", event: "Event", environ: "Mapping[str, str]", here: str) -> "Loop":
+def begun_by(
+    loop: "SessionLoop", event: "Event", environ: "Mapping[str, str]", here: str
+) -> "SessionLoop":
     """A loop that begins with this event: what the transcript holds by now is none of its."""
     from ralph.kernel.value import replace
     from ralph.loops.session.changes import fingerprint

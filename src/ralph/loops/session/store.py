@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Self
 
-    from ralph.loops.session.state import Loop
+    from ralph.loops.session.state import SessionLoop
 
 _KIND = "loop"
 _PATIENCE = 5.0  # seconds; whoever changes a loop is about to be done
@@ -36,19 +36,19 @@ def folder_of(environ: "Mapping[str, str]") -> str:
     return os.path.join(root, "sessions")
 
 
-def load(session: str, environ: "Mapping[str, str]") -> "Loop | None":
+def load(session: str, environ: "Mapping[str, str]") -> "SessionLoop | None":
     """The loop of a session, None if there is none. Unreadable, OSError."""
     return _loaded(os.path.join(folder_of(environ), file_name(session, _KIND)), session)
 
 
-def every(environ: "Mapping[str, str]") -> "Iterator[Loop | Unreadable]":
+def every(environ: "Mapping[str, str]") -> "Iterator[SessionLoop | Unreadable]":
     """All loops there are, the latest first, and words about what cannot be read. OSError."""
     folder = folder_of(environ)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(f".{_KIND}")]
     except FileNotFoundError:
         return
-    found: list[Loop] = []
+    found: list[SessionLoop] = []
     for name in sorted(names):
         try:
             loop = _loaded(os.path.join(folder, name))
@@ -59,7 +59,7 @@ def every(environ: "Mapping[str, str]") -> "Iterator[Loop | Unreadable]":
     yield from sorted(found, key=lambda loop: loop.started, reverse=True)
 
 
-def _loaded(path: str, session: str = "") -> "Loop | None":
+def _loaded(path: str, session: str = "") -> "SessionLoop | None":
     try:
         raw = read_regular(path)
     except FileNotFoundError:
@@ -112,11 +112,11 @@ class Store:
         """Nobody else from here on."""
         self._take()
 
-    def read(self) -> "Loop | None":
+    def read(self) -> "SessionLoop | None":
         """The loop as it is now. Unreadable."""
         return _loaded(self._path, self._session)
 
-    def write(self, loop: "Loop") -> None:
+    def write(self, loop: "SessionLoop") -> None:
         """Keep the loop; it survives a kill from here on. OSError where the old one stays."""
         import json
 

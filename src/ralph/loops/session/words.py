@@ -39,12 +39,12 @@ class Wish:
         return f"<promise>{self.promise}</promise>"
 
 
-class Refused(ValueError):  # noqa: N818  it says what happened
+class UnusableLoop(ValueError):  # noqa: N818  it says what happened
     """There will be no loop; the words say why, and what to type instead."""
 
 
 def parse(text: str, *, ulw: bool = False) -> Wish:
-    """Parse what a person typed after the command. Raises Refused if that is no loop."""
+    """Parse what a person typed after the command. Raises UnusableLoop if that is no loop."""
     task, flags = _Reader(text).read()
     return wished(task, flags, ulw=ulw or "--ulw" in dict(flags))
 
@@ -53,13 +53,15 @@ def wished(task: str, flags: "list[tuple[str, str]]", *, ulw: bool = False) -> W
     """A wish from a task and flags with their values, in order; the last of a name counts."""
     given = dict(flags)
     if not task.strip():
-        raise Refused('there is no task: type it behind the command, such as "make the tests pass"')
+        raise UnusableLoop(
+            'there is no task: type it behind the command, such as "make the tests pass"'
+        )
     policy = given.get("--on-promise-no-work", "reject")
     if policy not in POLICIES:
-        raise Refused(f"--on-promise-no-work is {', '.join(POLICIES)}, not {policy!r}")
+        raise UnusableLoop(f"--on-promise-no-work is {', '.join(POLICIES)}, not {policy!r}")
     gates = tuple(words for name, words in flags if name == "--gate")
     if not all(gate.strip() for gate in gates):
-        raise Refused('--gate needs a command, such as --gate "make test"')
+        raise UnusableLoop('--gate needs a command, such as --gate "make test"')
     return Wish(
         task,
         _token(given.get("--completion-promise", "DONE")),
@@ -72,22 +74,22 @@ def wished(task: str, flags: "list[tuple[str, str]]", *, ulw: bool = False) -> W
 
 
 def number(name: str, text: str) -> int:
-    """A whole number, 0 or more; leading zeros mean nothing. Raises Refused for all else."""
+    """A whole number, 0 or more; leading zeros mean nothing. Raises UnusableLoop for all else."""
     if not (text.isascii() and text.isdigit()):
-        raise Refused(f"{name} is a whole number, 0 or more, not {text!r}")
+        raise UnusableLoop(f"{name} is a whole number, 0 or more, not {text!r}")
     if len(text.lstrip("0")) > _MOST_DIGITS:
-        raise Refused(f"{name}: {text[:20]}... is too large")
+        raise UnusableLoop(f"{name}: {text[:20]}... is too large")
     return int(text)
 
 
 def _token(text: str) -> str:
     """Check a promise: it must be one that can be found again as it is."""
     if not text.strip():
-        raise Refused("--completion-promise needs a word, such as DONE")
+        raise UnusableLoop("--completion-promise needs a word, such as DONE")
     marker = f"<promise>{text}</promise>"
     found = [claim.raw for claim in find_claims(marker)]
     if found != [marker] or len(text) > _LONGEST_TOKEN or not text.isprintable():
-        raise Refused(
+        raise UnusableLoop(
             "--completion-promise is the word between the tags, such as DONE, in one line "
             f"and without tags, not {text[:80]!r}"
         )
@@ -151,19 +153,21 @@ class _Reader:
         """Two dashes and a name: a rule of dashes, or one dash, is the task's."""
         name = word.partition("=")[0]
         if name[:1] and name[0] in _LONG_DASHES and f"--{name.strip(_LONG_DASHES)}" in FLAGS:
-            raise Refused(f"write --{name.strip(_LONG_DASHES)} with two short dashes, not {name}")
+            raise UnusableLoop(
+                f"write --{name.strip(_LONG_DASHES)} with two short dashes, not {name}"
+            )
         return word.startswith("--") and bool(word.strip("-"))
 
     def _flag(self, word: str) -> None:
         name, equals, _ = word.partition("=")
         if name not in FLAGS:
-            raise Refused(
+            raise UnusableLoop(
                 f"there is no flag {name}: there is {', '.join(FLAGS)}. "
                 f"If {name} belongs to the task, put the whole task in quotes."
             )
         if name == "--ulw":
             if equals:
-                raise Refused("--ulw takes no value")
+                raise UnusableLoop("--ulw takes no value")
             self._flags.append((name, ""))
             return
         if equals:
@@ -180,7 +184,7 @@ class _Reader:
             begin, self._at = self._at + 1, end + 1
             return self._text[begin:end]
         if not equals and (not quote or self._text.startswith("--", self._at)):
-            raise Refused(f"{name} needs a value")
+            raise UnusableLoop(f"{name} needs a value")
         return self._word()
 
     def _refuse_glued(self) -> None:
@@ -188,7 +192,7 @@ class _Reader:
         quote = self._text[self._at]
         for flag in FLAGS if quote in _QUOTES else ():
             if f"{quote}{flag}" in self._text[self._at + 1 :]:
-                raise Refused(f"put a blank between the task's closing quote and {flag}")
+                raise UnusableLoop(f"put a blank between the task's closing quote and {flag}")
 
     def _quoted_task(self) -> str | None:
         """A task that is in quotes as a whole: nothing but flags stands behind it."""

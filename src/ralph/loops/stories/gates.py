@@ -13,7 +13,7 @@ from ralph.kernel.state import RunState
 from ralph.kernel.value import value
 from ralph.loops.stories.file import StoryFile
 from ralph.loops.stories.memory_store import StoryStore
-from ralph.loops.stories.prompt import Terms
+from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import NotAListError, Problem, has_shape, inconsistent, malformed
 from ralph.review.law import snapshot as decided
 from ralph.review.repair import Law
@@ -30,7 +30,7 @@ class Lists:
 
     file: StoryFile
     store: StoryStore
-    terms: Terms
+    terms: StoryTerms
     standing: list[bytes] = field(default_factory=list, repr=False)  # as the turn left it, last
 
     def raw(self) -> bytes | None:

@@ -23,7 +23,7 @@ from ralph.kernel.verdict import Boundary
 from ralph.loops.stories.file import PROMPT, TASKS, StoryBacklog
 from ralph.loops.stories.past_runs import unjudged, worked_since
 from ralph.loops.stories.policy import compose
-from ralph.loops.stories.prompt import Terms as StoryTerms
+from ralph.loops.stories.prompt import StoryTerms
 from ralph.review.law import (
     DEFAULT_CAP,
     NotAListError,
@@ -33,7 +33,7 @@ from ralph.review.law import (
 )
 from ralph.review.repair import same_list
 from ralph.runner.invocation import AGENT_FLAGS, PLACE_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import DIRECT, Plan, Terms, planned, wary_patience
+from ralph.runner.plan import DIRECT, Plan, PlanTerms, planned, wary_patience
 from ralph.runner.sandboxing import sandboxed
 from ralph.settings.load import Loaded, load
 
@@ -193,12 +193,16 @@ def _planned(
     invocation: Invocation, loaded: Loaded, work: StoryWork, *, heals: bool = False
 ) -> Plan[StoryWork]:
     backlog = backlog_of(invocation.workspace, work.folder)
-    plan = planned("stories", work, invocation, loaded, backlog, terms=Terms(_CHECK, heals=heals))
+    plan = planned(
+        "stories", work, invocation, loaded, backlog, terms=PlanTerms(_CHECK, heals=heals)
+    )
     plan = replace(plan, briefing=replace(plan.briefing, stories=True))
     if work.skip_review or (work.review_agent is None and work.review_model is None):
         return sandboxed(plan)
     other = _reviewers_settings(loaded, work)
-    reviewer = planned("stories", work, invocation, other, backlog, terms=Terms(_CHECK, heals=True))
+    reviewer = planned(
+        "stories", work, invocation, other, backlog, terms=PlanTerms(_CHECK, heals=True)
+    )
     return sandboxed(replace(plan, others=(reviewer,)))
 
 

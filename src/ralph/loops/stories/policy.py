@@ -36,7 +36,7 @@ from ralph.kernel.tasks.select import next_story, next_unreviewed
 from ralph.kernel.tasks.task import Assignment
 from ralph.kernel.value import value
 from ralph.kernel.verdict import Boundary, Feedback, Verdict
-from ralph.loops.stories.prompt import Terms, filled, headed
+from ralph.loops.stories.prompt import StoryTerms, filled, headed
 from ralph.loops.stories.rules import AllApproved, FalseClaim, HoldLimit, SameObjection, SilentRetry
 
 _ONLY_THIS = (
@@ -86,7 +86,7 @@ def reviewed(
     limits: Limits = Limits(iterations=15),
     patience: Patience = Patience(stall_after=3),
     gates: tuple[Gate, ...] = (),
-    terms: Terms = Terms(15),
+    terms: StoryTerms = StoryTerms(15),
     *,
     law: tuple[Gate, ...] = (),
 ) -> Policy:
@@ -155,7 +155,7 @@ def _all_pass(case: Case) -> bool:
     return bool(case.backlog.tasks) and all(task.passes for task in case.backlog.tasks)
 
 
-def compose(terms: Terms, case: Case) -> str:
+def compose(terms: StoryTerms, case: Case) -> str:
     """The project's prompt, headed by the host's choice of mode and story."""
     state = case.state
     assert state.assignment is not None

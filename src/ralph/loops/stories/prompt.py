@@ -12,7 +12,7 @@ _NAME = re.compile(r"\{\{RALPH_([A-Z_0-9]+)\}\}|\$\{RALPH_([A-Z_0-9]+)\}|\$RALPH
 
 
 @value
-class Terms:
+class StoryTerms:
     """Settings that are the same for every turn of a run."""
 
     max_iterations: int

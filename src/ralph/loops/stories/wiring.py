@@ -28,7 +28,7 @@ from ralph.loops.stories.past_reviews import ARCHIVES
 from ralph.loops.stories.past_runs import STORE, unjudged
 from ralph.loops.stories.plan import StoryWork, backlog_of, estimate, terms_of
 from ralph.loops.stories.policy import reviewed
-from ralph.loops.stories.prompt import Terms
+from ralph.loops.stories.prompt import StoryTerms
 from ralph.loops.stories.settlement import StoryDesk
 from ralph.runner.agent_hooks import hook_notes
 from ralph.runner.permissions import permission_notes
@@ -90,7 +90,7 @@ def _gates(place: Workplace, lists: Lists, commits: HostCommit | None) -> tuple[
     return (*looks, *checks.guardrails(), *law)
 
 
-def _marked(plan: Plan[StoryWork], run: RunContext, terms: Terms) -> dict[str, object]:
+def _marked(plan: Plan[StoryWork], run: RunContext, terms: StoryTerms) -> dict[str, object]:
     """R §3: what the marker says in every turn."""
     contained = plan.sandbox is not None and plan.sandbox.can.contain
     fields: dict[str, object] = {
@@ -128,7 +128,7 @@ def _notes(plan: Plan[StoryWork], commits: HostCommit | None, who: Mapping[str, 
     return notes
 
 
-def _prepared(place: Workplace, desk: StoryDesk, terms: Terms) -> list[str]:
+def _prepared(place: Workplace, desk: StoryDesk, terms: StoryTerms) -> list[str]:
     """Judge what a killed run has left, then say how much there is to do."""
     plan, run = place.plan, place.run
     if is_repository(plan.workspace) and not is_ignored(plan.workspace, MARKER, plan.environ):

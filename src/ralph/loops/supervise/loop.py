@@ -17,10 +17,10 @@ from ralph.loops.supervise.announcements import BusReader, ChildTerms, TaskChild
 from ralph.loops.supervise.attempts import Attempts, RunOrigin, attempt_env
 from ralph.loops.supervise.child_runs import job_pids
 from ralph.loops.supervise.folder import Marker, TaskFolder, folder_at, folder_of
-from ralph.loops.supervise.marks import Seen, TaskSignals, seen_in
+from ralph.loops.supervise.marks import SeenMarks, TaskSignals, seen_in
 from ralph.loops.supervise.policy import supervise
 from ralph.runner.invocation import AGENT_FLAGS, Invocation, flag_overrides
-from ralph.runner.plan import Loop, Plan, Terms, patience_of, planned
+from ralph.runner.plan import Loop, Plan, PlanTerms, patience_of, planned
 from ralph.runner.survey import Workspace
 from ralph.runner.wired import AgentReaders, RunContext, Wired
 from ralph.runner.workplace import build_agent
@@ -40,7 +40,7 @@ class Supervision:
     wait_timeout: float
     poll_interval: float
     parent: str = ""  # the run in which it was started
-    seen: Seen = Seen()
+    seen: SeenMarks = SeenMarks()
 
     @property
     def over(self) -> bool:
@@ -67,7 +67,7 @@ def _supervision(
     prompt: Callable[[], Backlog],
     folder: TaskFolder,
     given: Mapping[str, Any],
-    seen: Seen,
+    seen: SeenMarks,
     parent: str,
 ) -> Supervision:
     return Supervision(
@@ -98,7 +98,7 @@ def read(invocation: Invocation) -> Plan[Supervision]:
     if work.over and prompt().problem:
         work = replace(work, prompt=no_prompt)
     remedy = f"Give a prompt with -p TEXT or -f FILE, or write {folder.task_file}."
-    return _plan(invocation, loaded, work, Terms(remedy, over=work.over))
+    return _plan(invocation, loaded, work, PlanTerms(remedy, over=work.over))
 
 
 def again(
@@ -106,16 +106,16 @@ def again(
 ) -> Plan[Supervision]:
     """What was kept, in the same folder."""
     wait, bus = kept["seen"]
-    seen = Seen(Marker(*wait) if wait else None, int(bus))
+    seen = SeenMarks(Marker(*wait) if wait else None, int(bus))
     file, text = kept["file"], kept["text"]
     prompt = PromptFile(file) if file is not None else PromptText(text) if text else no_prompt
     work = _supervision(prompt, TaskFolder(*kept["folder"]), kept, seen, str(kept["parent"]))
-    terms = Terms("Put it back, then: ralph resume", heals=work.over, over=work.over)
+    terms = PlanTerms("Put it back, then: ralph resume", heals=work.over, over=work.over)
     return _plan(invocation, loaded, work, terms)
 
 
 def _plan(
-    invocation: Invocation, loaded: Loaded, work: Supervision, terms: Terms
+    invocation: Invocation, loaded: Loaded, work: Supervision, terms: PlanTerms
 ) -> Plan[Supervision]:
     plan, path = (
         planned("supervise", work, invocation, loaded, work.prompt, terms=terms),

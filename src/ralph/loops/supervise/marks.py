@@ -15,7 +15,7 @@ _WORDS = 200
 
 
 @value
-class Seen:
+class SeenMarks:
     """What stood there when the run began: an old mark asks for nothing.
 
     Told apart by inode and time of change, never by the clock: file times are coarse.
@@ -25,15 +25,15 @@ class Seen:
     bus: int = 0  # bytes
 
 
-def seen_in(folder: TaskFolder) -> Seen:
+def seen_in(folder: TaskFolder) -> SeenMarks:
     """What stands there now."""
-    return Seen(marker_at(folder.wait), Bus(folder.bus).end())
+    return SeenMarks(marker_at(folder.wait), Bus(folder.bus).end())
 
 
 class TaskSignals:
     """The signals of a task's folder."""
 
-    def __init__(self, folder: TaskFolder, seen: Seen) -> None:
+    def __init__(self, folder: TaskFolder, seen: SeenMarks) -> None:
         self._folder = folder
         self._seen = seen
         self._messages = Follower(folder.bus, seen.bus)
