@@ -62,7 +62,7 @@ class Case:
 
     @property
     def spent(self) -> Spent:
-        """What the run has used up to now."""
+        """The time and money the run has used up to now."""
         return self.state.spent_at(self.now)
 
     @property

@@ -27,7 +27,7 @@ class Claim:
 
     @property
     def content(self) -> str:
-        """What stands between the tags, as written."""
+        """The text between the tags, as written."""
         return self.raw[self.raw.index(">") + 1 : self.raw.rindex("<")]
 
 

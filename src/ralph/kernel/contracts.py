@@ -13,7 +13,7 @@ _NO_REASON = "it gives no reason"
 
 
 class Contract(Protocol):
-    """What an agent must say for its task to count as claimed complete."""
+    """The words by which an agent claims that its task is complete."""
 
     @property
     def marker(self) -> str:
@@ -109,7 +109,7 @@ class CompleteClaim:
 
 
 def asked(turn: Turn, contract: Contract | None = None) -> str | None:
-    """What the agent needs from a person: BLOCKED, DECIDE, or a question nobody answered. Where
+    """The agent's request to a person: BLOCKED, DECIDE, or a question nobody answered. Where
     it goes on to meet the contract, that is its last word (ADR 3)."""
     last = _last_status(turn)
     if last is None or last[1] not in ("blocked", "decide"):

@@ -55,7 +55,7 @@ class ToolEnd:
 
 
 class TodoStatus(StrEnum):
-    """How far an item of the agent's own list is."""
+    """The progress of an item of the agent's own list."""
 
     PENDING = "pending"
     ACTIVE = "in_progress"

@@ -67,7 +67,7 @@ class Ended:
 
 @value
 class Landed:
-    """What a turn changed in its sandbox is in the project now, or was thrown away."""
+    """The changes of a turn in its sandbox are in the project now, or were thrown away."""
 
     time: float
     kept: bool

@@ -7,7 +7,7 @@ from ralph.text.words import counted, duration
 
 @value
 class Limits:
-    """How much a run may use; None is no limit."""
+    """The most a run may use; None is no limit."""
 
     iterations: int | None = None
     seconds: float | None = None
@@ -16,7 +16,7 @@ class Limits:
 
 @value
 class Spent:
-    """What a run has used. Time asleep is not counted, money always is."""
+    """The time and money a run has used. Time asleep is not counted, money always is."""
 
     iterations: int = 0
     seconds: float = 0.0
@@ -52,7 +52,7 @@ def least(*values: float | None) -> float | None:
 
 
 def left(limit: float | None, spent: float) -> float | None:
-    """What is left of a limit; never negative."""
+    """The rest of a limit; never negative."""
     return None if limit is None else max(0.0, limit - spent)
 
 
@@ -67,12 +67,12 @@ class Prices:
 
 
 def per_million(prices: Prices) -> str:
-    """What tokens cost, in words."""
+    """Prices of tokens, in words."""
     return f"${prices.input:g} in, ${prices.output:g} out per million tokens"
 
 
 def cost_of(usage: Usage, prices: Prices) -> float:
-    """What these tokens cost."""
+    """The cost of these tokens, in dollars."""
     return (
         usage.input * prices.input
         + usage.output * prices.output

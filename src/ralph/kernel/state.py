@@ -46,7 +46,7 @@ from ralph.kernel.world import Snapshot
 
 
 class Phase(Enum):
-    """What the loop does next; derived, never stored."""
+    """The next step of the loop; derived, never stored."""
 
     OPENING = "opening"
     TURN = "turn"

@@ -15,7 +15,7 @@ class Boundary(StrEnum):
 
 
 class Placement(StrEnum):
-    """Where feedback goes in the next prompt (H §Guardrails, `failAction`)."""
+    """The place of feedback in the next prompt (H §Guardrails, `failAction`)."""
 
     APPEND = "APPEND"
     PREPEND = "PREPEND"

@@ -24,7 +24,7 @@ _MACHINES = ("sbx", "docker")
 
 
 def can_hook(plan: Plan[Any]) -> bool:
-    """Whether the agent can be made to ask. Whoever gives it settings of his own has said which."""
+    """True for an agent that takes hooks from us: not if it has settings of its own."""
     from ralph.agents.kinds import split_flags, value_in
 
     flags = (*plan.command[1:], *split_flags(plan.settings.agent.flags))
@@ -43,8 +43,8 @@ def _guard_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
 
 
 def keeps_start(plan: Plan[Any]) -> bool:
-    """Whether what is not committed has to be kept when the run begins: then the guard need not
-    be strict about local history."""
+    """True if uncommitted work is kept when the run begins, so that the guard need not be strict
+    about local history."""
     from ralph.git.uncommitted import is_repository
 
     standard = plan.settings.guard.level == "standard"
@@ -53,8 +53,8 @@ def keeps_start(plan: Plan[Any]) -> bool:
 
 
 def keep_what_there_is(plan: Plan[Any], run_dir: str, trees: "GitTrees | None") -> list[str]:
-    """Where the guard lets history be rewritten, what is not committed is kept first; what to say
-    of it."""
+    """Keep uncommitted work before the first turn, where the guard lets history be rewritten; a
+    note about it."""
     if not keeps_start(plan):
         return []
     from ralph.git.checkpoint.expiry import sweep
@@ -72,7 +72,7 @@ def keep_what_there_is(plan: Plan[Any], run_dir: str, trees: "GitTrees | None") 
 
 
 def guard_words(plan: Plan[Any]) -> str:
-    """What the first lines say of the guard, where nothing contains the agent."""
+    """The first line about the guard, where nothing contains the agent."""
     if not plan.settings.guard.enabled:
         flag = plan.loaded.origins.get("guard.enabled", "").startswith("--")
         return f"Guard: off ({'--no-guard' if flag else 'guard.enabled'})."
@@ -85,8 +85,8 @@ def guard_words(plan: Plan[Any]) -> str:
 
 
 def hook_flags(plan: Plan[Any]) -> tuple[str, ...]:
-    """What makes the agent ask the guard where nothing contains it, and for stories the checks
-    before it stops (R §5)."""
+    """Flags that make the agent ask the guard where nothing contains it, and for stories the
+    checks before it stops (R §5)."""
     hooks = _hooks(plan)
     if not hooks:
         return ()
@@ -95,7 +95,7 @@ def hook_flags(plan: Plan[Any]) -> tuple[str, ...]:
 
 
 def hook_notes(plan: Plan[Any]) -> list[str]:
-    """What the first lines say where the agent would have hooks, and nothing could run them."""
+    """A note where the agent would have hooks, and nothing could run them."""
     if not plan.loop.hooks or not can_hook(plan) or not _is_elsewhere(plan):
         return []
     where = plan.sandbox.backend if plan.sandbox else ""
@@ -103,8 +103,8 @@ def hook_notes(plan: Plan[Any]) -> list[str]:
 
 
 def hook_environment(plan: Plan[Any], run_dir: str) -> dict[str, str]:
-    """What tells hooks, also those that a person has installed, whether the guard is wanted, and
-    which of them the run has brought itself: each shall run once."""
+    """Variables that tell hooks, also installed ones, whether the guard is on and which hooks the
+    run brings itself: each runs once."""
     hooks = _hooks(plan)
     brought = {"RALPH_HOOKS": ",".join(hooks), **_window(plan)} if hooks else {}
     return {**_guard_environment(plan, run_dir), **brought}
@@ -129,7 +129,7 @@ def told_window(plan: Plan[Any], filing: "Filing") -> "Filing":
 
 
 def hook_places() -> list[str]:
-    """What must be visible for hooks to run."""
+    """Directories that must be visible for hooks to run."""
     return [SOURCE, sys.prefix, sys.base_prefix]
 
 
@@ -146,12 +146,12 @@ def _is_guarded(plan: Plan[Any]) -> bool:
 
 
 def _is_elsewhere(plan: Plan[Any]) -> bool:
-    """Whether the agent works on a machine of its own, where our paths lead nowhere."""
+    """True if the agent works on a machine of its own, where our paths lead nowhere."""
     return plan.sandbox is not None and plan.sandbox.backend in _MACHINES
 
 
 def _is_open(plan: Plan[Any]) -> bool:
-    """Whether nothing contains the agent. A supervised task has its own ways (S)."""
+    """True if nothing contains the agent. A supervised task has its own ways (S)."""
     contained = plan.sandbox is not None and plan.sandbox.can.contain
     return plan.loop.guarded and not contained
 

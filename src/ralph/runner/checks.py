@@ -1,4 +1,5 @@
-"""Where a run's gates run: in the project or in a clean room, in place or in a sandbox."""
+"""Makes a run's gates, and the place where they run: the project or a clean room, in place or in a
+sandbox."""
 
 import os
 import time
@@ -43,8 +44,8 @@ class Checks:
         self._of_room: RunLayers | None = None
 
     def secrets(self, tell: "Callable[[str], None]", *, history: bool = True) -> "tuple[Gate, ...]":
-        """Who lets no secret be committed, whatever the guardrails are. What the agent commits
-        counts where it stays in the `history`."""
+        """The gate that lets no secret be committed. Commits of the agent count where they stay in
+        the `history`."""
         if self._trees is None:
             return ()
         from ralph.gates.secrets import SecretsGate
@@ -80,7 +81,7 @@ class Checks:
 
     @cached_property
     def inside(self) -> GatePlace:
-        """Where commands run: in a sandbox, where the agent has one that contains it."""
+        """The place where commands run: a sandbox, if the agent has one that contains it."""
         sandbox, place = self._plan.sandbox, self._place()
         if self._layers is None or sandbox is None or not sandbox.can.contain:
             return place

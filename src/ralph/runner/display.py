@@ -1,4 +1,4 @@
-"""Who sees and hears a run: its readers, and what people ask of it while it goes on."""
+"""The readers of a run, and the requests that it hears while it works."""
 
 import json
 import os
@@ -36,7 +36,7 @@ _NARROWEST = 20  # columns beside a tag
 
 @value
 class Attention:
-    """What a run hears: its own signals, what other terminals ask by files, and its own marks.
+    """Requests to a run: signals, files that other terminals leave, and its loop's own marks.
 
     Whatever waits asks at least four times a second, so this is the display's heartbeat too.
     """
@@ -77,7 +77,7 @@ class Recorder:
 
 @value
 class Display:
-    """Who shows the run: the console, and with `--json` a reader for programs."""
+    """The console, and with `--json` a reader for programs."""
 
     console: Console
     json: JsonLines | None
@@ -141,7 +141,7 @@ class Display:
             self.json.stop(stop, log=journal, used=used)
 
     def introduce(self, plan: Plan[Any], notes: Sequence[str]) -> None:
-        """What people want to know before the first turn (ADR 13, H §Verbose Output)."""
+        """Tell people what they want to know before the first turn (ADR 13, H §Verbose Output)."""
         console, environment = self.console, plan.environment
         if plan.task:  # its lead has said it
             for note in notes:
@@ -172,7 +172,7 @@ class Display:
 
 
 def merged(plan: Plan[Any]) -> str:
-    """What was set, as JSON, without secrets."""
+    """The settings that somebody set, as JSON, without secrets."""
     from ralph.settings.explain import redacted
 
     return json.dumps(redacted(dict(plan.loaded.merged)))
@@ -196,7 +196,7 @@ def _style(invocation: Invocation, plan: Plan[Any], stream: str) -> Style:
 
 
 def _beside_tag(width: Callable[[], int], task: str) -> Callable[[], int]:
-    """How wide it is beside what stands before a worker's lines."""
+    """The width left beside the tag before a worker's lines."""
     return lambda: (whole := width()) and _room(whole, task)
 
 
@@ -205,7 +205,7 @@ def _room(width: int, task: str) -> int:
 
 
 def _is_nowhere(file: TextIO | None) -> bool:
-    """Whether nobody can ever read it (`> /dev/null`): lines for it need not even be made."""
+    """True for `/dev/null`: lines that nobody can read need not be made."""
     try:
         return file is not None and os.path.samefile(file.fileno(), os.devnull)
     except (OSError, ValueError):

@@ -31,7 +31,7 @@ PLACE_FLAGS = {  # in every loop whose turns may be sandboxed
 
 @value
 class Invocation:
-    """What someone typed, and where."""
+    """A command as typed, with its directory, environment and streams."""
 
     workspace: str
     environ: Mapping[str, str]
@@ -47,7 +47,7 @@ class Invocation:
 def flag_overrides(
     flags: Mapping[str, Any], settings: Mapping[str, str]
 ) -> dict[str, tuple[Any, str]]:
-    """What was given on the command line, by the setting that each flag overrides."""
+    """The given flags, by the setting that each overrides."""
     return {
         setting: (flags[flag.removeprefix("--").replace("-", "_")], flag)
         for flag, setting in settings.items()

@@ -1,4 +1,4 @@
-"""Who a run hears, and who starts its children: signals and the keeper."""
+"""The signals that a run hears, and the keeper that starts its children."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def hearing(invocation: Invocation) -> Iterator[Callable[[], Signals]]:
-    """What this process is asked for: by signals, unless it is another program's."""
+    """Requests to this process: by signals, unless another program asks in its own way."""
     if invocation.asked is not None:
         yield invocation.asked
         return
@@ -36,8 +36,8 @@ def keeping(
     adopts: bool = True,
     run: str = "",
 ) -> Iterator[Starter]:
-    """What starts the run's children: a keeper, where the system can have one. A program that is
-    not ours must not adopt: its own children would be ended with the run's."""
+    """Start the run's children by a keeper, where the system can have one. A program that is not
+    ours must not adopt: its own children would be ended with the run's."""
     keeper = _keeper(begun, end_grace, jobs, adopts=adopts, run=run)
     if keeper is None:
         yield partial(start, most_grace=end_grace)

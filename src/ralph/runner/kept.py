@@ -1,4 +1,4 @@
-"""What a run is to do, kept in its directory for `ralph resume`."""
+"""The plan of a run, kept in its directory for `ralph resume`."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def keep_plan(plan: Plan[LoopWork], run_dir: str) -> None:
 
 
 def kept_work(run_dir: str, loop: str) -> Mapping[str, Any] | None:
-    """What a run of that loop was to do; None if it was another's, or nobody can tell."""
+    """The work of a run of that loop; None if it was another loop's, or cannot be read."""
     try:
         with open(os.path.join(run_dir, PLAN), encoding="utf-8") as file:
             kept = json.load(file)

@@ -13,6 +13,6 @@ LOOPS = {  # name: the module that holds its LOOP, and the words of its command
 
 
 def is_run(arguments: "Sequence[str]") -> bool:
-    """Whether a command line begins a run."""
+    """True if a command line begins a run."""
     words = " ".join(arguments[:2]) + " "
     return any(words.startswith(f"{command} ") for _, command in LOOPS.values())

@@ -1,5 +1,5 @@
-"""What turns cost: the model that is asked for, its price, and limits that nobody could count
-(ADR 22)."""
+"""Prices of turns: the model asked for, what its tokens cost, and limits that nobody could
+count (ADR 22)."""
 
 from ralph.agents.kinds import AgentModule, split_flags, value_in
 from ralph.errors import ConfigError
@@ -18,7 +18,7 @@ def asked_model(settings: Settings, module: AgentModule, command: tuple[str, ...
 def prices_of(
     settings: Settings, module: AgentModule, command: tuple[str, ...]
 ) -> tuple[Prices | None, str]:
-    """What tokens cost: by the settings, else by the bundled list, and then in words (ADR 22)."""
+    """Prices of tokens, from the settings or the bundled list, with words about it (ADR 22)."""
     if settings.agent.prices:
         prices = settings.agent.prices.prices()
         return prices, f"agent.prices: {per_million(prices)}"
@@ -37,7 +37,7 @@ def prices_of(
 def uncounted(
     settings: Settings, module: AgentModule, name: str, kind: str, *, priced: bool
 ) -> tuple[str, str] | None:
-    """Why nobody can count what the agent costs, and what to do about it; None if they can."""
+    """The reason why the agent's cost cannot be counted, and a remedy; None if it can."""
     if module.REPORTS == "":
         return f"{name} reports no cost", "Use --max-time or -m instead."
     if module.REPORTS == "tokens" and not priced:

@@ -1,5 +1,4 @@
-"""Whether an agent is asked for permissions: where a sandbox contains it, that is the permission
-(ADR 15)."""
+"""Permission flags for an agent: a sandbox that contains it is permission enough (ADR 15)."""
 
 from typing import Any
 
@@ -9,8 +8,8 @@ from ralph.runner.plan import Plan
 
 
 def permission_flags(plan: Plan[Any]) -> tuple[str, ...]:
-    """What lets the agent of a backlog or of stories use every tool in a sandbox that contains it;
-    nothing where the settings say how it is asked. Only claude has to be told."""
+    """Flags that let an unattended agent use every tool in a sandbox that contains it; none where
+    the settings have it ask. Only claude needs any."""
     contained = plan.sandbox is not None and plan.sandbox.can.contain
     agent = plan.settings.agent
     if (
@@ -24,7 +23,7 @@ def permission_flags(plan: Plan[Any]) -> tuple[str, ...]:
 
 
 def permission_notes(plan: Plan[Any]) -> list[str]:
-    """What the first lines say of it."""
+    """A note about those flags."""
     flags = next(filter(None, map(permission_flags, plan.agents)), ())
     words = "the sandbox is the permission (agent.permissions: ask turns that off)"
     return [f"claude gets {' '.join(flags)}: {words}"] if flags else []

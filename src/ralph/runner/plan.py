@@ -47,7 +47,7 @@ _STALL_AFTER = 3  # iterations without progress, unless someone says otherwise
 
 
 class LoopWork(Protocol):
-    """What only its own loop knows of a plan."""
+    """The part of a plan that only its own loop knows."""
 
     def kept(self) -> dict[str, Any]:
         """As JSON, for `ralph resume`; the settings are kept beside it."""
@@ -85,7 +85,7 @@ def loop_named(name: str) -> Loop:
 
 @value
 class Sandboxing:
-    """How a run is contained, once it was tried here."""
+    """The sandbox of a run, tried on this machine."""
 
     backend: str
     can: "Capabilities"
@@ -95,7 +95,7 @@ class Sandboxing:
     hides: str = ""  # the secrets in words
 
     def environment(self) -> dict[str, str]:
-        """What the agent's environment says beside the usual."""
+        """Variables for the agent beside the usual ones."""
         return {"IS_SANDBOX": "1"} if self.can.contain and os.geteuid() == 0 else {}
 
     def words(self) -> str:
@@ -162,7 +162,7 @@ class Plan(Generic[_Work_co]):
 
 @value
 class PlanTerms:
-    """What is refused before a run begins, and what the remedy is."""
+    """Conditions under which a plan is refused, and the remedy."""
 
     remedy: str  # about a backlog that cannot be read
     money: tuple[str, ...] = ("maxCost",)  # the settings that limit what may be spent
@@ -235,7 +235,7 @@ def _environment(invocation: Invocation, agent: AgentSettings, command: str) -> 
 def _refuse_what_cannot_work(
     settings: Settings, module: AgentModule, command: tuple[str, ...], backlog: Backlog
 ) -> None:
-    """What would fail in every iteration is refused before the first."""
+    """Refuse before the first iteration what would fail in each."""
     prompt = backlog.tasks[0].text if backlog.tasks else ""
     agent, flags = settings.agent, split_flags(settings.agent.flags)
     module.launch(Request(command, prompt, flags, agent.model, prompt_via=agent.prompt_via))
@@ -244,12 +244,12 @@ def _refuse_what_cannot_work(
 
 
 def limits_of(settings: Settings) -> Limits:
-    """What a run may use up."""
+    """The limits of a run, by the settings."""
     return Limits(settings.maximum_iterations, settings.max_time, settings.max_cost)
 
 
 def patience_of(settings: Settings) -> Patience:
-    """How long the run bears with the agent."""
+    """The run's patience with the agent, by the settings."""
     return Patience(
         settings.timeout,
         settings.idle_timeout,

@@ -52,13 +52,13 @@ def _sandboxing(plan: Plan[Any], wish: str) -> Sandboxing:
 
 
 def _secrets(plan: Plan[Any]) -> Secrets:
-    """What neither agent needs; guardrails see the same as they do."""
+    """Credentials that no agent of the run needs; guardrails see what the agents see."""
     agents = [(a.kind, e) for a in plan.agents for e in (a.environment.values, plan.environ)]
     return secrets_of(agents, plan.settings.sandbox_show)
 
 
 def hidden_words(secrets: Secrets, project: str, environ: Mapping[str, str]) -> str:
-    """What is hidden, as people write it; what is in the project is not."""
+    """The hidden paths, as people write them; those in the project are not hidden."""
     real, home = os.path.realpath(project), environ.get("HOME", "")
     paths = [path for path in secrets.hidden if not is_within(os.path.realpath(path), real)]
     return listed([at_home(path, home) for path in paths], _MOST_NAMED)
@@ -124,8 +124,7 @@ def layers_of(plan: Plan[Any], run_dir: str, state: str = "") -> "RunLayers | No
 
 
 def _visible(plan: Plan[Any]) -> tuple[str, ...]:
-    """Where the agents' programs are, and ours for its hooks, also if that is in a temporary
-    directory."""
+    """Directories of the agents' programs, and of ours for hooks, also in a temporary directory."""
     places = [place for one in plan.agents for place in _places(one.command[0], plan.environ)]
     if plan.loop.hooks:
         places += [place for place in hook_places() if is_hidden(place)]

@@ -29,7 +29,7 @@ class AgentReaders:
 
 @value
 class RunContext:
-    """What a run has before it is wired. `tell` is for people, `cleanup` is closed at the end."""
+    """A run before it is wired. `tell` speaks to people, `cleanup` is closed at the end."""
 
     directory: str
     before: RunState  # where it goes on

@@ -75,7 +75,7 @@ class Workplace:
         return SandboxedAgent(agent, self.layers)
 
     def world(self, patience: Patience, keep: Callable[[], str] = lambda: "") -> Workspace:
-        """What the engine surveys; `keep` makes a checkpoint."""
+        """The world that the engine surveys; `keep` makes a checkpoint."""
         plan, trees = self.plan, self.trees or NoTrees()
         attention, backlog = self.run.attention, plan.backlog
         world = Workspace(attention, backlog, self.protector, trees=trees, keep=keep)
@@ -132,7 +132,7 @@ def workplace(
 
 
 def trees_of(plan: Plan[Any], run: RunContext) -> "GitTrees | None":
-    """What knows what would be committed; None outside git."""
+    """The trees that a commit would hold; None outside git."""
     from ralph.git.checkpoint.run_trees import trees_of_run
 
     return trees_of_run(plan.workspace, plan.environ, run.directory)

@@ -85,7 +85,7 @@ def keys_in(data: bytes, begin: int = 0) -> Iterator[tuple[int, int, Tail]]:
 
 
 def end_of(tail: Tail, data: bytes, at: int) -> int:
-    """Where that ends which belongs to a key, as far as the data go."""
+    """The end of a key, as far as the data go."""
     found = tail.match(data, at)
     return at if found is None else found.end()
 
@@ -97,7 +97,7 @@ def _unfinished() -> tuple[tuple[int, Tail], ...]:
 
 
 def unfinished(data: bytes, begin: int = 0) -> int:
-    """Where a key may begin that the end of the data cuts off; its length if nowhere."""
+    """The place where a key may begin that the end of the data cuts off; the length if nowhere."""
     windows = ((max(begin, len(data) - size), pattern) for size, pattern in _unfinished())
     found = (pattern.search(data, start) for start, pattern in windows)
     return min((match.start() for match in found if match is not None), default=len(data))

@@ -83,7 +83,7 @@ def _last(text: str, room: int) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The number of columns that the text takes in a terminal."""
     return len(text) if text.isascii() else sum(map(_columns_of, text))
 
 

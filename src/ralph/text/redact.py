@@ -46,7 +46,7 @@ class Redactor:
         return b"".join((*pieces, data[done:])).decode("utf-8", "surrogatepass")
 
     def spans(self, data: bytes, begin: int = 0) -> list[_Span]:
-        """What is to be taken out, from left to right; of those that begin together the longest is
+        """Spans to be taken out, from left to right; of those that begin together the longest is
         first. They may overlap."""
         found: list[_Span] = [(a, b, _MARK, tail) for a, b, tail in keys_in(data, begin)]
         for known, mark in self._known.items():
@@ -80,11 +80,11 @@ class StreamRedactor:
         self._tail: Tail | None = None  # what still belongs to the key that was taken out last
 
     def feed(self, chunk: bytes) -> bytes:
-        """What may be written now."""
+        """The part that may be written now."""
         return self._clean(chunk, final=False)
 
     def end(self) -> bytes:
-        """What was held back."""
+        """The part that was held back."""
         return self._clean(b"", final=True)
 
     def _clean(self, chunk: bytes, *, final: bool) -> bytes:
@@ -117,7 +117,7 @@ class StreamRedactor:
 
 
 def _whole(data: bytes, begin: int, start: int) -> int:
-    """Where to cut before a secret: in JSON its first letter may belong to an escape."""
+    """The place to cut before a secret: in JSON its first letter may belong to an escape."""
     if data[start : start + 1] in _ESCAPED:
         while start > begin and data[start - 1 : start] == _BACKSLASH:
             start -= 1
@@ -125,8 +125,8 @@ def _whole(data: bytes, begin: int, start: int) -> int:
 
 
 class _Process:
-    """What this process must never tell. It is one for all: a sink that somebody forgot to tell of
-    a secret would be a leak."""
+    """The secrets that this process must never tell. There is one list for all: a sink that
+    somebody forgot to tell of a secret would be a leak."""
 
     redactor = Redactor()
 

@@ -25,7 +25,7 @@ _TOLD_ANYWAY = ("task_file", "protected", "near_miss", "stalled")  # by the fact
 
 @value
 class Hooks:
-    """What to call, and when (B §Hooks, `LoopHooks`); each is optional."""
+    """Callables for the moments of a run (B §Hooks, `LoopHooks`); each is optional."""
 
     on_task_start: Callable[[Json], object] | None = None
     on_iteration_start: Callable[[Json, int], object] | None = None
@@ -216,7 +216,7 @@ class HookReader:
 
     @property
     def _number(self) -> int:
-        """Which iteration of the task it is, from 1."""
+        """The number of the task's iteration, from 1."""
         return self._state.task_iteration
 
     def _where(self) -> Json:

@@ -14,7 +14,7 @@ _DETAILS = {"continue": "reason", "blocked": "blocker", "failed": "error", "wait
 
 @value
 class Outcome:
-    """How an iteration ended: continue, complete, blocked, failed, or waiting to be taken again."""
+    """An iteration's end: continue, complete, blocked, failed, or waiting to be taken again."""
 
     status: str
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What a run over tasks is made of, for the run itself and for its workers."""
+"""The parts of a run over tasks, for the run itself and for its workers."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -57,7 +57,7 @@ def parts_of(
     backlog, seat, settings = plan.work.backlog, plan.work.seat, plan.settings
 
     def hurry() -> Cut | None:
-        """Whoever presses Ctrl+C twice waits for no hook."""
+        """Cut hooks short after a second Ctrl+C."""
         return hurried(run.attention(), time.time(), settings.stop_grace)
 
     work = WorkTree(

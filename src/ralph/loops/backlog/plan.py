@@ -45,7 +45,7 @@ MONEY = ("loop.maxCostPerRun", "loop.maxCostPerTask", "loop.maxCostPerDay", "max
 
 @value
 class TaskWork:
-    """Which tasks a run is for, and how much it may use."""
+    """The tasks of a run, and the bounds of what it may use."""
 
     backlog: TaskBacklog
     bounds: Bounds
@@ -113,8 +113,8 @@ def _planned(
 
 
 def _runners(invocation: Invocation, settings: Settings, *, one_by_one: bool) -> Runners | None:
-    """What may run the checks of tasks. None where that is not known before a turn: what the user's
-    own command installs in a new worktree."""
+    """Runners for the checks of tasks. None where they are not known before a turn: the user's own
+    command may install them in a new worktree."""
     beside = settings.loop.parallelism > 1 and not one_by_one
     fresh = beside or settings.proof == "clean"
     if fresh and settings.loop.setup is not None:
@@ -131,7 +131,7 @@ def _defaults(loaded: Loaded) -> Loaded:
 
 
 def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
-    """How much one task, the run and the day may use, by the settings."""
+    """The bounds of one task, the run and the day, by the settings."""
     loop = settings.loop
     day = None if loop.max_cost_per_day is None else DayLimit(loop.max_cost_per_day, spent)
     return Bounds(
@@ -148,12 +148,12 @@ def bounds_of(settings: Settings, spent: float = 0.0) -> Bounds:
 
 
 def _spent_today(invocation: Invocation) -> float:
-    """What runs here have cost since midnight."""
+    """The cost of runs here since midnight."""
     today = time.localtime()[:3]
     entries = read_ledger(project_dir(state_root(invocation.environ), invocation.workspace))
     return total(e for e in entries if time.localtime(e.time)[:3] == today).cost_usd
 
 
 def worktrees_of(plan: Plan[TaskWork]) -> Worktrees:
-    """Where workers of this project work."""
+    """The work trees of this project's workers."""
     return Worktrees(plan.home, plan.environ, os.path.join(plan.project, "worktrees"))

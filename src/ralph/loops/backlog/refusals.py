@@ -1,4 +1,4 @@
-"""What keeps a run over a backlog from beginning."""
+"""Refusals before a run over a backlog begins."""
 
 import os
 from typing import Any
@@ -18,7 +18,7 @@ _MOST_SHOWN = 10
 
 
 def refuse_unusable(backlog: TaskBacklog, plan: Plan[Any]) -> None:
-    """What no turn could fix."""
+    """Refuse what no turn could fix."""
     listing = backlog.file.read()
     if not listing.backlog.tasks:
         where = os.path.relpath(backlog.file.path, plan.workspace)
@@ -58,8 +58,8 @@ def refuse_dirt(plan: Plan[Any], *, allowed: bool) -> None:
 
 
 def _without_checks_own(work: WorkTree, plan: Plan[Any]) -> tuple[str, ...]:
-    """What is not committed, but for new files that only gates of earlier runs have made: they were
-    left out of commits, and are no person's."""
+    """Uncommitted paths, without new files that only gates of earlier runs have made: those were
+    left out of commits, and are nobody's work."""
     dirty = work.dirty()
     made = made_by_checks(os.path.join(plan.project, "runs")) if dirty else frozenset()
     prefix = os.path.relpath(work.workspace, work.repository.place.top)

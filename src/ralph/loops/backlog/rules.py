@@ -180,8 +180,8 @@ def limits_of_task(case: Case, usual: Limits) -> Limits:
 
 
 def spent_on_task(case: Case) -> Spent:
-    """What the current task has used since its first turn, and in earlier runs that had to leave
-    it in the middle."""
+    """The time and money of the current task since its first turn, and in earlier runs that had to
+    leave it in the middle."""
     spent, before, used = case.spent, case.state.spent_before_task, case.task.used
     return Spent(
         used.iterations + spent.iterations - before.iterations,

@@ -33,5 +33,4 @@ class Scripts:
         if isinstance(fact, Settled) and isinstance(fact.verdict, Accept | Park):
             self._task_is_over = True
 
-    def on_events(self, events: object) -> None:
-        """What an agent says is nothing to us."""
+    def on_events(self, events: object) -> None: ...

@@ -17,7 +17,7 @@ _MOST_SHOWN = 10
 
 
 def backlog_notes(plan: Plan[TaskWork]) -> list[str]:
-    """What is to be done, where, by how many, and what is wrong with the list."""
+    """Notes on the open tasks, the sandbox, the money, and what is wrong with the list."""
     listing = plan.work.backlog.file.read()
     problems = [f"tasks.jsonl: {problem}" for problem in listing.problems[:_MOST_SHOWN]]
     if len(listing.problems) > _MOST_SHOWN:

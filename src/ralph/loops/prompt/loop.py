@@ -41,7 +41,7 @@ _FLAGS = {
 
 @value
 class Prompt:
-    """What the agent is told, again and again."""
+    """The prompt that the agent gets in every turn."""
 
     backlog: Callable[[], Backlog]
 
@@ -100,7 +100,7 @@ def policy(loaded: Loaded) -> Policy:
 
 
 def wording_of(settings: Settings) -> Wording:
-    """How the prompt is put together."""
+    """The wording of prompts, by the settings."""
     count_to = settings.maximum_iterations if settings.include_iteration_count_in_prompt else None
     return Wording(ResponseTag(settings.completion_response), settings.tell_completion, count_to)
 

@@ -51,7 +51,7 @@ _CHECK = "Mend it, then look: ralph prd check"
 
 @value
 class StoryWork:
-    """Which stories a run is for, and how they are reviewed."""
+    """The stories of a run, and how they are reviewed."""
 
     folder: str  # the ralph folder
     cap: int = DEFAULT_CAP
@@ -92,7 +92,7 @@ def read(invocation: Invocation) -> Plan[StoryWork]:
 
 
 def _left_alone(invocation: Invocation) -> tuple[str, ...]:
-    """What a person has not committed is the person's: but for the stories, which a run is for."""
+    """A person's uncommitted paths, but for the stories, which the run is for."""
     folder = ralph_folder(invocation.workspace, invocation.flags["ralph_dir"])
     shown = os.path.join(backlog_of(invocation.workspace, folder).shown, "")
     paths = uncommitted(invocation.workspace, invocation.environ) or ()
@@ -130,7 +130,7 @@ def backlog_of(workspace: str, folder: str) -> StoryBacklog:
 
 
 def refuse_unusable(workspace: str, work: StoryWork) -> None:
-    """What no turn could mend, by the checks of R §5b."""
+    """Refuse what no turn could fix, by the checks of R §5b."""
     backlog = backlog_of(workspace, work.folder)
     for name in (TASKS, PROMPT):
         if not os.path.lexists(os.path.join(work.folder, name)):
@@ -152,7 +152,7 @@ def refuse_unusable(workspace: str, work: StoryWork) -> None:
 
 
 def _refuse_another_list(invocation: Invocation, work: StoryWork) -> None:
-    """What a killed run's last turn did cannot be judged by a list that is another one by now."""
+    """Refuse to judge a killed run's last turn by a list that is another one by now."""
     state = project_dir(state_root(invocation.environ), invocation.workspace)
     listing = backlog_of(invocation.workspace, work.folder).file.listing()
     for left in unjudged(state, work.folder):
@@ -219,15 +219,15 @@ def _reviewers_settings(loaded: Loaded, work: StoryWork) -> Loaded:
 
 
 def terms_of(plan: Plan[StoryWork]) -> StoryTerms:
-    """What is the same for every turn."""
+    """The terms that are the same for every turn."""
     most, work = plan.settings.maximum_iterations, plan.work
     folder = backlog_of(plan.workspace, work.folder).shown
     return StoryTerms(most, work.cap, work.skip_review, _cannot_commit(plan), folder)
 
 
 def _cannot_commit(plan: Plan[StoryWork]) -> bool:
-    """Whether the sandbox keeps no commits of the agent's: one that is a worktree itself, and any
-    where the repository lies outside the project (a linked worktree, a subdirectory)."""
+    """True if the sandbox keeps no commits of the agent: a worktree, and any other where the
+    repository lies outside the project (a linked worktree, a subdirectory)."""
     sandbox = plan.sandbox
     if sandbox is None or sandbox.backend == DIRECT or not is_repository(plan.workspace):
         return False

@@ -109,7 +109,7 @@ def _marked(plan: Plan[StoryWork], run: RunContext, terms: StoryTerms) -> dict[s
 
 
 def _notes(plan: Plan[StoryWork], commits: HostCommit | None, who: Mapping[str, str]) -> list[str]:
-    """Where turns run, and by whom their work is reviewed."""
+    """Notes on where turns run, and who reviews their work."""
     notes: list[str] = []
     for reviewer in plan.others:
         model = f" ({reviewer.model})" if reviewer.model else ""

@@ -34,7 +34,7 @@ _Promise = Future[Returned | None]
 
 @value
 class Surroundings:
-    """What the coordinator sees of the world; agents are its workers' business."""
+    """The coordinator's view of the world; agents are its workers' business."""
 
     signals: Callable[[], Signals]
     backlog: Callable[[], Backlog]
@@ -69,12 +69,12 @@ def coordinate(policy: Policy, crew: Crew, around: Surroundings, state: RunState
 
 
 def is_over(state: RunState) -> bool:
-    """Whether a worker's run has ended, and nobody goes on with it."""
+    """True if a worker's run has ended, and nobody goes on with it."""
     return state.stop is not None and not is_interrupted(state.stop)
 
 
 def outcome_of(facts: Sequence[Fact], state: RunState) -> Verdict:
-    """What became of a worker's task; the Stop that left it in the middle."""
+    """The verdict on a worker's task; the Stop that left it in the middle."""
     assert state.stop is not None, "its run is over"
     ends = [
         fact.verdict
@@ -109,7 +109,7 @@ def _survey(around: Surroundings, state: RunState) -> Case:
 
 
 def _back(around: Surroundings, sent: set[_Promise]) -> set[_Promise]:
-    """Who is back within a moment."""
+    """The workers that are back within a moment."""
     if not sent:
         around.clock.rest(around.clock.now() + _LOOK, lambda: False)
         return set()

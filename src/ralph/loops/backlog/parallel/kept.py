@@ -1,4 +1,4 @@
-"""What is kept of workers: their papers, work that was not merged, and what they have spent."""
+"""Keeps the papers of workers, work that was not merged, and the money they share."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ def keep_papers(workspace: str, run_dir: str) -> None:
 
 
 def shared_purse(plan: Plan[TaskWork], spent: float) -> Budget:
-    """What is left for all workers, and what a turn is expected to cost."""
+    """The budget of all workers, with what a turn is expected to cost."""
     costs = [entry.cost_usd or 0.0 for entry in read_ledger(plan.project)]
     asked_for = any(plan.loaded.origins.get(name) is not None for name in MONEY)
     # A limit that somebody has set is worth a first turn alone, if no turn has a price yet.

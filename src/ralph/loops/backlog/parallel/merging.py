@@ -221,7 +221,7 @@ class Conflicts:
             raise unwritable_state(self._memo, error) from error
 
     def unresolved(self, iteration: int, commit: str) -> tuple[str, ...]:
-        """Which of those of an earlier iteration are as the merge had left them, or still hold
+        """The files of an earlier iteration that are as the merge had left them, or still hold
         markers."""
         try:
             with open(self._memo, encoding="utf-8") as file:

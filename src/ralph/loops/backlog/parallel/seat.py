@@ -11,7 +11,7 @@ from ralph.loops.backlog.store.task_file import TaskFile
 
 @value
 class Seat:
-    """Where a worker works, what it merges into, and what it shares with the others."""
+    """A worker's tree, the branch it merges into, and what it shares with the others."""
 
     tree: TaskWorktree
     repository: Repository  # of the project

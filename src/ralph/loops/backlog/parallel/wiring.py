@@ -24,7 +24,7 @@ def wire_worker(plan: Plan[TaskWork], run: RunContext, seat: Seat) -> Wired:
     """A run over one task, beside others."""
 
     def tell_once(text: str) -> None:
-        """What is true of every worker's sandbox is told by one."""
+        """Tell once what is true of every worker's sandbox."""
         if text not in seat.told:
             seat.told.add(text)
             run.tell(text)
@@ -88,5 +88,4 @@ class _Payer:
         elif isinstance(fact, Step) and fact.cost_usd:
             self.purse.paid(self.worker, fact.cost_usd)
 
-    def on_events(self, events: object) -> None:
-        """What an agent says is nothing to us."""
+    def on_events(self, events: object) -> None: ...

@@ -140,7 +140,7 @@ class Foreman:
         return os.path.join(self._run_dir, "runs", sent.worker)
 
     def _spent(self, sent: Assigned) -> float:
-        """What a worker has spent that was cut off."""
+        """The cost of a worker that was cut off."""
         journal = os.path.join(self._run_dir_of(sent), JOURNAL)
         if not os.path.exists(journal):
             return 0.0
