@@ -97,7 +97,7 @@ class Project:
     def turns(self, task_id: str) -> int:
         """How many turns a task had."""
         path = self.notes / task_id
-        return int(path.read_text()) if path.exists() else 0
+        return int(path.read_text() or 0) if path.exists() else 0  # it may be half written
 
     def dirt(self) -> list[str]:
         """What is not committed, Ralph's own files aside."""

@@ -2,8 +2,10 @@
 system without /proc."""
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+
+TYPE_CHECKING = False  # `ralph job` needs this before anything else, and quickly
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _GONE = ("Z", "X")  # a process that has ended and is not reaped yet
 _LARGEST = 64 * 1024
@@ -36,7 +38,7 @@ def number_inside(pid: int) -> int:
     return int(words[-1])
 
 
-def line_of(pid: int, above: Callable[[int], int] = parent) -> list[int]:
+def line_of(pid: int, above: "Callable[[int], int]" = parent) -> list[int]:
     line: list[int] = []
     while pid > 0 and pid not in line:
         line.append(pid)
@@ -88,10 +90,12 @@ def holds_lock(pid: int, path: str) -> bool:
     except OSError:
         return False
     for number in descriptors if seen.st_nlink == 1 else ():
-        with suppress(OSError):
+        try:
             same = os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), seen)
-            if same and _is_locked(pid, number):
-                return True
+        except OSError:
+            continue  # it was closed meanwhile
+        if same and _is_locked(pid, number):
+            return True
     return False
 
 
@@ -104,10 +108,14 @@ def _is_locked(pid: int, descriptor: str) -> bool:
 
 def _open_files(pid: int) -> list[tuple[str, str]]:
     found = []
-    with suppress(OSError):  # the process is gone, or another's
+    try:
         for number in os.listdir(f"/proc/{pid}/fd"):
-            with suppress(OSError):  # it was closed meanwhile
+            try:
                 found.append((number, os.readlink(f"/proc/{pid}/fd/{number}")))
+            except OSError:
+                continue  # it was closed meanwhile
+    except OSError:
+        pass  # the process is gone, or another's
     return found
 
 

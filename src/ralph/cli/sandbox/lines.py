@@ -35,7 +35,7 @@ def change_lines(changes: tuple[Change, ...]) -> Iterator[str]:
 
 def kept_lines(kept: CommitResult) -> Iterator[str]:
     """The number of changes that were applied, and those that were not, with the reason."""
-    yield f"CommitResult {counted(len(kept.applied), 'change')}."
+    yield f"Kept {counted(len(kept.applied), 'change')}."
     for heading, spared in (
         ("Not overwritten, since somebody changed it meanwhile", kept.changed),
         ("Held for review (--keep=all applies it)", kept.held),
