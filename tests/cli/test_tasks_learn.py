@@ -9,6 +9,8 @@ import pytest
 from ralph.cli.tasks.show import learn
 from ralph.loops.backlog.store.records import Records
 
+HELP: Any = {"help_option_names": ["-h", "--help"]}  # click remembers what it saw first
+
 
 class Learn:
     """The command, in a workspace with records of its own."""
@@ -22,7 +24,7 @@ class Learn:
         self.records.lesson({"taskId": task, "taskType": kind, "status": status, **more})
 
     def __call__(self, *arguments: str) -> str:
-        learn.main(list(arguments), "ralph tasks learn", standalone_mode=False)
+        learn.main(list(arguments), "ralph tasks learn", standalone_mode=False, **HELP)
         said = self.capsys.readouterr()
         assert said.err == ""
         return said.out
@@ -116,6 +118,6 @@ def test_another_directory(taught: Learn, tmp_path: Path) -> None:
 
 def test_the_help_has_examples(command: Learn, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        learn.main(["--help"], "ralph tasks learn")
+        learn.main(["--help"], "ralph tasks learn", **HELP)
     assert ended.value.code == 0
     assert "ralph tasks learn --type bug" in capsys.readouterr().out

@@ -37,7 +37,8 @@ def here(capsys: pytest.CaptureFixture[str]) -> Here:
 
 def planned(workspace: Path, *arguments: str) -> Plan[Prompt]:
     """The plan that `ralph run` makes of these arguments."""
-    flags = run.make_context("run", ["-p", "x", *arguments]).params
+    names = ["-h", "--help"]  # click remembers what it saw first
+    flags = run.make_context("run", ["-p", "x", *arguments], help_option_names=names).params
     out = io.StringIO()
     return read(Invocation(str(workspace), dict(os.environ), flags, None, out, out))
 
