@@ -29,7 +29,7 @@ def run(policy: Policy, ports: Ports, state: RunState = NEW) -> Stop:
                 state = take_turn(policy, ports, state)
             case Phase.CLOSING:
                 state = close_turn(policy, ports, state)
-            case Phase.SETTLING:
+            case Phase.SETTLING:  # pragma: no branch  there is no other
                 state = settle(policy, ports, state)
     return state.stop
 
