@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = ROOT / "tests" / "agents" / "sandboxed.py"
+PROGRAM = Path(__file__).parent / "sandboxed.py"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 SCRIPT = "echo hello > hello.txt; curl -s http://ralph.invalid; echo over"
 CALLS = {  # how each is called; the prompt goes by standard input
