@@ -13,8 +13,8 @@ sleep {seconds}
 echo done > "$id"
 echo "<promise>COMPLETE</promise>"
 """
-_GIT = (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "Begin"))
-_WHO = {
+GIT = (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "Begin"))
+WHO = {
     f"GIT_{r}_{f}": "bench@localhost" for r in ("AUTHOR", "COMMITTER") for f in ("NAME", "EMAIL")
 }
 
@@ -24,7 +24,7 @@ class Sleepers:
 
     def __init__(self, above: str, environ: dict[str, str], tasks: int, seconds: float) -> None:
         self._above = above
-        self._environ = {**environ, **_WHO}
+        self._environ = {**environ, **WHO}
         self._tasks = tasks
         self._agent = os.path.join(above, "sleeper")
         with open(self._agent, "w", encoding="utf-8") as file:
@@ -39,7 +39,7 @@ class Sleepers:
         os.makedirs(os.path.join(place, ".ralph"))
         with open(os.path.join(place, ".ralph", "tasks.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(f'{{"id": "T-{n}", "title": "Sleep"}}\n' for n in range(self._tasks))
-        for each in _GIT:
+        for each in GIT:
             self._call(("git", *each), place)
         words = ("tasks", "run", "--no-sandbox", "--agent", self._agent)
         began = time.perf_counter()

@@ -11,6 +11,7 @@ from typing import TypeVar
 from bench.contenders import Contender, filled
 from bench.crew import Sleepers
 from bench.hooks import LOOP, LOOP_SIZES, SIZES, Hooked, ways
+from bench.large import Repository
 from bench.place import BenchError, Place
 from bench.processes import Weight, weigh
 from bench.rows import Aim, Row, percentile
@@ -39,9 +40,10 @@ class Sizes:
     cycles: int = 60
     tasks: int = 100_000  # in a backlog
     nap: float = 4.0  # seconds of an agent that is one of several
+    trivial: int = 1_000  # tasks in a row that take no time
 
 
-QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000, 0.5)
+QUICK = Sizes(50, 2, 5, (10, 60), 1, 50, 20 * _MB, 2, (200, 2_000), 5, 2_000, 0.5, 40)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class Bench:
 
     def run(self, command: tuple[str, ...], iterations: int, *, look: bool = False) -> Weight:
         """Run a loop from a clean beginning, and check that it did what was asked."""
-        argv = filled(command, self.place.agent, iterations, _PROMPT)
-        self.place.renew()
-        weight = weigh(argv, self.place.environment(), agent=self.place.agent, look=look)
+        argv = filled(command, self.place.claude, iterations, _PROMPT)
+        self.place.renew(git=True)
+        weight = weigh(argv, self.place.environment(), agent=self.place.claude, look=look)
         self._check(argv, iterations)
         return weight
 
@@ -307,6 +309,44 @@ def parallel(bench: Bench) -> Iterator[Row]:
     yield Row("  speed-up", "x", {"ralph": alone / crew}, Aim(least=3.6))
 
 
+def large(bench: Bench) -> Iterator[Row]:
+    """A task, and a run with a commit, in a large repository; the floor: one `git status`."""
+    size = bench.sizes.files[1]
+    repository, words = _repository(bench, size)
+    found: dict[str, list[float]] = {"status": [], "task": [], "five more": [], "run": []}
+    for _ in range(bench.sizes.rounds):
+        found["status"].append(repository.status())
+        found["task"].append(repository.tasks(words, 1))
+        found["five more"].append((repository.tasks(words, 6) - found["task"][-1]) / 5)
+        found["run"].append(repository.run(words))
+    floor = {"floor": found["status"]}
+    name = f"a task of `tasks run`, {size:,} files"
+    yield _row(name, "ms", floor | {"ralph": found["task"]}, Aim(ratio=4))
+    yield _row("  each one more", "ms", floor | {"ralph": found["five more"]}, Aim(ratio=4))
+    yield _row("`run` with a commit", "ms", floor | {"ralph": found["run"]}, Aim(ratio=3))
+
+
+def many(bench: Bench) -> Iterator[Row]:
+    """Many trivial tasks in a row: what the last tenth of them takes, and what git keeps."""
+    tasks = bench.sizes.trivial
+    repository, words = _repository(bench, 200)
+    took = repository.tasks(words, tasks)
+    gaps, tenth = repository.gaps(), tasks // 10
+    yield Row(f"{tasks:,} trivial tasks", "s", {"ralph": took / 1000})
+    first, last = median(gaps[:tenth]), median(gaps[-tenth:])
+    yield Row("  of the first tenth each", "ms", {"ralph": first})
+    yield Row("  of the last tenth each", "ms", {"ralph": last})
+    yield Row("  last beside first", "x", {"ralph": last / first}, Aim(most=1.2))
+    yield Row("  kept in .git", "MB", {"ralph": repository.megabytes()}, Aim(most=25))
+
+
+def _repository(bench: Bench, files: int) -> tuple[Repository, tuple[str, ...]]:
+    bench.place.renew()
+    (words,) = (c.next_task[:-3] for c in bench.contenders if c.name == "ralph")
+    place = os.path.join(bench.place.run, "repository")
+    return Repository(place, bench.place.environment(), files), words
+
+
 MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "turnaround": turnaround,
     "cpu": cpu,
@@ -318,6 +358,8 @@ MEASURES: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "sandbox": sandbox,
     "tasks": tasks,
     "parallel": parallel,
+    "large": large,
+    "many": many,
 }
 
 

@@ -24,7 +24,7 @@ class BenchError(Exception):
 
 @dataclass
 class Place:
-    """The fake agent, and for each run a workspace without git, a home and a state directory.
+    """The fake agent, and for each run a workspace, a home and a state directory.
 
     Nothing is removed between runs that make many files, see `_spread`.
     """
@@ -63,12 +63,14 @@ class Place:
             "BENCH_TIMES": self.times,
         }
 
-    def renew(self) -> None:
-        """Begin the next run, as if nothing had run here yet."""
+    def renew(self, *, git: bool = False) -> None:
+        """Begin the next run, as if nothing had run here yet; in a git project, if that matters."""
         self._runs += 1
         for name in ("home", "state", "workspace"):
             os.makedirs(os.path.join(self.run, name))
         os.chdir(os.path.join(self.run, "workspace"))
+        if git:
+            subprocess.run(["git", "init", "-q"], env=self.environment(), check=True)
 
     def forget(self) -> None:
         """Remove what the current run wrote: little in number, but much in size."""

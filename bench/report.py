@@ -23,7 +23,7 @@ class Report:
 
     def table(self) -> str:
         """The table, as wide as it needs to be."""
-        head = ("measure", "", *self.contenders, "ralph/bash", "aim", "met")
+        head = ("measure", "", *self.contenders, "ratio", "aim", "met")
         return _columns([head, *(self._cells(row) for row in self.rows)])
 
     def as_json(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Aim:
-    """How good is good enough. `ratio` is the most that may be paid beside bash."""
+    """How good is good enough. `ratio` is the most that may be paid beside bash, or the floor."""
 
     most: float | None = None
     least: float | None = None
@@ -44,9 +44,10 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ralph beside bash, in the same run."""
-        ralph, bash = self.figures.get("ralph"), self.figures.get("bash")
-        return ralph / bash if ralph is not None and bash else None
+        """Ralph beside bash in the same run, or beside the floor where bash has no figure."""
+        ralph = self.figures.get("ralph")
+        beside = self.figures.get("bash") or self.figures.get("floor")
+        return ralph / beside if ralph is not None and beside else None
 
     @property
     def met(self) -> bool | None:

@@ -44,7 +44,7 @@ def test_one_measure_gives_a_table_and_json(scratch: Path, tmp_path: Path) -> No
     done = bench(scratch, *CHEAPEST, "--json", str(file), "--contender", again)
     assert done.returncode == 0, done.stderr
     head, first = done.stdout.splitlines()[:2]
-    assert " ".join(head.split()) == "measure floor bash ralph again ralph/bash aim met"
+    assert " ".join(head.split()) == "measure floor bash ralph again ratio aim met"
     assert first.startswith("agent start to next start  ms")
     assert first.endswith(("yes", "no"))
     found = json.loads(file.read_text("utf-8"))
@@ -54,6 +54,7 @@ def test_one_measure_gives_a_table_and_json(scratch: Path, tmp_path: Path) -> No
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_sandbox_is_measured_where_there_can_be_one(scratch: Path, tmp_path: Path) -> None:
     """A row for a small project and one for a large one; elsewhere a row that says why not."""
     words = ("--quick", "--only", "sandbox", "--json", str(tmp_path / "figures.json"))
@@ -67,6 +68,7 @@ def test_a_sandbox_is_measured_where_there_can_be_one(scratch: Path, tmp_path: P
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_hooks_are_measured_at_every_size_of_a_transcript(
     scratch: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +87,7 @@ def test_the_hooks_are_measured_at_every_size_of_a_transcript(
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_large_backlog_is_measured(scratch: Path, tmp_path: Path) -> None:
     """The next task and one edit, which does not rewrite the file."""
     words = ("--quick", "--only", "tasks", "--json", str(tmp_path / "figures.json"))
@@ -94,6 +97,20 @@ def test_a_large_backlog_is_measured(scratch: Path, tmp_path: Path) -> None:
     assert rows[0]["name"] == "tasks next, 2,000 tasks"
     assert all(row["figures"]["ralph"] > 0 for row in rows)
     assert rows[-1]["figures"]["ralph"] < 1000, "bytes"
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_grows_with_the_work_is_measured(scratch: Path, tmp_path: Path) -> None:
+    """A large repository beside one `git status`, and the last of many tasks beside the first."""
+    file = tmp_path / "figures.json"
+    done = bench(scratch, "--quick", "--only", "large", "--only", "many", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads(file.read_text("utf-8"))["rows"]}
+    assert rows["a task of `tasks run`, 2,000 files"]["ratio"] > 1
+    assert rows["`run` with a commit"]["figures"]["floor"] > 0
+    assert rows["last beside first"]["figures"]["ralph"] > 0
+    assert rows["kept in .git"]["figures"]["ralph"] > 0
     assert list(scratch.iterdir()) == []
 
 
