@@ -6,10 +6,12 @@ PURE := text/* kernel/* guard/* review/* agents/streams/* loops/*/rules.py loops
 PURE += agents/login.py agents/prices.py files/json_edit.py gates/secret_files.py git/uncommitted_text.py
 PURE += hosts/settings_edit.py hosts/stop_cap.py journal/codec.py journal/life.py journal/spending.py
 PURE += doctor/checks.py loops/backlog/actions.py loops/backlog/anomalies.py loops/backlog/learning.py loops/backlog/outcome.py
-PURE += loops/session/state.py loops/session/words.py loops/supervise/bus_format.py ui/attempt_words.py
+PURE += loops/backlog/parallel/budget.py
+PURE += loops/session/policy.py loops/session/state.py loops/session/words.py
+PURE += loops/supervise/bus_format.py loops/supervise/policy.py ui/attempt_words.py
 
 .NOTPARALLEL:
-.PHONY: help demo test check lint fmt build install all cover bench faults test-agents clean venv
+.PHONY: help demo test test-all check lint fmt build install all cover bench mutants faults test-agents clean venv
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -17,8 +19,12 @@ help: ## list these words
 demo: venv ## run the main job on the scripted agent: no key, no network
 	@.venv/bin/ralph demo
 
-test: venv ## pass the tests, in parallel
-	@$(RUN) pytest -n auto -m "not agents and not faults"
+test: venv ## the tests of every commit, in parallel
+	@$(RUN) pytest -n auto --dist worksteal -m "not slow and not agents and not faults"
+
+test-all: export RALPH_TEST_ALL := 1
+test-all: venv ## every test that needs no real agent: all hands, all backends, all examples
+	@$(RUN) pytest -n auto --dist worksteal -m "not agents and not faults"
 
 check: venv lint ## format, lint, types, layers and sizes; changes nothing
 	@$(RUN) pytest -q tests/test_layers.py tests/test_sizes.py
@@ -63,6 +69,9 @@ cover: venv ## branch coverage of the pure rooms; less than 100 % fails
 
 bench: venv ## what a run costs beside a bare bash loop; BENCH="--quick" passes options on
 	@$(RUN) bench $(BENCH)
+
+mutants: venv ## plant defects one by one and see whether the tests notice; MUTANTS="kernel" is a part
+	@$(PYTHON) tests/mutants.py $(MUTANTS)
 
 faults: venv ## kill runs by every route and look who is left; FAULTS="--kills 20" passes options on
 	@$(RUN) pytest -q -m faults tests/e2e/faults
