@@ -131,7 +131,8 @@ def test_uncommitted_changes_are_held(installed: World) -> None:
 
 def test_how_full_the_context_is_reaches_the_next_request(installed: World) -> None:
     """R §5a: "which gets injected into Claude's context", once a threshold."""
-    call = installed.shell("echo step")
+    written = "find ~/.claude/projects -name '*.jsonl' -size +1k | grep -q ."
+    call = installed.shell(f"until {written}; do sleep 0.1; done")  # claude writes it when it likes
     installed.plays(call, call, {"text": "Done."})
     work(installed, CLAUDE_CONTEXT_WINDOW="50")
     assert "CRITICAL: more than 100% of the context window is used" in installed.asked(1)
